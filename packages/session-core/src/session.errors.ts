@@ -22,7 +22,11 @@ export class SessionStoreError extends HttpException {
     options: { cause?: unknown } = {},
   ) {
     super(
-      { statusCode: HttpStatus.SERVICE_UNAVAILABLE, message: 'Session store unavailable', error: 'Service Unavailable' },
+      {
+        statusCode: HttpStatus.SERVICE_UNAVAILABLE,
+        message: 'Session store unavailable',
+        error: 'Service Unavailable',
+      },
       HttpStatus.SERVICE_UNAVAILABLE,
       options,
     );

@@ -52,7 +52,10 @@ function checkJson(value: unknown, path: string, ancestors: Set<object>): void {
 
 /** Objects whose data are their own enumerable properties; not the built-in ones that keep theirs elsewhere. */
 function holdsPlainData(value: object): boolean {
-  return Object.prototype.toString.call(value) === '[object Object]' && !('toJSON' in value && typeof value.toJSON === 'function');
+  return (
+    Object.prototype.toString.call(value) === '[object Object]' &&
+    !('toJSON' in value && typeof value.toJSON === 'function')
+  );
 }
 
 function problem(path: string, what: string): SerializationProblem {

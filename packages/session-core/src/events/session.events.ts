@@ -1,0 +1,73 @@
+import type { ReadonlySession } from '../session/session.js';
+
+export type SessionEventType = 'created' | 'deleted' | 'expired' | 'id-changed';
+
+export interface SessionEventInit {
+  readonly sessionId: string;
+  /** Epoch milliseconds by the store's clock. */
+  readonly at: number;
+  readonly session: ReadonlySession;
+  readonly dataLost?: boolean;
+}
+
+/** What all session events have in common. */
+export abstract class SessionEvent {
+  /** The same at every delivery of the event: what a handler remembers to do its work once. */
+  readonly id: string;
+  readonly sessionId: string;
+  /** When it happened, or was found to have happened: epoch milliseconds by the store's clock. */
+  readonly at: number;
+  /** The session as it was; empty, never missing, when the data was lost. */
+  readonly session: ReadonlySession;
+  readonly principalName: string | undefined;
+  /** True when the end was noticed only after the data had gone (see the `grace` option). */
+  readonly dataLost: boolean;
+
+  constructor(
+    readonly type: SessionEventType,
+    init: SessionEventInit,
+  ) {
+    this.id = `${type}:${init.sessionId}`;
+    this.sessionId = init.sessionId;
+    this.at = init.at;
+    this.session = init.session;
+    this.principalName = init.session.principalName;
+    this.dataLost = init.dataLost ?? false;
+  }
+
+  /** The name under which `@OnEvent` of @nestjs/event-emitter hears of it. */
+  get eventName(): string {
+    return `session.${this.type}`;
+  }
+}
+
+/** A session was stored for the first time. */
+export class SessionCreatedEvent extends SessionEvent {
+  constructor(init: SessionEventInit) {
+    super('created', init);
+  }
+}
+
+/** A session was ended: `invalidate()`, `deleteById()`, or an interval of 0. */
+export class SessionDeletedEvent extends SessionEvent {
+  constructor(init: SessionEventInit) {
+    super('deleted', init);
+  }
+}
+
+/** A session ended because nobody used it for its `maxInactiveInterval`. */
+export class SessionExpiredEvent extends SessionEvent {
+  constructor(init: SessionEventInit) {
+    super('expired', init);
+  }
+}
+
+/** A session goes on under a new id, `sessionId`. */
+export class SessionIdChangedEvent extends SessionEvent {
+  readonly previousSessionId: string;
+
+  constructor(init: SessionEventInit & { readonly previousSessionId: string }) {
+    super('id-changed', init);
+    this.previousSessionId = init.previousSessionId;
+  }
+}

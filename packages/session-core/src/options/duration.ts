@@ -1,0 +1,16 @@
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
+
+/** A span of time: a number and its unit (`'500ms'`, `'30s'`, `'30m'`, `'8h'`, `'30d'`), or 0. */
+export type Duration = string | 0;
+
+/** Milliseconds, or the problem as the end of a sentence. A bare number is refused: which unit did its writer mean? */
+export function parseDuration(value: unknown): number | string {
+  if (value === 0 || value === '0') return 0;
+  if (typeof value === 'number')
+    return `is the bare number ${value}: name its unit, such as '${value}s' or '${value}ms'`;
+  const match = typeof value === 'string' ? DURATION.exec(value.trim()) : null;
+  if (!match)
+    return `is not a duration: write a number and its unit, such as '30m' (units: ${Object.keys(UNITS).join(', ')})`;
+  return Number(match[1]) * UNITS[match[2]!]!;
+}

@@ -1,0 +1,146 @@
+import { InvalidSessionOptionsError } from '../session.errors.js';
+import { parseDuration } from './duration.js';
+
+interface DurationRules {
+  /** Milliseconds. */
+  readonly atLeast?: number;
+  readonly atMost?: number;
+  /** `'never'` is allowed and reads as Infinity. */
+  readonly never?: boolean;
+}
+
+/**
+ * Reads the options of a module one by one and collects what is wrong with them; `finish()` reports all of it in one
+ * error, and names what nobody asked for, with the nearest name that somebody did.
+ */
+export class OptionReader {
+  readonly #given: Readonly<Record<string, unknown>>;
+  readonly #names: string[] = [];
+
+  constructor(
+    private readonly module: string,
+    given: object | undefined,
+    private readonly path = '',
+    private readonly problems: string[] = [],
+  ) {
+    this.#given = isRecord(given) ? given : {};
+    if (given !== undefined && !isRecord(given)) problems.push(`${path || 'The argument'} must be an object.`);
+  }
+
+  /** Milliseconds. */
+  duration(name: string, fallback: string, rules: DurationRules = {}): number {
+    const value = this.#read(name) ?? fallback;
+    if (rules.never && value === 'never') return Infinity;
+    const ms = parseDuration(value);
+    if (typeof ms === 'string') return this.#refuse(name, ms, 0);
+    if (rules.atLeast !== undefined && ms < rules.atLeast) {
+      return this.#refuse(name, `is ${String(value)}: it must be at least ${rules.atLeast / 1000}s`, 0);
+    }
+    if (rules.atMost !== undefined && ms > rules.atMost) {
+      return this.#refuse(name, `is ${String(value)}: it must be at most ${rules.atMost / 1000}s`, 0);
+    }
+    return ms;
+  }
+
+  integer(name: string, fallback: number, range: { atLeast: number; atMost: number }): number {
+    const value = this.#read(name) ?? fallback;
+    if (Number.isInteger(value) && Number(value) >= range.atLeast && Number(value) <= range.atMost)
+      return Number(value);
+    return this.#refuse(name, `must be a whole number from ${range.atLeast} to ${range.atMost}`, fallback);
+  }
+
+  boolean(name: string, fallback: boolean): boolean {
+    const value = this.#read(name) ?? fallback;
+    return typeof value === 'boolean' ? value : this.#refuse(name, 'must be true or false', fallback);
+  }
+
+  /** A string for which `problem` finds nothing wrong. */
+  text<T extends string | undefined>(
+    name: string,
+    fallback: T,
+    problem: (value: string) => string | undefined,
+  ): string | T {
+    const value = this.#read(name);
+    if (value === undefined) return fallback;
+    if (typeof value !== 'string') return this.#refuse(name, 'must be a string', fallback);
+    const found = problem(value);
+    return found === undefined ? value : this.#refuse(name, found, fallback);
+  }
+
+  oneOf<T extends string | boolean>(name: string, allowed: readonly T[], fallback: T): T {
+    const value = this.#read(name) ?? fallback;
+    const found = allowed.find((candidate) => candidate === value);
+    return (
+      found ?? this.#refuse(name, `must be one of ${allowed.map((each) => JSON.stringify(each)).join(', ')}`, fallback)
+    );
+  }
+
+  /** Anything that passes the test; undefined when it was not given. */
+  value<T>(name: string, isValid: (value: unknown) => value is T, what: string): T | undefined {
+    const value = this.#read(name);
+    if (value === undefined || isValid(value)) return value;
+    return this.#refuse(name, `must be ${what}`, undefined);
+  }
+
+  /** The options inside an option; call its own `finish()` when they have all been read. */
+  section(name: string): OptionReader {
+    const value = this.#read(name);
+    return new OptionReader(this.module, value as object | undefined, this.#nameOf(name), this.problems);
+  }
+
+  /** Adds a problem of two options together. */
+  problem(sentence: string): void {
+    this.problems.push(sentence);
+  }
+
+  /** @throws InvalidSessionOptionsError with all problems; the outermost reader throws for its sections too */
+  finish(): void {
+    for (const name of Object.keys(this.#given)) {
+      if (this.#names.includes(name) || this.#given[name] === undefined) continue;
+      const nearest = nearestName(name, this.#names);
+      const hint = nearest ? `did you mean \`${this.#nameOf(nearest)}\`?` : `known are ${this.#names.join(', ')}.`;
+      this.problems.push(`Unknown option \`${this.#nameOf(name)}\`: ${hint}`);
+    }
+    if (this.path === '' && this.problems.length > 0) throw new InvalidSessionOptionsError(this.module, this.problems);
+  }
+
+  #read(name: string): unknown {
+    this.#names.push(name);
+    return this.#given[name];
+  }
+
+  #nameOf(name: string): string {
+    return this.path === '' ? name : `${this.path}.${name}`;
+  }
+
+  #refuse<T>(name: string, problem: string, fallback: T): T {
+    this.problems.push(`Option \`${this.#nameOf(name)}\` ${problem}.`);
+    return fallback;
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function nearestName(name: string, known: readonly string[]): string | undefined {
+  const ranked = known
+    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  const best = ranked[0];
+  return best && best.distance <= Math.max(2, name.length / 2) ? best.candidate : undefined;
+}
+
+/** Levenshtein's distance, one row at a time. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[to.length]!;
+}

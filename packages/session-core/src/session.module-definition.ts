@@ -1,0 +1,19 @@
+import { ConfigurableModuleBuilder } from '@nestjs/common';
+import type { SessionModuleOptions } from './session.options.js';
+
+/** Implemented by a class that is given to `forRootAsync({ useClass })` or `useExisting`. */
+export interface SessionOptionsFactory {
+  createSessionOptions(): SessionModuleOptions | Promise<SessionModuleOptions>;
+}
+
+export const {
+  ConfigurableModuleClass: SessionModuleDefinition,
+  MODULE_OPTIONS_TOKEN: SESSION_MODULE_OPTIONS,
+  ASYNC_OPTIONS_TYPE: SESSION_ASYNC_OPTIONS,
+} = new ConfigurableModuleBuilder<SessionModuleOptions>({ moduleName: 'Session' })
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createSessionOptions')
+  .build();
+
+/** The resolved options, `ResolvedSessionOptions`. */
+export const SESSION_OPTIONS = Symbol('SESSION_OPTIONS');

@@ -1,0 +1,58 @@
+import type { Duration } from './options/duration.js';
+import { OptionReader } from './options/option.reader.js';
+import { type CookieOptions, type ResolvedCookieOptions, readCookieOptions } from './http/cookie.options.js';
+
+/** Options of `SessionModule.forRoot()`. */
+export interface SessionModuleOptions {
+  /** Time without access after which a session expires, whole seconds, or `'never'`. @default '30m' */
+  timeout?: Duration | 'never';
+  /**
+   * How often at most an access is recorded; `0`: at every request. A session expires between `timeout` and
+   * `timeout - touchInterval` after its last access. @default timeout / 30, at most '1m'
+   */
+  touchInterval?: Duration;
+  cookie?: CookieOptions;
+  /** Requests that have no session at all, such as those for static files; they never cause a call to the store. */
+  exclude?: (request: SessionRequestLike) => boolean;
+}
+
+/** What `exclude` is given: the request of Node.js, whichever platform Nest runs on. */
+export interface SessionRequestLike {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+export interface ResolvedSessionOptions {
+  /** Seconds; -1: sessions never expire. */
+  readonly timeout: number;
+  /** Milliseconds. */
+  readonly touchInterval: number;
+  readonly cookie: ResolvedCookieOptions;
+  readonly exclude: ((request: SessionRequestLike) => boolean) | undefined;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+// Spring keeps the interval in 32 bits, and a longer one would be no timeout.
+const LONGEST = (2 ** 31 - 1) * SECOND;
+
+/** The only way options enter the library. @throws InvalidSessionOptionsError naming all problems at once */
+export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
+  const reader = new OptionReader('SessionModule', options);
+  const timeout = reader.duration('timeout', '30m', { atLeast: SECOND, atMost: LONGEST, never: true });
+  if (timeout !== Infinity && timeout % SECOND !== 0)
+    reader.problem('Option `timeout` must be a number of whole seconds.');
+  const touchInterval = reader.duration('touchInterval', `${Math.min(MINUTE, Math.floor(timeout / 30))}ms`);
+  if (touchInterval >= timeout && timeout > 0) {
+    reader.problem('Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.');
+  }
+  const cookie = readCookieOptions(reader.section('cookie'));
+  const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
+  reader.finish();
+  return Object.freeze({ timeout: timeout === Infinity ? -1 : timeout / SECOND, touchInterval, cookie, exclude });
+}
+
+function isPredicate(value: unknown): value is (request: SessionRequestLike) => boolean {
+  return typeof value === 'function';
+}

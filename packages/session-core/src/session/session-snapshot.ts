@@ -1,0 +1,53 @@
+import { SessionAttributeError } from '../session.errors.js';
+import type { AttributeSerializer } from './attribute.serializer.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
+import type { SessionRecord } from './session-record.js';
+import { StoredAttributes } from './stored-attributes.js';
+
+/** A session as it was, for events. Each read decodes afresh: what one handler does to a value no other one sees. */
+export class SessionSnapshot implements ReadonlySession {
+  readonly id: string;
+  readonly creationTime: number;
+  readonly lastAccessedTime: number;
+  readonly maxInactiveInterval: number;
+  readonly #attributes: StoredAttributes;
+
+  constructor(record: SessionRecord, serializer: AttributeSerializer) {
+    this.id = record.id;
+    this.creationTime = record.creationTime;
+    this.lastAccessedTime = record.lastAccessedTime;
+    this.maxInactiveInterval = record.maxInactiveInterval;
+    this.#attributes = new StoredAttributes(record.attributes, serializer);
+  }
+
+  /** The snapshot of a session whose data was lost: no attributes, and times of 0. */
+  static empty(id: string, serializer: AttributeSerializer): SessionSnapshot {
+    return new SessionSnapshot(
+      { id, creationTime: 0, lastAccessedTime: 0, maxInactiveInterval: 0, attributes: [] },
+      serializer,
+    );
+  }
+
+  get principalName(): string | undefined {
+    const name = this.getAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    return typeof name === 'string' ? name : undefined;
+  }
+
+  get attributeNames(): string[] {
+    return this.#attributes.names;
+  }
+
+  getAttribute<T = unknown>(name: string): T | undefined {
+    return this.#attributes.decode(name) as T | undefined;
+  }
+
+  getRequiredAttribute<T = unknown>(name: string): T {
+    const value = this.getAttribute<T>(name);
+    if (value === undefined) throw new SessionAttributeError(name, 'is required and missing');
+    return value;
+  }
+
+  getAttributeOrDefault<T>(name: string, defaultValue: T): T {
+    return this.getAttribute<T>(name) ?? defaultValue;
+  }
+}

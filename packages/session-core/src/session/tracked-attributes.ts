@@ -1,0 +1,112 @@
+import { StoredAttributes } from './stored-attributes.js';
+
+/** A change of one attribute: the text to store, or null to remove it. */
+export type AttributeChanges = ReadonlyMap<string, string | null>;
+
+interface Entry {
+  value: unknown;
+  /** Set by the application since the last save; otherwise only read. */
+  assigned: boolean;
+  /** For an object that was read: how its value is encoded, to notice that it was changed in place. */
+  baseline: string | undefined;
+}
+
+/** Attributes that remember which of them must be written: those that were set, and those changed in place. */
+export class TrackedAttributes {
+  readonly #stored: StoredAttributes;
+  /** Only what the application has read or set; the others stay undecoded. */
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(stored: StoredAttributes) {
+    this.#stored = stored;
+  }
+
+  get names(): string[] {
+    const names = new Set(this.#stored.names);
+    for (const [name, entry] of this.#entries) {
+      if (entry.value === undefined) names.delete(name);
+      else names.add(name);
+    }
+    return [...names];
+  }
+
+  get(name: string): unknown {
+    return this.#read(name).value;
+  }
+
+  /** The text the store has, as far as this session knows. */
+  storedText(name: string): string | undefined {
+    return this.#stored.text(name);
+  }
+
+  /** @throws SessionAttributeError when the value cannot be stored: here, where the caller can be seen in the stack */
+  set(name: string, value: unknown): void {
+    if (typeof name !== 'string' || name === '')
+      throw new TypeError('The name of a session attribute is a non-empty string');
+    const removed = value === undefined || value === null;
+    if (!removed) this.#stored.encode(name, value);
+    this.#entries.set(name, { value: removed ? undefined : value, assigned: true, baseline: undefined });
+  }
+
+  encode(name: string, value: unknown): string {
+    return this.#stored.encode(name, value);
+  }
+
+  isChanged(name: string): boolean {
+    const entry = this.#entries.get(name);
+    return entry !== undefined && this.#change(name, entry) !== undefined;
+  }
+
+  /** What has to be written, by name. */
+  changes(): Map<string, string | null> {
+    const changes = new Map<string, string | null>();
+    for (const [name, entry] of this.#entries) {
+      const change = this.#change(name, entry);
+      if (change !== undefined) changes.set(name, change);
+    }
+    return changes;
+  }
+
+  /** Takes note that the store has written these. What the application changed since `changes()` stays to be written. */
+  saved(changes: AttributeChanges): void {
+    for (const [name, change] of changes) {
+      const entry = this.#entries.get(name);
+      const current = entry && this.#change(name, entry);
+      this.#stored.replace(name, change ?? undefined);
+      if (!entry || (current !== undefined && current !== change)) continue;
+      entry.assigned = false;
+      entry.baseline = isObject(entry.value) ? (change ?? undefined) : undefined;
+    }
+  }
+
+  /** Takes over a newer value that the store turned out to have, or has just been given. */
+  refresh(name: string, text: string | undefined): void {
+    this.#stored.replace(name, text);
+    this.#entries.delete(name);
+  }
+
+  #read(name: string): Entry {
+    const known = this.#entries.get(name);
+    if (known) return known;
+    const value = this.#stored.decode(name);
+    // Compared with how we encode the value, not with the stored text: another language may have written that one
+    // differently, and its value must not be written back only because somebody read it.
+    const entry = { value, assigned: false, baseline: isObject(value) ? this.#stored.encode(name, value) : undefined };
+    if (value !== undefined) this.#entries.set(name, entry);
+    return entry;
+  }
+
+  #change(name: string, entry: Entry): string | null | undefined {
+    if (entry.assigned) {
+      if (entry.value !== undefined) return this.#stored.encode(name, entry.value);
+      return this.#stored.text(name) === undefined ? undefined : null;
+    }
+    if (entry.baseline === undefined) return undefined;
+    const text = this.#stored.encode(name, entry.value);
+    return text === entry.baseline ? undefined : text;
+  }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,315 @@
+import { SessionAttributeError, SessionStateError, SessionStoreError } from '../session.errors.js';
+import type { AttributeSerializer } from './attribute.serializer.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
+import type { SessionKey, SessionToken } from './session-key.js';
+import type { SessionChanges, SessionRecord, UpdateSession, WriteReply } from './session-record.js';
+import { StoredAttributes } from './stored-attributes.js';
+import { TrackedAttributes } from './tracked-attributes.js';
+
+/** What a session needs of the repository it belongs to. */
+export interface SessionWriter {
+  readonly serializer: AttributeSerializer;
+  /** One atomic step of the store. @throws SessionStoreError when the store failed or did not answer in time */
+  write(changes: SessionChanges): Promise<WriteReply>;
+  /** A fresh key; one that may take over from `id` where the store has partitions. */
+  nextKey(id?: string): SessionKey;
+}
+
+// A collision of 256 random bits does not happen; a broken random source or a writer that lies must not loop for ever.
+const MAX_COLLISIONS = 3;
+
+/**
+ * Assigning to a property that a session does not have, such as `session.visits = 1`, would be lost without a word.
+ * The assignment walks up the prototypes until it gets here.
+ */
+const RefusesProperties = function () {} as unknown as new () => object;
+RefusesProperties.prototype = new Proxy(Object.prototype, {
+  set(_target, property): never {
+    throw new TypeError(
+      `A session keeps attributes, not properties: use session.setAttribute('${String(property)}', value)`,
+    );
+  },
+});
+
+/** The one implementation of `Session`: remembers its own changes, and has its repository write them. */
+export class TrackedSession extends RefusesProperties implements Session {
+  readonly #writer: SessionWriter;
+  readonly #attributes: TrackedAttributes;
+  readonly #presentedId: string | undefined;
+  readonly #idleTime: number | undefined;
+  readonly #lastAccessedTime: number;
+  #creationTime: number;
+  #interval: number;
+  #storedInterval: number;
+  #id: string;
+  #token: SessionToken | undefined;
+  /** The id in the store; undefined as long as it has none. */
+  #storedId: string | undefined;
+  #state: 'alive' | 'invalidated' | 'deleted' | 'gone' = 'alive';
+  #closedToNew = false;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** A session nobody has stored yet. `presentedId`: what the client showed, and what opened nothing. */
+  static create(writer: SessionWriter, maxInactiveInterval: number, presentedId?: string): TrackedSession {
+    const key = writer.nextKey(presentedId);
+    const now = Date.now();
+    const record = { id: key.id, creationTime: now, lastAccessedTime: now, maxInactiveInterval, attributes: [] };
+    return new TrackedSession(writer, record, key.token, presentedId);
+  }
+
+  /** A session that the store has. */
+  static restore(writer: SessionWriter, record: SessionRecord): TrackedSession {
+    return new TrackedSession(writer, record);
+  }
+
+  /** The session behind a `Session`, which has no other implementation. */
+  static of(session: Session): TrackedSession {
+    if (session instanceof TrackedSession) return session;
+    throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
+  }
+
+  private constructor(writer: SessionWriter, record: SessionRecord, token?: SessionToken, presentedId?: string) {
+    super();
+    this.#writer = writer;
+    this.#attributes = new TrackedAttributes(new StoredAttributes(record.attributes, writer.serializer));
+    this.#presentedId = presentedId;
+    this.#idleTime = record.idleTime;
+    this.#creationTime = record.creationTime;
+    this.#lastAccessedTime = record.lastAccessedTime;
+    this.#interval = record.maxInactiveInterval;
+    this.#storedInterval = record.maxInactiveInterval;
+    this.#id = record.id;
+    this.#token = token;
+    this.#storedId = token ? undefined : record.id;
+  }
+
+  get id(): string {
+    return this.#id;
+  }
+
+  get isNew(): boolean {
+    return this.#storedId === undefined;
+  }
+
+  get creationTime(): number {
+    return this.#creationTime;
+  }
+
+  get lastAccessedTime(): number {
+    return this.#lastAccessedTime;
+  }
+
+  get maxInactiveInterval(): number {
+    return this.#interval;
+  }
+
+  set maxInactiveInterval(seconds: number) {
+    this.#assertWritable();
+    // Spring keeps it in 32 bits.
+    if (!Number.isInteger(seconds) || Math.abs(seconds) >= 2 ** 31) {
+      throw new RangeError(
+        'maxInactiveInterval takes whole seconds, or a negative number for a session that never expires',
+      );
+    }
+    this.#interval = seconds;
+  }
+
+  get principalName(): string | undefined {
+    const name = this.getAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    return typeof name === 'string' ? name : undefined;
+  }
+
+  set principalName(name: string | undefined) {
+    if (name !== undefined && (typeof name !== 'string' || name === '')) {
+      throw new TypeError('principalName takes a non-empty string, or undefined to remove it');
+    }
+    this.setAttribute(PRINCIPAL_NAME_INDEX_NAME, name);
+  }
+
+  get attributeNames(): string[] {
+    return this.#isOver ? [] : this.#attributes.names;
+  }
+
+  getAttribute<T = unknown>(name: string): T | undefined {
+    return this.#isOver ? undefined : (this.#attributes.get(name) as T | undefined);
+  }
+
+  getRequiredAttribute<T = unknown>(name: string): T {
+    const value = this.getAttribute<T>(name);
+    if (value === undefined) throw new SessionAttributeError(name, 'is required and missing');
+    return value;
+  }
+
+  getAttributeOrDefault<T>(name: string, defaultValue: T): T {
+    return this.getAttribute<T>(name) ?? defaultValue;
+  }
+
+  setAttribute(name: string, value: unknown): void {
+    this.#assertWritable();
+    if (this.#closedToNew && this.isNew) {
+      throw new SessionStateError(
+        'A new session cannot be started after the head of the response has been sent: its cookie could not follow. ' +
+          'Set an attribute before the first byte',
+      );
+    }
+    this.#attributes.set(name, value);
+  }
+
+  removeAttribute(name: string): void {
+    this.setAttribute(name, undefined);
+  }
+
+  async updateAttribute<T = unknown>(
+    name: string,
+    update: (current: T | undefined) => T | undefined,
+  ): Promise<T | undefined> {
+    this.#assertWritable();
+    if (this.isNew) {
+      this.setAttribute(name, update(this.getAttribute<T>(name)));
+      return this.getAttribute<T>(name);
+    }
+    // What this request has set before comes first: nobody else has seen it, so there is nothing to compare with.
+    if (this.#attributes.isChanged(name)) {
+      this.setAttribute(name, update(this.getAttribute<T>(name)));
+      return (await this.save()) === 'saved' ? this.getAttribute<T>(name) : undefined;
+    }
+    for (;;) {
+      const next = update(this.getAttribute<T>(name)) ?? undefined;
+      const reply = await this.#exclusively(() => this.#swap(name, next));
+      if (reply.outcome === 'saved') return this.getAttribute<T>(name);
+      if (reply.outcome === 'gone') return undefined;
+    }
+  }
+
+  changeSessionId(): string {
+    this.#assertWritable();
+    const key = this.#writer.nextKey(this.#storedId ?? this.#presentedId);
+    this.#id = key.id;
+    this.#token = key.token;
+    return key.id;
+  }
+
+  invalidate(): void {
+    if (this.#state === 'alive') this.#state = 'invalidated';
+  }
+
+  async save(): Promise<SaveOutcome> {
+    return this.#exclusively(async () => {
+      for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
+        const changes = this.#changes();
+        if (!changes) return this.#state === 'gone' ? 'gone' : 'saved';
+        const reply = await this.#writer.write(changes);
+        if (reply.outcome !== 'collision') return this.#settle(changes, reply);
+        this.changeSessionId();
+      }
+      throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
+    });
+  }
+
+  /** Whether `save()` would write anything. */
+  get isDirty(): boolean {
+    return this.#changes() !== undefined;
+  }
+
+  /** The token that the client has to be given: that of a session created or rotated here, once it is stored. */
+  get tokenToSend(): SessionToken | undefined {
+    return this.#state === 'alive' && this.#storedId === this.#id ? this.#token : undefined;
+  }
+
+  /** Whether this object, and nobody else, has ended the session. */
+  get isDeleted(): boolean {
+    return this.#state === 'deleted';
+  }
+
+  /** Milliseconds since the store last renewed the session; undefined for one that never ends or is new. */
+  get idleTime(): number | undefined {
+    return this.#idleTime;
+  }
+
+  /** From now on no cookie can be sent: a session that is still new takes no attributes any more. */
+  closeToNew(): void {
+    this.#closedToNew = true;
+  }
+
+  /** What may be shown: no token and no attribute value. */
+  toJSON(): object {
+    const { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, attributeNames } = this;
+    return { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, attributeNames };
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): object {
+    return this.toJSON();
+  }
+
+  get #isOver(): boolean {
+    return this.#state === 'invalidated' || this.#state === 'deleted';
+  }
+
+  #assertWritable(): void {
+    if (this.#isOver)
+      throw new SessionStateError('The session was invalidated in this request and takes no more changes');
+  }
+
+  #changes(): SessionChanges | undefined {
+    if (this.#state === 'deleted' || this.#state === 'gone') return undefined;
+    const id = this.#storedId;
+    if (this.#state === 'invalidated') return id === undefined ? undefined : { kind: 'delete', id };
+    const attributes = this.#attributes.changes();
+    if (id === undefined) {
+      // Interval 0: it would be over as soon as it was stored.
+      if (attributes.size === 0 || this.#interval === 0) return undefined;
+      const { id: newId } = this;
+      return {
+        kind: 'create',
+        id: newId,
+        presentedId: this.#presentedId,
+        maxInactiveInterval: this.#interval,
+        attributes,
+      };
+    }
+    const newId = this.#id === id ? undefined : this.#id;
+    const maxInactiveInterval = this.#interval === this.#storedInterval ? undefined : this.#interval;
+    if (attributes.size === 0 && newId === undefined && maxInactiveInterval === undefined) return undefined;
+    return { kind: 'update', id, newId, maxInactiveInterval, attributes };
+  }
+
+  #settle(changes: SessionChanges, reply: WriteReply): SaveOutcome {
+    if (reply.outcome !== 'saved') {
+      this.#state = 'gone';
+      return 'gone';
+    }
+    if (changes.kind === 'delete' || (changes.kind === 'update' && changes.maxInactiveInterval === 0)) {
+      this.#state = 'deleted';
+      return 'saved';
+    }
+    this.#storedId = (changes.kind === 'update' ? changes.newId : undefined) ?? changes.id;
+    this.#storedInterval = changes.maxInactiveInterval ?? this.#storedInterval;
+    this.#creationTime = reply.creationTime ?? this.#creationTime;
+    this.#attributes.saved(changes.attributes);
+    return 'saved';
+  }
+
+  async #swap(name: string, value: unknown): Promise<WriteReply> {
+    if (this.#state !== 'alive' || this.#storedId === undefined) return { outcome: 'gone' };
+    const text = value === undefined ? null : this.#attributes.encode(name, value);
+    const expected = { name, text: this.#attributes.storedText(name) };
+    const changes: UpdateSession = {
+      kind: 'update',
+      id: this.#storedId,
+      attributes: new Map([[name, text]]),
+      expected,
+    };
+    const reply = await this.#writer.write(changes);
+    if (reply.outcome === 'saved') this.#attributes.refresh(name, text ?? undefined);
+    else if (reply.outcome === 'conflict') this.#attributes.refresh(name, reply.current);
+    else this.#state = 'gone';
+    return reply;
+  }
+
+  /** One write of this object after the other: each starts from what the one before has left. */
+  #exclusively<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(step);
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+}
