@@ -1,0 +1,23 @@
+// a private Redis
+export { RedisServer, type RedisServerOptions } from './redis/redis.server.js';
+
+// between client and server
+export { TcpProxy, type BurstMatcher, type TcpTarget } from './net/tcp.proxy.js';
+export type { Direction } from './net/tcp.connection.js';
+export { freePort } from './net/free-port.js';
+
+// HTTP
+export { HttpAgent, type HttpAgentOptions, type HttpRequestOptions, type HttpResponse } from './http/http.agent.js';
+
+// facts to wait for
+export {
+  SessionEventRecorder,
+  type RecordedEvent,
+  type RecordedEventClass,
+  type RecordedEventType,
+  type RecordedSession,
+} from './events/session-event.recorder.js';
+export { eventually, type EventuallyOptions } from './wait/eventually.js';
+
+// time
+export { ManualClock } from './clock/manual.clock.js';

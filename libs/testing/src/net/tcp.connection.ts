@@ -1,0 +1,112 @@
+import type { Socket } from 'node:net';
+import { TcpLane } from './tcp.lane.js';
+
+/** `request`: from the client to the server; `reply`: back. */
+export type Direction = 'request' | 'reply';
+
+/** What a connection asks the proxy it belongs to. */
+export interface ConnectionRules {
+  /** Milliseconds that data of this direction are late. */
+  delay(direction: Direction): number;
+  isHeld(direction: Direction, connection: TcpConnection): boolean;
+  /** Data have arrived at the proxy. */
+  arrived(direction: Direction, data: Buffer, connection: TcpConnection): void;
+}
+
+/** What a client sends before it gets the next data back. */
+export class Burst {
+  /** Whether it was counted as a flight. */
+  isCounted = false;
+  #data: Buffer = Buffer.alloc(0);
+
+  get data(): Buffer {
+    return this.#data;
+  }
+
+  add(data: Buffer): void {
+    this.#data = Buffer.concat([this.#data, data]);
+  }
+}
+
+/** A client's connection through the proxy. */
+export class TcpConnection {
+  /** Resolves when both sides are closed. */
+  readonly closed: Promise<void>;
+  /** What the client has sent since it last got data. */
+  burst = new Burst();
+  readonly #client: Socket;
+  readonly #upstream: Socket;
+  readonly #lanes: Readonly<Record<Direction, TcpLane>>;
+  #isReplied = false;
+  #dropReply: (() => void) | undefined;
+
+  constructor(client: Socket, upstream: Socket, rules: ConnectionRules) {
+    this.#client = client;
+    this.#upstream = upstream;
+    for (const socket of [client, upstream]) socket.on('error', () => {}); // 'close' follows
+    this.closed = Promise.all([closing(client), closing(upstream)]).then(() => {});
+    this.#lanes = {
+      request: new TcpLane(client, upstream, {
+        delay: () => rules.delay('request'),
+        isHeld: () => rules.isHeld('request', this),
+        arrived: (data) => {
+          if (this.#isReplied) this.burst = new Burst();
+          this.#isReplied = false;
+          this.burst.add(data);
+          rules.arrived('request', data, this);
+        },
+        passed: () => {},
+      }),
+      reply: new TcpLane(upstream, client, {
+        delay: () => rules.delay('reply'),
+        isHeld: () => rules.isHeld('reply', this),
+        arrived: (data) => {
+          rules.arrived('reply', data, this);
+          if (this.#dropReply) this.#closeInsteadOfReplying(this.#dropReply);
+        },
+        passed: () => {
+          this.#isReplied = true;
+        },
+      }),
+    };
+  }
+
+  heldBytes(direction: Direction): number {
+    return this.#lanes[direction].heldBytes;
+  }
+
+  /** Passes on what the rules allow by now. */
+  flush(direction: Direction): void {
+    this.#lanes[direction].flush();
+  }
+
+  /** Loses everything from now on, while both sides stay open. */
+  swallow(): void {
+    this.#lanes.request.swallow();
+    this.#lanes.reply.swallow();
+  }
+
+  /** Closes the connection when the next data come from the server. Calls back when the server has closed it too. */
+  dropReply(dropped: () => void): void {
+    this.#dropReply = dropped;
+  }
+
+  destroy(): void {
+    this.swallow();
+    this.#client.destroy();
+    this.#upstream.destroy();
+  }
+
+  #closeInsteadOfReplying(dropped: () => void): void {
+    this.#dropReply = undefined;
+    this.#lanes.reply.swallow();
+    this.#client.destroy();
+    // Not destroyed: of several requests that were sent at once, the server must get to read and execute the last.
+    this.#upstream.once('close', dropped);
+    this.#upstream.end();
+  }
+}
+
+function closing(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once('close', () => resolve()));
+}

@@ -1,0 +1,234 @@
+import { once } from 'node:events';
+import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { type Direction, TcpConnection } from './tcp.connection.js';
+import { listenOnFreePort } from './free-port.js';
+
+export interface TcpTarget {
+  readonly port: number;
+  /** @default 127.0.0.1 */
+  readonly host?: string | undefined;
+}
+
+/** Which bursts are meant: those that contain a text, or for which the function gives true. */
+export type BurstMatcher = string | ((burst: Buffer) => boolean);
+
+/**
+ * Stands between clients and a server, counts their round trips and makes trouble: late, held and lost data, cut and
+ * refused connections. It starts transparent. What a client sends before it gets the next data back is a *burst*; a
+ * burst that is counted is a *flight*, one round trip.
+ */
+export class TcpProxy {
+  readonly port: number;
+  readonly #target: TcpTarget;
+  readonly #connections = new Set<TcpConnection>();
+  readonly #listeners = new Set<(direction: Direction, data: Buffer) => void>();
+  readonly #delays = { request: 0, reply: 0 };
+  readonly #holds: Record<Direction, ((burst: Buffer) => boolean) | undefined> = {
+    request: undefined,
+    reply: undefined,
+  };
+  readonly #drops: { matches: (burst: Buffer) => boolean; dropped: () => void }[] = [];
+  readonly #heldWaiters = new Set<() => void>();
+  #server: Server | undefined;
+  #flights = 0;
+  #counts: (burst: Buffer) => boolean = () => true;
+  #isBlackHole = false;
+
+  private constructor(target: TcpTarget, server: Server, port: number) {
+    this.#target = target;
+    this.port = port;
+    this.#serve(server);
+  }
+
+  /** Resolves when the proxy accepts connections, on a free port of 127.0.0.1. */
+  static async start(target: TcpTarget): Promise<TcpProxy> {
+    const server = halfOpenServer();
+    return new TcpProxy(target, server, await listenOnFreePort(server));
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** The number of connections that are open on at least one side. */
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /** The round trips so far, of all connections. Counted when the request arrives here. */
+  get flights(): number {
+    return this.#flights;
+  }
+
+  resetFlights(): void {
+    this.#flights = 0;
+  }
+
+  /** Counts from 0, and only bursts that match: with a key prefix, no PING and no XREADGROUP. Without one, all. */
+  countFlights(matching?: BurstMatcher): void {
+    this.#counts = toMatcher(matching);
+    this.resetFlights();
+  }
+
+  /** How many flights were made from the call of `action` to its end. */
+  async flightsDuring(action: () => unknown): Promise<number> {
+    const before = this.#flights;
+    await action();
+    return this.#flights - before;
+  }
+
+  /** Calls `listener` with all data that arrive from now on, before they are passed on. Returns what ends that. */
+  onData(direction: Direction, listener: (data: Buffer) => void): () => void {
+    const filtered = (arrived: Direction, data: Buffer): void => {
+      if (arrived === direction) listener(data);
+    };
+    this.#listeners.add(filtered);
+    return () => void this.#listeners.delete(filtered);
+  }
+
+  /** Makes all replies that come from now on late by so many milliseconds; 0 ends it. */
+  delayReplies(milliseconds: number): void {
+    this.#delays.reply = milliseconds;
+  }
+
+  /** Makes all requests that come from now on late by so many milliseconds; 0 ends it. */
+  delayRequests(milliseconds: number): void {
+    this.#delays.request = milliseconds;
+  }
+
+  /**
+   * Keeps what goes in this direction until `release()`. With `matching`, only such bursts, or the replies to them, and
+   * what comes behind them on the same connection. Requests of a client that gives up meanwhile are passed on all the
+   * same at the release, as a slow network would.
+   */
+  hold(direction: Direction = 'reply', matching?: BurstMatcher): void {
+    this.#holds[direction] = toMatcher(matching);
+  }
+
+  /** Passes on what was held; without a direction, in both. */
+  release(direction?: Direction): void {
+    for (const released of direction ? [direction] : (['request', 'reply'] as const)) {
+      this.#holds[released] = undefined;
+      for (const connection of this.#connections) connection.flush(released);
+    }
+  }
+
+  heldBytes(direction: Direction = 'reply'): number {
+    let bytes = 0;
+    for (const connection of this.#connections) {
+      if (this.#isHeld(direction, connection)) bytes += connection.heldBytes(direction);
+    }
+    return bytes;
+  }
+
+  /** Resolves when at least so many bytes are being held. */
+  async untilHeld(direction: Direction = 'reply', bytes = 1): Promise<void> {
+    while (this.heldBytes(direction) < bytes) {
+      await new Promise<void>((resolve) => this.#heldWaiters.add(resolve));
+    }
+  }
+
+  /**
+   * Passes the next burst (that matches) to the server, and closes its connection when the reply comes. Resolves when
+   * the server has closed its side too, so that everything the client has sent was executed.
+   */
+  dropNextReply(matching?: BurstMatcher): Promise<void> {
+    return new Promise((dropped) => this.#drops.push({ matches: toMatcher(matching), dropped }));
+  }
+
+  /** Closes all connections; new ones are accepted. */
+  cut(): void {
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  /** Refuses new connections, as a server that has gone; those that are open stay. */
+  refuse(): void {
+    this.#server?.close();
+    this.#server = undefined;
+  }
+
+  /** Accepts connections again. */
+  async accept(): Promise<void> {
+    if (this.#server) return;
+    const server = halfOpenServer().listen(this.port, '127.0.0.1');
+    await once(server, 'listening');
+    this.#serve(server);
+  }
+
+  /**
+   * While on, data and closings vanish in both directions and nobody is told, as behind a dead switch; new connections
+   * get nowhere. Turned off, connections that went through it are closed, since their streams have holes.
+   */
+  blackHole(on = true): void {
+    if (on === this.#isBlackHole) return;
+    this.#isBlackHole = on;
+    for (const connection of this.#connections) {
+      if (on) connection.swallow();
+      else connection.destroy();
+    }
+  }
+
+  /** Closes everything. Resolves when it is closed; may be called again. */
+  async stop(): Promise<void> {
+    this.refuse();
+    this.cut();
+    await Promise.all([...this.#connections].map((connection) => connection.closed));
+  }
+
+  #serve(server: Server): void {
+    this.#server = server;
+    server.on('connection', (client) => this.#connect(client));
+  }
+
+  #connect(client: Socket): void {
+    const { host = '127.0.0.1', port } = this.#target;
+    const upstream = createConnection({ host, port, noDelay: true, allowHalfOpen: true });
+    const connection: TcpConnection = new TcpConnection(client, upstream, {
+      delay: (direction) => this.#delays[direction],
+      isHeld: (direction) => this.#isHeld(direction, connection),
+      arrived: (direction, data) => this.#arrived(direction, data, connection),
+    });
+    this.#connections.add(connection);
+    void connection.closed.then(() => this.#connections.delete(connection));
+    if (this.#isBlackHole) connection.swallow();
+  }
+
+  #isHeld(direction: Direction, connection: TcpConnection): boolean {
+    return this.#holds[direction]?.(connection.burst.data) ?? false;
+  }
+
+  #arrived(direction: Direction, data: Buffer, connection: TcpConnection): void {
+    if (this.#isBlackHole) return;
+    for (const listener of this.#listeners) listener(direction, data);
+    if (direction === 'request') this.#inspect(connection);
+    // Not now: the data are not yet among those that are held.
+    if (this.#holds[direction]) queueMicrotask(() => this.#wakeHeldWaiters());
+  }
+
+  #inspect(connection: TcpConnection): void {
+    const { burst } = connection;
+    if (!burst.isCounted && this.#counts(burst.data)) {
+      burst.isCounted = true;
+      this.#flights++;
+    }
+    const drop = this.#drops.find(({ matches }) => matches(burst.data));
+    if (!drop) return;
+    this.#drops.splice(this.#drops.indexOf(drop), 1);
+    connection.dropReply(drop.dropped);
+  }
+
+  #wakeHeldWaiters(): void {
+    const waiters = [...this.#heldWaiters];
+    this.#heldWaiters.clear();
+    for (const wake of waiters) wake();
+  }
+}
+
+function halfOpenServer(): Server {
+  return createServer({ noDelay: true, allowHalfOpen: true });
+}
+
+function toMatcher(matching: BurstMatcher | undefined): (burst: Buffer) => boolean {
+  if (matching === undefined) return () => true;
+  return typeof matching === 'string' ? (burst) => burst.includes(matching) : matching;
+}

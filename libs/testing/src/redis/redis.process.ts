@@ -1,0 +1,144 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface RedisProcessOptions {
+  readonly args: readonly string[];
+  /** A folder that belongs to this Redis alone. */
+  readonly home: string;
+}
+
+const START_TIMEOUT = 20_000;
+const TERM_TIMEOUT = 5_000;
+const PING_INTERVAL = 10;
+const OUTPUT_LIMIT = 8_192;
+
+const running = new Set<RedisProcess>();
+
+process.on('exit', () => {
+  for (const redis of running) redis.signal('SIGKILL');
+});
+
+/** One run of redis-server. It ends with the process that launched it, even one that is killed. */
+export class RedisProcess {
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<void>;
+  #output = '';
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#output = (this.#output + text).slice(-OUTPUT_LIMIT);
+      });
+    }
+    this.#exited = new Promise((resolve) => {
+      child.once('error', () => resolve());
+      // Not 'exit': the output that says why it ended may arrive after it.
+      child.once('close', () => resolve());
+    });
+  }
+
+  /**
+   * Resolves when Redis answers on a Unix socket in its own folder: on its port, another server may answer while ours
+   * is still about to find the port taken.
+   */
+  static async launch(options: RedisProcessOptions): Promise<RedisProcess> {
+    const socketPath = join(options.home, 'redis.sock');
+    const program = process.env['REDIS_SERVER'] ?? 'redis-server';
+    // Detached, that is in a process group of its own: Ctrl-C in a terminal must not end Redis before its clients.
+    const child = spawn(program, [...options.args, '--unixsocket', socketPath], {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const redis = new RedisProcess(child);
+    try {
+      await once(child, 'spawn');
+    } catch (error) {
+      throw new Error(
+        `Cannot run ${program} (${(error as NodeJS.ErrnoException).code}): install Redis 7 or later ` +
+          '(Debian and Ubuntu: apt-get install redis-server; macOS: brew install redis), ' +
+          'or set REDIS_SERVER to the path of the program.',
+        { cause: error },
+      );
+    }
+    running.add(redis);
+    const guardian = endWithParent(redis.pid, options.home);
+    void redis.#exited.then(() => {
+      running.delete(redis);
+      guardian.kill('SIGKILL');
+    });
+    await redis.#untilAnswering(socketPath);
+    return redis;
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  get isRunning(): boolean {
+    return running.has(this);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** The orderly end; when Redis does not come to it, the other one. */
+  async terminate(): Promise<void> {
+    if (!this.isRunning) return;
+    const lastResort = setTimeout(() => this.signal('SIGKILL'), TERM_TIMEOUT);
+    this.signal('SIGTERM');
+    this.signal('SIGCONT');
+    await this.#exited;
+    clearTimeout(lastResort);
+  }
+
+  async kill(): Promise<void> {
+    this.signal('SIGKILL');
+    await this.#exited;
+  }
+
+  async #untilAnswering(socketPath: string): Promise<void> {
+    const deadline = Date.now() + START_TIMEOUT;
+    while (!(await answersPing(socketPath))) {
+      if (!this.isRunning) throw new Error(`redis-server ended before it could be used:\n${this.#output}`);
+      if (Date.now() > deadline) {
+        await this.kill();
+        throw new Error(`redis-server did not answer within ${START_TIMEOUT} ms:\n${this.#output}`);
+      }
+      await Promise.race([delay(PING_INTERVAL), this.#exited]);
+    }
+  }
+}
+
+/**
+ * A process that kills `pid` and removes `folder` when this one has ended, which it learns from the end of its standard
+ * input. A handler for 'exit' does not run in a process that was killed, nor under Jest, which gives tests a `process`
+ * of their own.
+ */
+function endWithParent(pid: number, folder: string): ChildProcess {
+  const guardian = spawn('/bin/sh', ['-c', 'read -r _; kill -9 "$1"; rm -rf "$2"', 'sh', `${pid}`, folder], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  guardian.on('error', () => {}).unref();
+  return guardian;
+}
+
+/** Whether a Redis that can be used listens there. One that asks for a password can; one that is loading cannot yet. */
+async function answersPing(socketPath: string): Promise<boolean> {
+  const socket = createConnection(socketPath);
+  socket.on('error', () => {});
+  socket.write('PING\r\n');
+  try {
+    return await new Promise<boolean>((resolve) => {
+      socket.once('data', (reply) => resolve(/^(\+PONG|-NOAUTH)/.test(reply.toString())));
+      socket.once('close', () => resolve(false));
+    });
+  } finally {
+    socket.destroy();
+  }
+}

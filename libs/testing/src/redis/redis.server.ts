@@ -1,0 +1,109 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort } from '../net/free-port.js';
+import { RedisProcess } from './redis.process.js';
+
+/** How a private Redis is started. */
+export interface RedisServerOptions {
+  /** Further arguments, such as `['--maxmemory', '10mb']`; they win over ours. */
+  readonly args?: readonly string[] | undefined;
+  /** @default a free one */
+  readonly port?: number | undefined;
+  /** Where Redis keeps its files; left in place by `stop()`. @default a folder of its own, removed by `stop()` */
+  readonly dir?: string | undefined;
+}
+
+// Between finding a free port and listening on it, somebody else may take it: other test files do the same at once.
+const PORT_ATTEMPTS = 10;
+
+/**
+ * A real redis-server of a test's own: on 127.0.0.1, without persistence unless `args` ask for it, and gone with the
+ * process that started it, however that ends. The program is `REDIS_SERVER` of the environment, else `redis-server`.
+ */
+export class RedisServer {
+  readonly port: number;
+  readonly #args: readonly string[];
+  readonly #home: string;
+  readonly #dir: string;
+  #process: RedisProcess;
+
+  private constructor(home: string, dir: string, port: number, args: readonly string[], process: RedisProcess) {
+    this.#home = home;
+    this.#dir = dir;
+    this.port = port;
+    this.#args = args;
+    this.#process = process;
+  }
+
+  /**
+   * Resolves when Redis has answered a PING.
+   * @throws Error with the output of Redis, or with what to do when it is not installed
+   */
+  static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
+    const home = await mkdtemp(join(tmpdir(), 'redis-'));
+    const { dir = home, args = [] } = options;
+    try {
+      for (let attempt = 1; ; attempt++) {
+        const port = options.port ?? (await freePort());
+        try {
+          return new RedisServer(home, dir, port, args, await launch(home, dir, port, args));
+        } catch (error) {
+          const portWasTaken = error instanceof Error && error.message.includes('Address already in use');
+          if (!portWasTaken || options.port !== undefined || attempt === PORT_ATTEMPTS) throw error;
+        }
+      }
+    } catch (error) {
+      await rm(home, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** The process id of the Redis that was started last. */
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  get isRunning(): boolean {
+    return this.#process.isRunning;
+  }
+
+  /** Ends Redis the orderly way and removes its folder. Resolves when the process has gone; may be called again. */
+  async stop(): Promise<void> {
+    await this.#process.terminate();
+    await rm(this.#home, { recursive: true, force: true });
+  }
+
+  /** Kills Redis with no chance to save anything. Resolves when the process has gone. */
+  async kill(): Promise<void> {
+    await this.#process.kill();
+  }
+
+  /** Starts Redis again on the same port and folder; one that is running is ended first, the orderly way. */
+  async restart(): Promise<void> {
+    await this.#process.terminate();
+    await mkdir(this.#home, { recursive: true });
+    this.#process = await launch(this.#home, this.#dir, this.port, this.#args);
+  }
+
+  /** Suspends Redis: connections stay open, the system even accepts new ones, but nothing is answered. */
+  freeze(): void {
+    this.#process.signal('SIGSTOP');
+  }
+
+  /** Lets a frozen Redis go on. */
+  thaw(): void {
+    this.#process.signal('SIGCONT');
+  }
+}
+
+function launch(home: string, dir: string, port: number, args: readonly string[]): Promise<RedisProcess> {
+  return RedisProcess.launch({
+    args: ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir, ...args],
+    home,
+  });
+}

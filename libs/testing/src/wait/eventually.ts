@@ -1,0 +1,29 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface EventuallyOptions {
+  /** Milliseconds. @default 20000 */
+  readonly timeout?: number | undefined;
+  /** Milliseconds between two checks. @default 20 */
+  readonly interval?: number | undefined;
+}
+
+/**
+ * Repeats `check` until it neither throws nor gives false, null, 0 or '', and resolves to what it gave. Undefined is
+ * a success, so that a block of expectations can be given. Rejects with what the last check threw.
+ */
+export async function eventually<T>(check: () => T | Promise<T>, options: EventuallyOptions = {}): Promise<T> {
+  const { timeout = 20_000, interval = 20 } = options;
+  const deadline = Date.now() + timeout;
+  for (;;) {
+    let failure: unknown;
+    try {
+      const result = await check();
+      if (result || result === undefined) return result;
+      failure = new Error(`Still ${JSON.stringify(result)} after ${timeout} ms`);
+    } catch (error) {
+      failure = error;
+    }
+    if (Date.now() >= deadline) throw failure;
+    await delay(interval);
+  }
+}
