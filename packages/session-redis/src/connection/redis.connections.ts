@@ -1,0 +1,50 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { OutageLog } from './outage.log.js';
+import type { ResolvedRedisSessionOptions } from '../redis-session.options.js';
+
+/** What a connection is for, and so by which rules it behaves. */
+export interface RedisConnections {
+  /** Requests: a command is sent once or not at all, and nobody waits in a queue. Only through RequestConnection. */
+  readonly request: Redis;
+  /** Background work: waits out a restart of Redis and sends again what had no answer; its scripts allow that. */
+  readonly background: Redis;
+  /** Key events. It subscribes anew by itself at each `ready`: ioredis' own way can end the process. */
+  readonly subscriber: Redis;
+  /** Waits for events. Never with a command timeout: what arrives after it is delivered to nobody. */
+  readonly reader: Redis;
+}
+
+const LONGEST_PAUSE = 1000;
+// A connection whose other end has vanished is never closed by TCP while we wait. Longer than the reader blocks.
+const SILENCE = 10_000;
+
+const COMMON: RedisOptions = {
+  lazyConnect: true,
+  // Never gives up, whatever the application's own client does: sessions must be back as soon as Redis is.
+  retryStrategy: (attempt) => Math.min(50 * 2 ** attempt, LONGEST_PAUSE),
+  enableAutoPipelining: false,
+  commandTimeout: undefined,
+  maxRetriesPerRequest: null,
+};
+
+/** Four connections of our own, not connected yet. A client of the application is only a pattern for them. */
+export function createConnections(options: ResolvedRedisSessionOptions): RedisConnections {
+  const log = new OutageLog();
+  const open = (name: string, rules: RedisOptions): Redis => {
+    const all = { ...COMMON, ...rules, connectionName: `${options.namespace}:${name}` };
+    const { connection } = options;
+    const client = 'client' in connection ? connection.client.duplicate(all) : new Redis(connection.url, all);
+    log.watch(client);
+    return client;
+  };
+  return {
+    request: open('request', {
+      autoResendUnfulfilledCommands: false,
+      enableOfflineQueue: false,
+      commandTimeout: options.commandTimeout,
+    }),
+    background: open('background', { socketTimeout: SILENCE }),
+    subscriber: open('subscriber', { autoResubscribe: false }),
+    reader: open('reader', { socketTimeout: SILENCE }),
+  };
+}

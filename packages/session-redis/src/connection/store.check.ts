@@ -1,0 +1,36 @@
+import { Logger } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../keys/session.keys.js';
+
+/** The version of the data format in Redis (docs/redis-data-model.md). */
+const FORMAT = '1';
+const PARTITIONS = '1';
+
+/**
+ * Checks, on the first connection, that this version may use what is in Redis: the format and the number of partitions
+ * are recorded there by whoever comes first.
+ * @throws Error when they are others
+ */
+export async function checkStore(client: Redis, keys: SessionKeys): Promise<void> {
+  await client.hsetnx(keys.meta, 'version', FORMAT);
+  await client.hsetnx(keys.meta, 'partitions', PARTITIONS);
+  const [version, partitions] = await client.hmget(keys.meta, 'version', 'partitions');
+  if (version !== FORMAT || partitions !== PARTITIONS) {
+    throw new Error(
+      `The sessions in namespace "${keys.namespace}" have format ${version} with ${partitions} partitions; this ` +
+        `version uses format ${FORMAT} with ${PARTITIONS}. Use another namespace, or the version that wrote them`,
+    );
+  }
+  await warnAboutEviction(client);
+}
+
+/** A session that Redis evicts ends without a word: nothing is left that could tell. */
+async function warnAboutEviction(client: Redis): Promise<void> {
+  // INFO, since CONFIG is forbidden more often; where neither is allowed there is nothing to find out.
+  const memory = await client.info('memory').catch(() => '');
+  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
+  if (policy === undefined || policy === 'noeviction') return;
+  new Logger('RedisSession').warn(
+    `Redis may evict sessions (maxmemory-policy ${policy}), which then end without an event: set it to noeviction`,
+  );
+}

@@ -1,0 +1,56 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import type { SchedulerRegistry } from '@nestjs/schedule';
+import { CronJob } from 'cron';
+
+/** The name of the job in `SchedulerRegistry`. */
+export const SESSION_CLEANUP_JOB = 'session-cleanup';
+
+// So that the instances of an application, whose clocks agree, do not all ask Redis at once.
+const LONGEST_JITTER = 500;
+
+/**
+ * Runs the cleanup by the clock: one tick per interval, whether the application has @nestjs/schedule, which then lists
+ * the job, or not. A tick that takes longer than the interval is not overtaken by the next one.
+ */
+export class SessionCleanupJob {
+  readonly #logger = new Logger('SessionCleanup');
+  readonly #job: CronJob;
+  readonly #stopping = new AbortController();
+
+  constructor(
+    cron: string,
+    private readonly cleanUp: () => Promise<unknown>,
+    private readonly registry: SchedulerRegistry | undefined,
+  ) {
+    this.#job = CronJob.from({
+      cronTime: cron,
+      name: SESSION_CLEANUP_JOB,
+      onTick: () => this.#tick(),
+      waitForCompletion: true,
+      unrefTimeout: true,
+    });
+  }
+
+  start(): void {
+    this.registry?.addCronJob(SESSION_CLEANUP_JOB, this.#job);
+    this.#job.start();
+  }
+
+  /** Resolves when a tick that is running has finished. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#job.stop();
+    if (this.registry?.doesExist('cron', SESSION_CLEANUP_JOB)) this.registry.deleteCronJob(SESSION_CLEANUP_JOB);
+  }
+
+  async #tick(): Promise<void> {
+    const { signal } = this.#stopping;
+    try {
+      await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
+      await this.cleanUp();
+    } catch (error) {
+      if (!signal.aborted) this.#logger.error(`The cleanup of sessions failed and is repeated: ${String(error)}`);
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// Characters that mean something in a Redis pattern or as a hash tag, so a name with them could reach foreign keys.
+const FORBIDDEN = /[{}*[\]?\\]/;
+
+/** Why a namespace cannot be used, as the end of the sentence "Option `namespace` ..."; undefined when it can. */
+export function namespaceProblem(namespace: string): string | undefined {
+  if (namespace.trim() === '') return 'must not be empty';
+  if (FORBIDDEN.test(namespace)) return 'must not contain { } * [ ] ? or \\';
+  return undefined;
+}
+
+/**
+ * Every key of one partition. The scripts derive the few that only Redis can know, such as the bucket of a minute,
+ * from `prefix`; `scripts/includes/store.lua` is their only other speller.
+ */
+export class SessionKeys {
+  /** What every key below begins with. */
+  readonly prefix: string;
+  /** ZSET of the minutes that have a set of sessions which may be due. */
+  readonly bucketList: string;
+  /** STREAM of what happened to sessions. */
+  readonly events: string;
+  /** STREAM of what nobody could handle. */
+  readonly deadLetters: string;
+
+  /** `tag` is the hash tag of the partition on Redis Cluster, and empty where there is one partition. */
+  constructor(
+    readonly namespace: string,
+    tag = '',
+  ) {
+    this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
+    this.bucketList = `${this.prefix}expirations`;
+    this.events = `${this.prefix}events`;
+    this.deadLetters = `${this.prefix}events:dead`;
+  }
+
+  /** HASH: the session. */
+  session(id: string): string {
+    return `${this.prefix}sessions:${id}`;
+  }
+
+  /** STRING without content: exists exactly as long as the session is alive. */
+  shadow(id: string): string {
+    return `${this.prefix}sessions:expires:${id}`;
+  }
+
+  /** The id of a shadow key; undefined for any other key, such as one of another application. */
+  idOfShadow(key: string): string | undefined {
+    const start = this.shadow('');
+    return key.startsWith(start) ? key.slice(start.length) : undefined;
+  }
+
+  /** STRING: the id that a session was given instead of this one, for as long as a save may still follow it. */
+  moved(id: string): string {
+    return `${this.prefix}sessions:moved:${id}`;
+  }
+
+  /** SET of the members (`expires:<id>`) that may be due in a minute. */
+  bucket(minute: string): string {
+    return `${this.prefix}expirations:${minute}`;
+  }
+
+  /** SET of the ids that an index lists under a value. */
+  index(name: string, value: string): string {
+    return `${this.prefix}index:${name}:${value}`;
+  }
+
+  /** HASH: the version of this data format. The same for all partitions. */
+  get meta(): string {
+    return `${this.namespace}:meta`;
+  }
+}

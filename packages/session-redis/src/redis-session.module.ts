@@ -1,0 +1,17 @@
+import { Module } from '@nestjs/common';
+import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
+import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
+import { RedisSessionModuleDefinition } from './redis-session.module-definition.js';
+import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
+import { RedisSessionRepository } from './repository/redis-session.repository.js';
+
+/**
+ * Keeps the sessions of `SessionModule` in Redis, and delivers their events. Global: import it once, with
+ * `forRoot(options)` or `forRootAsync({ useFactory | useClass | useExisting })`.
+ */
+@Module({
+  providers: [...REDIS_SESSION_PROVIDERS, RedisSessionLifecycle],
+  exports: [SessionRepository, IndexedSessionRepository, RedisSessionRepository, SessionExpirationSweeper],
+})
+export class RedisSessionModule extends RedisSessionModuleDefinition {}

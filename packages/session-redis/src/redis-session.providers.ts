@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Provider } from '@nestjs/common';
+import {
+  IndexedSessionRepository,
+  type ResolvedSessionOptions,
+  SESSION_OPTIONS,
+  SessionEventDispatcher,
+  SessionRepository,
+} from '@nest-session/core';
+import { createConnections, type RedisConnections } from './connection/redis.connections.js';
+import { RequestConnection } from './connection/request.connection.js';
+import { SessionEventConsumer } from './delivery/session-event.consumer.js';
+import { SessionEventGroup } from './delivery/session-event.group.js';
+import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
+import { KeyEventListener } from './expiration/key-event.listener.js';
+import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+import { SessionKeys } from './keys/session.keys.js';
+import { REDIS_SESSION_MODULE_OPTIONS } from './redis-session.module-definition.js';
+import {
+  type RedisSessionModuleOptions,
+  type ResolvedRedisSessionOptions,
+  resolveRedisSessionOptions,
+} from './redis-session.options.js';
+import {
+  BACKGROUND_SCRIPTS,
+  KEY_EVENT_LISTENER,
+  REDIS_CONNECTIONS,
+  REDIS_SESSION_OPTIONS,
+  SESSION_EVENT_CONSUMER,
+  SESSION_EVENT_TRIMMER,
+  SESSION_KEYS,
+} from './redis-session.tokens.js';
+import { RedisSessionRepository } from './repository/redis-session.repository.js';
+import { type KeepingTimes, SessionScripts } from './scripts/session.scripts.js';
+
+/** How the parts of the package are put together; nothing in here connects or starts anything. */
+export const REDIS_SESSION_PROVIDERS: Provider[] = [
+  {
+    provide: REDIS_SESSION_OPTIONS,
+    inject: [REDIS_SESSION_MODULE_OPTIONS],
+    useFactory: (options: RedisSessionModuleOptions) => resolveRedisSessionOptions(options),
+  },
+  {
+    provide: REDIS_CONNECTIONS,
+    inject: [REDIS_SESSION_OPTIONS],
+    useFactory: createConnections,
+  },
+  {
+    provide: SESSION_KEYS,
+    inject: [REDIS_SESSION_OPTIONS],
+    useFactory: (options: ResolvedRedisSessionOptions) => new SessionKeys(options.namespace),
+  },
+  {
+    provide: BACKGROUND_SCRIPTS,
+    inject: [REDIS_CONNECTIONS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    useFactory: (connections: RedisConnections, keys: SessionKeys, options: ResolvedRedisSessionOptions) =>
+      new SessionScripts(connections.background, keys, keepingTimes(options)),
+  },
+  {
+    provide: RedisSessionRepository,
+    inject: [
+      REDIS_CONNECTIONS,
+      SESSION_KEYS,
+      REDIS_SESSION_OPTIONS,
+      // Optional only to say what is missing.
+      { token: SESSION_OPTIONS, optional: true },
+    ],
+    useFactory: (
+      connections: RedisConnections,
+      keys: SessionKeys,
+      options: ResolvedRedisSessionOptions,
+      sessionOptions?: ResolvedSessionOptions,
+    ) => {
+      if (!sessionOptions)
+        throw new Error('RedisSessionModule needs SessionModule.forRoot() in the application as well');
+      return new RedisSessionRepository({
+        connection: new RequestConnection(connections.request, options.commandTimeout),
+        scripts: new SessionScripts(connections.request, keys, keepingTimes(options)),
+        keys,
+        serializer: options.serializer,
+        timeout: sessionOptions.timeout,
+      });
+    },
+  },
+  { provide: SessionRepository, useExisting: RedisSessionRepository },
+  { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
+  {
+    provide: SessionExpirationSweeper,
+    inject: [REDIS_CONNECTIONS, BACKGROUND_SCRIPTS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    useFactory: (
+      connections: RedisConnections,
+      scripts: SessionScripts,
+      keys: SessionKeys,
+      options: ResolvedRedisSessionOptions,
+    ) => new SessionExpirationSweeper(connections.background, scripts, keys, options.batchSize),
+  },
+  {
+    provide: KEY_EVENT_LISTENER,
+    inject: [REDIS_CONNECTIONS, BACKGROUND_SCRIPTS, SESSION_KEYS, REDIS_SESSION_OPTIONS, SessionExpirationSweeper],
+    useFactory: (
+      connections: RedisConnections,
+      scripts: SessionScripts,
+      keys: SessionKeys,
+      options: ResolvedRedisSessionOptions,
+      sweeper: SessionExpirationSweeper,
+    ) => new KeyEventListener(connections.subscriber, scripts, keys, options.batchSize, () => sweeper.runOnce()),
+  },
+  {
+    provide: SESSION_EVENT_CONSUMER,
+    inject: [REDIS_CONNECTIONS, SESSION_KEYS, REDIS_SESSION_OPTIONS, SessionEventDispatcher],
+    useFactory: (
+      { reader, background }: RedisConnections,
+      keys: SessionKeys,
+      { events, serializer }: ResolvedRedisSessionOptions,
+      dispatcher: SessionEventDispatcher,
+    ) => {
+      const instance = `${hostname()}:${process.pid}:${randomUUID()}`;
+      const group = new SessionEventGroup(reader, background, keys.events, events.group, instance);
+      return new SessionEventConsumer(group, dispatcher, background, keys, serializer, events);
+    },
+  },
+  {
+    provide: SESSION_EVENT_TRIMMER,
+    inject: [REDIS_CONNECTIONS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    useFactory: (connections: RedisConnections, keys: SessionKeys, options: ResolvedRedisSessionOptions) =>
+      new SessionEventTrimmer(connections.background, keys, options.events.retention),
+  },
+];
+
+function keepingTimes({ grace, events }: ResolvedRedisSessionOptions): KeepingTimes {
+  return { grace, retention: events.retention };
+}

@@ -1,0 +1,8 @@
+/** Tokens of what is built by factories and not meant for applications. */
+export const REDIS_SESSION_OPTIONS = Symbol('REDIS_SESSION_OPTIONS');
+export const REDIS_CONNECTIONS = Symbol('REDIS_CONNECTIONS');
+export const SESSION_KEYS = Symbol('SESSION_KEYS');
+export const BACKGROUND_SCRIPTS = Symbol('BACKGROUND_SCRIPTS');
+export const KEY_EVENT_LISTENER = Symbol('KEY_EVENT_LISTENER');
+export const SESSION_EVENT_CONSUMER = Symbol('SESSION_EVENT_CONSUMER');
+export const SESSION_EVENT_TRIMMER = Symbol('SESSION_EVENT_TRIMMER');

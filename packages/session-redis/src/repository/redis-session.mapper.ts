@@ -1,0 +1,25 @@
+import type { SessionRecord } from '@nest-session/core';
+
+const ATTRIBUTE = 'sessionAttr:';
+
+/**
+ * The session in a hash; undefined when the hash is none: empty, or half of one that something else has left.
+ * `ttl` is PTTL of the shadow, for a session that is alive.
+ */
+export function toSessionRecord(id: string, hash: Record<string, string>, ttl?: number): SessionRecord | undefined {
+  const creationTime = Number(hash['creationTime']);
+  const lastAccessedTime = Number(hash['lastAccessedTime']);
+  const maxInactiveInterval = Number(hash['maxInactiveInterval']);
+  if (![creationTime, lastAccessedTime, maxInactiveInterval].every(Number.isFinite)) return undefined;
+  const attributes = Object.entries(hash)
+    // Spring Session removes an attribute by emptying its field.
+    .filter(([field, text]) => field.startsWith(ATTRIBUTE) && text !== '')
+    .map(([field, text]) => [field.slice(ATTRIBUTE.length), text] as const);
+  const absoluteExpiry = hash['absoluteExpiry'] === undefined ? Infinity : Number(hash['absoluteExpiry']);
+  const period = Math.min(
+    maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000,
+    absoluteExpiry - lastAccessedTime,
+  );
+  const idleTime = ttl === undefined || ttl < 0 || period === Infinity ? undefined : Math.max(0, period - ttl);
+  return { id, creationTime, lastAccessedTime, maxInactiveInterval, attributes, idleTime };
+}

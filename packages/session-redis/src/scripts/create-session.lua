@@ -1,0 +1,51 @@
+#!lua
+--[[
+  create-session: stores a session that does not exist yet, and records its created event.
+
+  KEYS[1] bucket list
+  KEYS[2] events
+  KEYS[3] session
+  KEYS[4] shadow
+  KEYS[5] moved mark of the id that the request presented; of the session's own id when it presented none
+  ARGV[1] prefix of the partition's keys
+  ARGV[2] grace in ms
+  ARGV[3] retention in ms
+  ARGV[4] id
+  ARGV[5] maxInactiveInterval in s
+  ARGV[6] absolute timeout in ms; empty: none
+  ARGV[7..] list of {attribute, text}, list of {index, value}
+
+  Returns
+    {'created', creation time in epoch ms}
+    {'collision'}  the id is taken
+    {'gone'}       the presented session has just changed its id: this request is a late one of the old token, and
+                   a session of its own would replace the cookie of the login
+]]
+-- include: store, expiration, session, arguments
+local session = { id = ARGV[4], key = KEYS[3], shadow = KEYS[4] }
+local interval = tonumber(ARGV[5])
+local absolute_timeout = tonumber(ARGV[6])
+local attributes, position = read_list(7, 2)
+local indexes = read_list(position, 2)
+
+if redis.call('EXISTS', KEYS[5]) == 1 then return { 'gone' } end
+if redis.call('EXISTS', session.key, session.shadow) > 0 then return { 'collision' } end
+
+local now = now_in_ms()
+local absolute_expiry = absolute_timeout and now + absolute_timeout
+local ttl = time_to_live(interval, absolute_expiry, now)
+local written = keys_of(session)
+if ttl then table.insert(written, { bucket_key(bucket_of(now + ttl)), 'set' }) end
+for _, entry in ipairs(indexes) do table.insert(written, { index_key(entry[1], entry[2]), 'set' }) end
+local problem = wrong_type(shared_keys()) or wrong_type(written)
+if problem then return problem end
+
+redis.call('HSET', session.key,
+  'creationTime', integer(now), 'lastAccessedTime', integer(now), 'maxInactiveInterval', ARGV[5])
+if absolute_expiry then redis.call('HSET', session.key, 'absoluteExpiry', integer(absolute_expiry)) end
+write_attributes(session, attributes)
+redis.call('SET', session.shadow, '')
+set_end(session, ttl, now)
+write_indexes(session, indexes)
+record('created', session.id, now)
+return { 'created', integer(now) }

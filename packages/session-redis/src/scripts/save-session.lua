@@ -1,0 +1,100 @@
+#!lua
+--[[
+  save-session: writes what changed of a live session, and renews it. All of it happens, or nothing.
+
+  KEYS[1] bucket list
+  KEYS[2] events
+  KEYS[3] session
+  KEYS[4] shadow
+  KEYS[5] moved mark
+  KEYS[6] session under the id it is to have, which may be the same
+  KEYS[7] shadow under that id
+  ARGV[1] prefix of the partition's keys
+  ARGV[2] grace in ms
+  ARGV[3] retention in ms
+  ARGV[4] id
+  ARGV[5] id it is to have, which may be the same
+  ARGV[6] maxInactiveInterval in s; empty: unchanged; 0: end the session
+  ARGV[7] what must still be so: 'any', 'text' (the attribute has the text ARGV[9]) or 'none' (there is no such attribute)
+  ARGV[8] the name of that attribute
+  ARGV[9] its text
+  ARGV[10..] list of {attribute, text}, list of {removed attribute}, list of {index, value; empty: in no set}
+
+  Returns
+    {'saved'}
+    {'gone'}             the session has ended, or had its id changed by another request and this is more than a change
+                         of attributes: a request held open across a login must not get at the session after it
+    {'collision'}        the new id is taken
+    {'conflict', text}   ARGV[7] is not so; the text there is now, missing when there is none
+]]
+-- include: store, expiration, session, arguments
+local id, new_id = ARGV[4], ARGV[5]
+local interval = tonumber(ARGV[6])
+local expectation, expected_name, expected_text = ARGV[7], ARGV[8], ARGV[9]
+local attributes, after_attributes = read_list(10, 2)
+local removals, after_removals = read_list(after_attributes, 1)
+local indexes = read_list(after_removals, 2)
+local rotates = new_id ~= id
+
+local session = live_session({ id = id, key = KEYS[3], shadow = KEYS[4] })
+if not session then return { 'gone' } end
+if session.id ~= id then
+  -- A change of id that is sent twice finds its own mark.
+  if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
+  if rotates or #indexes > 0 or (interval and interval ~= 0) then return { 'gone' } end
+end
+if redis.call('EXISTS', session.key) == 0 then
+  -- A shadow without a session is no session: completing it would bring back half of one.
+  redis.call('DEL', session.shadow)
+  return { 'gone' }
+end
+
+local now = now_in_ms()
+local written = keys_of(session)
+for _, entry in ipairs(indexes) do
+  if entry[2] ~= '' then table.insert(written, { index_key(entry[1], entry[2]), 'set' }) end
+end
+local problem = wrong_type(shared_keys()) or wrong_type(written)
+if problem then return problem end
+local ttl = end_when_renewed(session, now, interval)
+problem = ttl and wrong_type({ { bucket_key(bucket_of(now + ttl)), 'set' } })
+if problem then return problem end
+
+if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end
+if expectation ~= 'any' then
+  local current = redis.call('HGET', session.key, 'sessionAttr:' .. expected_name)
+  local as_expected = expectation == 'none' and not current or expectation == 'text' and current == expected_text
+  if not as_expected then
+    -- A change that is sent twice finds its own text.
+    local own = attributes[1] and attributes[1][2] or false
+    if current ~= own then return { 'conflict', current } end
+  end
+end
+
+write_attributes(session, attributes)
+for _, removal in ipairs(removals) do redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1]) end
+if interval == 0 then
+  end_session(session, 'deleted', now)
+  return { 'saved' }
+end
+write_indexes(session, indexes)
+if interval then redis.call('HSET', session.key, 'maxInactiveInterval', ARGV[6]) end
+renew(session, ttl, now)
+
+if rotates then
+  local target = { id = new_id, key = KEYS[6], shadow = KEYS[7] }
+  for _, entry in ipairs(memberships(session)) do
+    redis.call('SREM', index_key(entry[1], entry[2]), session.id)
+    redis.call('SADD', index_key(entry[1], entry[2]), target.id)
+  end
+  local bucket = redis.call('HGET', session.key, 'bucket')
+  redis.call('RENAME', session.key, target.key)
+  redis.call('RENAME', session.shadow, target.shadow)
+  if bucket then
+    leave_bucket(member_of(session), bucket)
+    join_bucket(target, bucket)
+  end
+  redis.call('SET', KEYS[5], target.id, 'PX', 60000)
+  record('id-changed', target.id, now, 'previous', session.id)
+end
+return { 'saved' }

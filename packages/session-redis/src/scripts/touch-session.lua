@@ -1,0 +1,35 @@
+#!lua flags=allow-oom
+--[[
+  touch-session: records an access to a live session, under whatever id it has now.
+
+  KEYS[1] bucket list
+  KEYS[2] events
+  KEYS[3] session
+  KEYS[4] shadow
+  ARGV[1] prefix of the partition's keys
+  ARGV[2] grace in ms
+  ARGV[3] retention in ms
+  ARGV[4] id
+
+  Returns
+    {'touched'}
+    {'gone'}
+]]
+-- include: store, expiration, session
+local session = live_session({ id = ARGV[4], key = KEYS[3], shadow = KEYS[4] })
+if not session then return { 'gone' } end
+if redis.call('EXISTS', session.key) == 0 then
+  -- A shadow without a session is no session: completing it would bring back half of one.
+  redis.call('DEL', session.shadow)
+  return { 'gone' }
+end
+
+local now = now_in_ms()
+local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))
+if problem then return problem end
+local ttl = end_when_renewed(session, now)
+problem = ttl and wrong_type({ { bucket_key(bucket_of(now + ttl)), 'set' } })
+if problem then return problem end
+
+renew(session, ttl, now)
+return { 'touched' }
