@@ -1,6 +1,8 @@
 import type { ReadonlySession } from '../session/session.js';
 
-export type SessionEventType = 'created' | 'deleted' | 'expired' | 'id-changed';
+export const SESSION_EVENT_TYPES = ['created', 'deleted', 'expired', 'id-changed'] as const;
+
+export type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
 
 export interface SessionEventInit {
   readonly sessionId: string;
@@ -8,6 +10,11 @@ export interface SessionEventInit {
   readonly at: number;
   readonly session: ReadonlySession;
   readonly dataLost?: boolean;
+}
+
+/** The name under which the EventEmitter hears of events of a type. */
+export function sessionEventName(type: SessionEventType): string {
+  return `session.${type}`;
 }
 
 /** What all session events have in common. */
@@ -37,7 +44,7 @@ export abstract class SessionEvent {
 
   /** The name under which `@OnEvent` of @nestjs/event-emitter hears of it. */
   get eventName(): string {
-    return `session.${this.type}`;
+    return sessionEventName(this.type);
   }
 }
 

@@ -206,6 +206,11 @@ export class TrackedSession extends RefusesProperties implements Session {
     });
   }
 
+  /** The id under which the store knows the session until the next save; undefined while it is new. */
+  get storedId(): string | undefined {
+    return this.#storedId;
+  }
+
   /** Whether `save()` would write anything. */
   get isDirty(): boolean {
     return this.#changes() !== undefined;

@@ -1,0 +1,65 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { SESSION_EVENT_TYPES, type SessionEvent, sessionEventName } from './session.events.js';
+
+interface EventEmitter2Like {
+  listenerCount(eventName: string): number;
+  emitAsync(eventName: string, event: SessionEvent): Promise<unknown>;
+}
+
+interface ReadinessWatcherLike {
+  waitUntilReady(): Promise<void>;
+}
+
+/**
+ * Lets the `@OnEvent` listeners of @nestjs/event-emitter hear of session events when the application has that module.
+ * Best effort: nobody learns whether a listener succeeded. The emitter is found by the name of its class, so that the
+ * package is no dependency and the application's own copy of it is the one that is found.
+ */
+@Injectable()
+export class EventEmitterMirror {
+  readonly #logger = new Logger(EventEmitterMirror.name);
+
+  constructor(@Inject(DiscoveryService) private readonly discovery: DiscoveryService) {}
+
+  /** Resolves when the `@OnEvent` listeners are attached. */
+  async ready(): Promise<void> {
+    const watchers = this.#find<ReadinessWatcherLike>('EventEmitterReadinessWatcher', 'waitUntilReady');
+    // A watcher rejects when attaching failed, which is the application's to hear of; our own handlers go on.
+    await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
+  }
+
+  /** Whether anybody listens to session events at present. */
+  get hasListeners(): boolean {
+    return SESSION_EVENT_TYPES.some((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
+  }
+
+  /** Resolves when the listeners have finished, and never rejects. */
+  async emit(event: SessionEvent): Promise<void> {
+    try {
+      // emit() would leave the rejection of a listener with `suppressErrors: false` to nobody and end the process.
+      await this.#listenedTo(event.eventName)?.emitAsync(event.eventName, event);
+    } catch (error) {
+      this.#logger.error(`An EventEmitter listener failed for session event ${event.id}`, stackOf(error));
+    }
+  }
+
+  /** One emitter at most: with two EventEmitterModules every `@OnEvent` listener is attached to both. */
+  #listenedTo(eventName: string): EventEmitter2Like | undefined {
+    return this.#find<EventEmitter2Like>('EventEmitter2', 'emitAsync').find(
+      (emitter) => emitter.listenerCount(eventName) > 0,
+    );
+  }
+
+  #find<T extends object>(className: string, method: keyof T): T[] {
+    const found = this.discovery
+      .getProviders()
+      .filter(({ token, isAlias }) => typeof token === 'function' && token.name === className && !isAlias)
+      .map(({ instance }) => instance as T | undefined);
+    return found.filter((instance): instance is T => typeof instance?.[method] === 'function');
+  }
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
