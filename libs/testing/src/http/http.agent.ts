@@ -1,5 +1,5 @@
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
-import { CookieJar } from 'tough-cookie';
+import { CookieJar, MemoryCookieStore } from 'tough-cookie';
 
 export interface HttpAgentOptions {
   /** Sent with every request; those of a request win. */
@@ -40,20 +40,23 @@ export interface HttpResponse {
 export class HttpAgent {
   readonly #origin: URL;
   readonly #options: HttpAgentOptions;
-  readonly #jar: CookieJar;
+  readonly #store = new MemoryCookieStore();
+  // A browser makes exceptions for Secure cookies on its own machine; here they would hide what others run into.
+  readonly #jar = new CookieJar(this.#store, { allowSecureOnLocal: false, enforceSecureOriginOnStorage: true });
   readonly #agent: Agent;
 
   /** @param origin such as `http://127.0.0.1:3000` */
-  constructor(origin: string, options: HttpAgentOptions = {}, jar: CookieJar = new CookieJar()) {
+  constructor(origin: string, options: HttpAgentOptions = {}) {
     this.#origin = new URL(origin);
     this.#options = options;
-    this.#jar = jar;
     this.#agent = new Agent({ keepAlive: options.keepAlive ?? false });
   }
 
   /** Another client, with a copy of the cookies: from now on they go their own ways. */
   fork(): HttpAgent {
-    return new HttpAgent(this.#origin.href, this.#options, this.#jar.cloneSync());
+    const fork = new HttpAgent(this.#origin.href, this.#options);
+    this.#jar.cloneSync(fork.#store);
+    return fork;
   }
 
   /** The cookies of the jar by name, for whatever path they are. */

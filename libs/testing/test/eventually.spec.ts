@@ -1,0 +1,35 @@
+import { eventually } from '@nest-session/testing';
+
+describe('eventually', () => {
+  it('gives the first result that is not falsy', async () => {
+    const results = [false, null, 0, '', 'found'];
+    await expect(eventually(() => results.shift(), { interval: 1 })).resolves.toBe('found');
+    expect(results).toEqual([]);
+  });
+
+  it('repeats what throws or rejects, and takes undefined as a success', async () => {
+    let calls = 0;
+    await eventually(
+      async () => {
+        calls++;
+        expect(calls).toBeGreaterThan(2);
+      },
+      { interval: 1 },
+    );
+    expect(calls).toBe(3);
+  });
+
+  it('rejects with what the last check threw', async () => {
+    let calls = 0;
+    const check = (): never => {
+      throw new Error(`call ${++calls}`);
+    };
+    const failure: Error = await eventually(check, { timeout: 20, interval: 1 }).catch((error) => error);
+    expect(calls).toBeGreaterThan(1);
+    expect(failure.message).toBe(`call ${calls}`);
+  });
+
+  it('rejects with the result that was not enough', async () => {
+    await expect(eventually(() => null, { timeout: 1, interval: 1 })).rejects.toThrow('Still null after 1 ms');
+  });
+});
