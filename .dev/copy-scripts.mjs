@@ -8,4 +8,5 @@ cpSync(`${folder}src/scripts`, `${folder}dist/scripts`, {
   recursive: true,
   filter: (source) => isFolderOrScript(source.slice(folder.length)),
 });
-if (!readdirSync(`${folder}dist/scripts`).some((name) => name.endsWith('.lua'))) throw new Error('No .lua file was copied');
+if (!readdirSync(`${folder}dist/scripts`).some((name) => name.endsWith('.lua')))
+  throw new Error('No .lua file was copied');

@@ -1,0 +1,92 @@
+// Installs what `npm start` and `npm test` need. Runs before any package is there, so it imports Node's modules only.
+import { createHash } from 'node:crypto';
+import { accessSync, constants, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { root, runQuietly } from './processes.mjs';
+
+const OLDEST_REDIS = 7;
+
+/** Installs the npm packages when they are missing, or are not those that the package.json files ask for. */
+export async function ensurePackages() {
+  const stamp = join(root, 'node_modules/.nest-session-install');
+  if (readIfThere(stamp) === wantedPackages()) return;
+  console.log('Installing npm packages ...');
+  // Not `npm ci`: it refuses a lock file without the binaries of every other system, which not every registry has.
+  await runQuietly('npm', ['install', '--include=dev', '--no-progress']);
+  // npm may just have completed the lock file.
+  writeFileSync(stamp, wantedPackages());
+}
+
+/**
+ * Resolves to the path of a redis-server, installed when there is none.
+ * @throws Error that says in a sentence what to do
+ */
+export async function ensureRedis() {
+  const program = process.env.REDIS_SERVER || findProgram('redis-server') || (await installRedis());
+  const version = await runQuietly(program, ['--version']).catch(() => {
+    throw new Error(
+      `${program} cannot be run: install Redis ${OLDEST_REDIS} or later, or set REDIS_SERVER to its path.`,
+    );
+  });
+  if (Number(/\bv=(\d+)/.exec(version)?.[1]) < OLDEST_REDIS) {
+    throw new Error(
+      `${program} is too old (${version.trim()}): install Redis ${OLDEST_REDIS} or later, or set REDIS_SERVER to its path.`,
+    );
+  }
+  return program;
+}
+
+async function installRedis() {
+  if (process.getuid?.() === 0 && findProgram('apt-get')) {
+    console.log('Installing redis-server with apt-get ...');
+    await runQuietly('/bin/sh', [join(root, '.dev/install-redis.sh')]);
+  } else if (process.platform === 'darwin' && findProgram('brew')) {
+    console.log('Installing redis with brew ...');
+    await runQuietly('brew', ['install', 'redis']);
+  } else {
+    throw new Error(
+      `There is no redis-server here: install Redis ${OLDEST_REDIS} or later (Debian and Ubuntu: sudo apt-get install ` +
+        'redis-server; macOS: brew install redis), or set REDIS_SERVER to the path of the program.',
+    );
+  }
+  const program = findProgram('redis-server');
+  if (!program) throw new Error('redis-server was installed but is not on the PATH: set REDIS_SERVER to its path.');
+  return program;
+}
+
+function findProgram(name) {
+  const candidates = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name));
+  return candidates.find((path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** A hash of everything that decides what belongs into node_modules: binaries differ by system. */
+function wantedPackages() {
+  const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
+  for (const file of ['package.json', 'package-lock.json', ...packageFiles()]) {
+    hash.update(`\n${file}\n${readIfThere(join(root, file)) ?? ''}`);
+  }
+  return hash.digest('hex');
+}
+
+function packageFiles() {
+  const { workspaces } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return workspaces
+    .map((pattern) => pattern.replace(/\*$/, ''))
+    .flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}${name}/package.json`))
+    .sort();
+}
+
+function readIfThere(path) {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+// npm start: the demo on a private Redis, or on that of REDIS_URL. With --watch: again whenever a source file changes.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { ensurePackages, ensureRedis } from './install.mjs';
+import { main, onStopSignal, root, runQuietly } from './processes.mjs';
+
+const USUAL_PORT = 3000;
+const STOP_TIMEOUT = 10_000;
+const watch = process.argv.includes('--watch');
+
+await main(async () => {
+  await ensurePackages();
+  await runQuietly('npm', ['run', '--silent', 'build']);
+  const told = new AbortController();
+  onStopSignal(() => told.abort());
+  const redis = process.env.REDIS_URL ? undefined : await startRedis();
+  const compiler = watch ? startCompiler() : undefined;
+  try {
+    const store = redis ? { REDIS_URL: redis.url } : process.env.REDIS_URL ? {} : { SESSION_STORE: 'memory' };
+    const port = process.env.PORT || `${await freePort(USUAL_PORT)}`;
+    return await runDemo({ ...process.env, ...store, PORT: port }, told.signal);
+  } finally {
+    compiler?.kill();
+    await redis?.stop();
+  }
+});
+
+/** A Redis of our own, which ends when we do; undefined where none can be had. */
+async function startRedis() {
+  try {
+    process.env.REDIS_SERVER = await ensureRedis();
+    const { RedisServer } = await import('../libs/testing/dist/index.js');
+    return await RedisServer.start();
+  } catch (error) {
+    console.warn(`\nWITHOUT REDIS: sessions are kept in memory and end with this process.\n${error.message}\n`);
+    return undefined;
+  }
+}
+
+function startCompiler() {
+  const args = ['node_modules/typescript/bin/tsc', '-b', '--watch', '--preserveWatchOutput', 'apps/demo'];
+  return spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+}
+
+/** Resolves to the demo's exit code; 0 when it ended because we were told to stop. */
+async function runDemo(env, told) {
+  if (told.aborted) return 0;
+  const args = ['--import', './.dev/end-with-parent.mjs', 'apps/demo/dist/main.js'];
+  if (watch) args.unshift('--watch', '--watch-preserve-output');
+  // Detached, that is out of reach of the terminal's Ctrl-C: the demo hears of it once, from us.
+  const demo = spawn(process.execPath, args, { cwd: root, env, detached: true, stdio: ['pipe', 'inherit', 'inherit'] });
+  told.addEventListener('abort', () => {
+    demo.kill('SIGTERM');
+    setTimeout(() => demo.kill('SIGKILL'), STOP_TIMEOUT).unref();
+  });
+  const [code] = await once(demo, 'exit');
+  return told.aborted ? 0 : (code ?? 1);
+}
+
+/** The port itself where it is free, else any other. */
+async function freePort(port) {
+  const server = createServer().listen(port);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if (error.code === 'EADDRINUSE' && port !== 0) return freePort(0);
+    throw error;
+  }
+  const { port: found } = server.address();
+  server.close();
+  return found;
+}

@@ -1,0 +1,20 @@
+// npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis.
+import { ensurePackages, ensureRedis } from './install.mjs';
+import { main, run, runQuietly } from './processes.mjs';
+
+await main(async () => {
+  await ensurePackages();
+  const redisServer = await ensureRedis();
+  // Tests import the sources; the programs that some of them start are the built ones.
+  await runQuietly('npm', ['run', '--silent', 'build']);
+  return run(
+    process.execPath,
+    [
+      '--experimental-vm-modules',
+      '--disable-warning=ExperimentalWarning',
+      'node_modules/jest/bin/jest.js',
+      ...process.argv.slice(2),
+    ],
+    { REDIS_SERVER: redisServer },
+  );
+});
