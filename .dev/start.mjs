@@ -14,6 +14,7 @@ await main(async () => {
   await runQuietly('npm', ['run', '--silent', 'build']);
   const told = new AbortController();
   onStopSignal(() => told.abort());
+  onEndOfNpm(() => told.abort());
   const redis = process.env.REDIS_URL ? undefined : await startRedis();
   const compiler = watch ? startCompiler() : undefined;
   try {
@@ -25,6 +26,12 @@ await main(async () => {
     await redis?.stop();
   }
 });
+
+/** npm hands on SIGINT and SIGTERM; when another signal ends it, we only see that our parent is not npm any more. */
+function onEndOfNpm(stop) {
+  const npm = process.ppid;
+  if (process.env.npm_lifecycle_event) setInterval(() => process.ppid !== npm && stop(), 500).unref();
+}
 
 /** A Redis of our own, which ends when we do; undefined where none can be had. */
 async function startRedis() {
