@@ -1,5 +1,5 @@
 import { InvalidSessionOptionsError } from '../session.errors.js';
-import { parseDuration } from './duration.js';
+import { type Duration, parseDuration } from './duration.js';
 
 interface DurationRules {
   /** Milliseconds. */
@@ -29,15 +29,15 @@ export class OptionReader {
 
   /** Milliseconds. */
   duration(name: string, fallback: string, rules: DurationRules = {}): number {
-    const value = this.#read(name) ?? fallback;
+    const value = (this.#read(name) ?? fallback) as Duration;
     if (rules.never && value === 'never') return Infinity;
     const ms = parseDuration(value);
     if (typeof ms === 'string') return this.#refuse(name, ms, 0);
     if (rules.atLeast !== undefined && ms < rules.atLeast) {
-      return this.#refuse(name, `is ${String(value)}: it must be at least ${rules.atLeast / 1000}s`, 0);
+      return this.#refuse(name, `is ${value}: it must be at least ${rules.atLeast / 1000}s`, 0);
     }
     if (rules.atMost !== undefined && ms > rules.atMost) {
-      return this.#refuse(name, `is ${String(value)}: it must be at most ${rules.atMost / 1000}s`, 0);
+      return this.#refuse(name, `is ${value}: it must be at most ${rules.atMost / 1000}s`, 0);
     }
     return ms;
   }

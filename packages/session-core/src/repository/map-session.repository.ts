@@ -6,7 +6,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../se
 import { generateSessionKey, isWellFormedSessionId, type SessionKey } from '../session/session-key.js';
 import type { SessionChanges, WriteReply } from '../session/session-record.js';
 import { type SessionWriter, TrackedSession } from '../session/tracked-session.js';
-import type { IndexedSessionRepository } from './indexed-session.repository.js';
+import { IndexedSessionRepository } from './indexed-session.repository.js';
 import { type Clock, MapSessionStore } from './map-session.store.js';
 
 export interface MapSessionRepositoryOptions {
@@ -25,13 +25,14 @@ export interface MapSessionRepositoryOptions {
  * nothing limits their number, and an event whose handler fails is not delivered again. Otherwise it behaves as a store
  * that is shared by many nodes. Values are kept encoded, so that no two sessions share an object.
  */
-export class MapSessionRepository implements IndexedSessionRepository, SessionWriter {
+export class MapSessionRepository extends IndexedSessionRepository implements SessionWriter {
   readonly serializer: AttributeSerializer;
   readonly #timeout: number;
   readonly #store: MapSessionStore;
   readonly #dispatcher: MapSessionRepositoryOptions['dispatcher'];
 
   constructor(options: MapSessionRepositoryOptions = {}) {
+    super();
     this.serializer = options.serializer ?? new JsonAttributeSerializer();
     this.#timeout = options.timeout ?? 1800;
     this.#dispatcher = options.dispatcher;

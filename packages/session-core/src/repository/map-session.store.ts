@@ -117,11 +117,15 @@ export class MapSessionStore {
     const currentId = this.#follow(id);
     const session = this.#alive(currentId);
     if (!session) return { outcome: 'gone' };
-    // A request that still holds the old id may add its attributes. With more, whoever planted that id before a login
-    // and kept a request open across it could take the session over.
-    const isMore =
-      newId !== undefined || maxInactiveInterval !== undefined || attributes.has(PRINCIPAL_NAME_INDEX_NAME);
-    if (currentId !== id && isMore) return { outcome: 'gone' };
+    if (currentId !== id) {
+      // A change of id that is sent twice finds what it did.
+      if (newId === currentId) return { outcome: 'saved' };
+      // A request that still holds the old id may change attributes, or end the session. With more, whoever planted
+      // that id before a login and kept a request open across it could take the session over.
+      const isMore =
+        newId !== undefined || (maxInactiveInterval ?? 0) !== 0 || attributes.has(PRINCIPAL_NAME_INDEX_NAME);
+      if (isMore) return { outcome: 'gone' };
+    }
     if (expected && session.attributes.get(expected.name) !== expected.text)
       return { outcome: 'conflict', current: session.attributes.get(expected.name) };
     if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };

@@ -34,7 +34,12 @@ export class TrackedAttributes {
     return this.#read(name).value;
   }
 
-  /** The text the store has, as far as this session knows. */
+  /** The value the store has, as far as this session knows; a fresh object that nobody watches. */
+  storedValue(name: string): unknown {
+    return this.#stored.decode(name);
+  }
+
+  /** The text of that value. */
   storedText(name: string): string | undefined {
     return this.#stored.text(name);
   }
@@ -52,9 +57,10 @@ export class TrackedAttributes {
     return this.#stored.encode(name, value);
   }
 
+  /** Whether the application has set or changed it since the last save. */
   isChanged(name: string): boolean {
     const entry = this.#entries.get(name);
-    return entry !== undefined && this.#change(name, entry) !== undefined;
+    return entry !== undefined && (entry.assigned || this.#change(name, entry) !== undefined);
   }
 
   /** What has to be written, by name. */
@@ -70,40 +76,57 @@ export class TrackedAttributes {
   /** Takes note that the store has written these. What the application changed since `changes()` stays to be written. */
   saved(changes: AttributeChanges): void {
     for (const [name, change] of changes) {
-      const entry = this.#entries.get(name);
-      const current = entry && this.#change(name, entry);
       this.#stored.replace(name, change ?? undefined);
-      if (!entry || (current !== undefined && current !== change)) continue;
-      entry.assigned = false;
+      const entry = this.#entries.get(name);
+      if (!entry) continue;
+      if (entry.assigned && this.#textOf(name, entry) === change) entry.assigned = false;
       entry.baseline = isObject(entry.value) ? (change ?? undefined) : undefined;
     }
   }
 
-  /** Takes over a newer value that the store turned out to have, or has just been given. */
+  /** Takes over what the store turned out to have, or has just been given, unless the application has set another. */
   refresh(name: string, text: string | undefined): void {
+    const isOwn = this.isChanged(name);
     this.#stored.replace(name, text);
-    this.#entries.delete(name);
+    if (!isOwn) this.#entries.delete(name);
   }
 
   #read(name: string): Entry {
     const known = this.#entries.get(name);
     if (known) return known;
     const value = this.#stored.decode(name);
-    // Compared with how we encode the value, not with the stored text: another language may have written that one
-    // differently, and its value must not be written back only because somebody read it.
-    const entry = { value, assigned: false, baseline: isObject(value) ? this.#stored.encode(name, value) : undefined };
+    const entry = { value, assigned: false, baseline: this.#baselineOf(name, value) };
     if (value !== undefined) this.#entries.set(name, entry);
     return entry;
   }
 
+  /**
+   * Later compared with how we encode the value then, not with the stored text: another language may have written that
+   * one differently, and its value must not be written back only because somebody read it.
+   */
+  #baselineOf(name: string, value: unknown): string | undefined {
+    if (!isObject(value)) return undefined;
+    try {
+      return this.#stored.encode(name, value);
+    } catch {
+      // Others can store what we could not, such as 1e999, which we read as Infinity. Reading it must not fail.
+      return undefined;
+    }
+  }
+
   #change(name: string, entry: Entry): string | null | undefined {
     if (entry.assigned) {
-      if (entry.value !== undefined) return this.#stored.encode(name, entry.value);
-      return this.#stored.text(name) === undefined ? undefined : null;
+      const isMissing = entry.value === undefined && this.#stored.text(name) === undefined;
+      return isMissing ? undefined : this.#textOf(name, entry);
     }
     if (entry.baseline === undefined) return undefined;
-    const text = this.#stored.encode(name, entry.value);
+    const text = this.#textOf(name, entry);
     return text === entry.baseline ? undefined : text;
+  }
+
+  /** The text to store for it, null for its removal. */
+  #textOf(name: string, entry: Entry): string | null {
+    return entry.value === undefined ? null : this.#stored.encode(name, entry.value);
   }
 }
 

@@ -2,7 +2,7 @@ import { SessionAttributeError, SessionStateError, SessionStoreError } from '../
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
 import type { SessionKey, SessionToken } from './session-key.js';
-import type { SessionChanges, SessionRecord, UpdateSession, WriteReply } from './session-record.js';
+import type { SessionChanges, SessionRecord, WriteReply } from './session-record.js';
 import { StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
 
@@ -37,15 +37,17 @@ export class TrackedSession extends RefusesProperties implements Session {
   readonly #attributes: TrackedAttributes;
   readonly #presentedId: string | undefined;
   readonly #idleTime: number | undefined;
-  readonly #lastAccessedTime: number;
   #creationTime: number;
+  #lastAccessedTime: number;
   #interval: number;
   #storedInterval: number;
   #id: string;
   #token: SessionToken | undefined;
   /** The id in the store; undefined as long as it has none. */
   #storedId: string | undefined;
-  #state: 'alive' | 'invalidated' | 'deleted' | 'gone' = 'alive';
+  #invalidated = false;
+  /** How it ended in the store, as far as this object has heard: by this object, or by somebody else. */
+  #ended: 'deleted' | 'gone' | undefined;
   #closedToNew = false;
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -168,16 +170,10 @@ export class TrackedSession extends RefusesProperties implements Session {
       this.setAttribute(name, update(this.getAttribute<T>(name)));
       return this.getAttribute<T>(name);
     }
-    // What this request has set before comes first: nobody else has seen it, so there is nothing to compare with.
-    if (this.#attributes.isChanged(name)) {
-      this.setAttribute(name, update(this.getAttribute<T>(name)));
-      return (await this.save()) === 'saved' ? this.getAttribute<T>(name) : undefined;
-    }
     for (;;) {
-      const next = update(this.getAttribute<T>(name)) ?? undefined;
-      const reply = await this.#exclusively(() => this.#swap(name, next));
-      if (reply.outcome === 'saved') return this.getAttribute<T>(name);
-      if (reply.outcome === 'gone') return undefined;
+      // Read, updated and written in one turn: two updates at once of one request must not start from the same value.
+      const reply = await this.#exclusively(() => this.#update(name, update));
+      if (reply !== 'conflict') return reply === 'saved' ? this.getAttribute<T>(name) : undefined;
     }
   }
 
@@ -190,20 +186,11 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   invalidate(): void {
-    if (this.#state === 'alive') this.#state = 'invalidated';
+    this.#invalidated = true;
   }
 
   async save(): Promise<SaveOutcome> {
-    return this.#exclusively(async () => {
-      for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
-        const changes = this.#changes();
-        if (!changes) return this.#state === 'gone' ? 'gone' : 'saved';
-        const reply = await this.#writer.write(changes);
-        if (reply.outcome !== 'collision') return this.#settle(changes, reply);
-        this.changeSessionId();
-      }
-      throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
-    });
+    return this.#exclusively(() => this.#save());
   }
 
   /** The id under which the store knows the session until the next save; undefined while it is new. */
@@ -218,12 +205,13 @@ export class TrackedSession extends RefusesProperties implements Session {
 
   /** The token that the client has to be given: that of a session created or rotated here, once it is stored. */
   get tokenToSend(): SessionToken | undefined {
-    return this.#state === 'alive' && this.#storedId === this.#id ? this.#token : undefined;
+    const isStored = !this.#isOver && this.#ended === undefined && this.#storedId === this.#id;
+    return isStored ? this.#token : undefined;
   }
 
   /** Whether this object, and nobody else, has ended the session. */
   get isDeleted(): boolean {
-    return this.#state === 'deleted';
+    return this.#ended === 'deleted';
   }
 
   /** Milliseconds since the store last renewed the session; undefined for one that never ends or is new. */
@@ -247,7 +235,7 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   get #isOver(): boolean {
-    return this.#state === 'invalidated' || this.#state === 'deleted';
+    return this.#invalidated || this.#ended === 'deleted';
   }
 
   #assertWritable(): void {
@@ -256,9 +244,9 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   #changes(): SessionChanges | undefined {
-    if (this.#state === 'deleted' || this.#state === 'gone') return undefined;
+    if (this.#ended) return undefined;
     const id = this.#storedId;
-    if (this.#state === 'invalidated') return id === undefined ? undefined : { kind: 'delete', id };
+    if (this.#invalidated) return id === undefined ? undefined : { kind: 'delete', id };
     const attributes = this.#attributes.changes();
     if (id === undefined) {
       // Interval 0: it would be over as soon as it was stored.
@@ -279,36 +267,50 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   #settle(changes: SessionChanges, reply: WriteReply): SaveOutcome {
-    if (reply.outcome !== 'saved') {
-      this.#state = 'gone';
-      return 'gone';
-    }
+    if (reply.outcome !== 'saved') return (this.#ended = 'gone');
     if (changes.kind === 'delete' || (changes.kind === 'update' && changes.maxInactiveInterval === 0)) {
-      this.#state = 'deleted';
+      this.#ended = 'deleted';
       return 'saved';
     }
     this.#storedId = (changes.kind === 'update' ? changes.newId : undefined) ?? changes.id;
     this.#storedInterval = changes.maxInactiveInterval ?? this.#storedInterval;
-    this.#creationTime = reply.creationTime ?? this.#creationTime;
+    if (reply.creationTime !== undefined) this.#creationTime = this.#lastAccessedTime = reply.creationTime;
     this.#attributes.saved(changes.attributes);
     return 'saved';
   }
 
-  async #swap(name: string, value: unknown): Promise<WriteReply> {
-    if (this.#state !== 'alive' || this.#storedId === undefined) return { outcome: 'gone' };
+  async #save(): Promise<SaveOutcome> {
+    for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
+      const changes = this.#changes();
+      if (!changes) return this.#ended === 'gone' ? 'gone' : 'saved';
+      const reply = await this.#writer.write(changes);
+      if (reply.outcome !== 'collision') return this.#settle(changes, reply);
+      this.changeSessionId();
+    }
+    throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
+  }
+
+  async #update<T>(name: string, update: (current: T | undefined) => T | undefined): Promise<SaveOutcome | 'conflict'> {
+    if (this.#isOver || this.#ended || this.#storedId === undefined) return 'gone';
+    // What this request has set before comes first: nobody else has seen it, so there is nothing to compare with.
+    if (this.#attributes.isChanged(name)) {
+      this.setAttribute(name, update(this.getAttribute<T>(name)));
+      return this.#save();
+    }
+    // A copy: an object changed in place by an update that then fails must not be stored at the commit.
+    const value = update(this.#attributes.storedValue(name) as T | undefined) ?? undefined;
     const text = value === undefined ? null : this.#attributes.encode(name, value);
     const expected = { name, text: this.#attributes.storedText(name) };
-    const changes: UpdateSession = {
+    const reply = await this.#writer.write({
       kind: 'update',
       id: this.#storedId,
       attributes: new Map([[name, text]]),
       expected,
-    };
-    const reply = await this.#writer.write(changes);
+    });
     if (reply.outcome === 'saved') this.#attributes.refresh(name, text ?? undefined);
     else if (reply.outcome === 'conflict') this.#attributes.refresh(name, reply.current);
-    else this.#state = 'gone';
-    return reply;
+    else this.#ended = 'gone';
+    return reply.outcome === 'collision' ? 'gone' : reply.outcome;
   }
 
   /** One write of this object after the other: each starts from what the one before has left. */
