@@ -1,0 +1,32 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Injectable } from '@nestjs/common';
+import { SessionStateError } from '../session.errors.js';
+import type { Session } from '../session/session.js';
+import type { SessionRequest } from './session-request.js';
+
+/** The session of the request on whose behalf the code runs, for services that no request is handed to. */
+@Injectable()
+export class SessionContext {
+  readonly #storage = new AsyncLocalStorage<SessionRequest>();
+
+  /** @throws SessionStateError where `isActive` is false; SessionStoreError when the session could not be loaded */
+  get session(): Session {
+    const request = this.#storage.getStore();
+    if (!request) {
+      throw new SessionStateError(
+        'There is no session here: this code does not run on behalf of an HTTP request, or its request is excluded',
+      );
+    }
+    return request.session;
+  }
+
+  /** Whether there is a request to have a session. Does not count as using it. */
+  get isActive(): boolean {
+    return this.#storage.getStore() !== undefined;
+  }
+
+  /** Runs `callback`, and whatever it starts, on behalf of a request. The module does this for every request. */
+  run<T>(request: SessionRequest, callback: () => T): T {
+    return this.#storage.run(request, callback);
+  }
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HttpStatus, Logger } from '@nestjs/common';
+import { SessionStoreError } from '../session.errors.js';
+import { appendVary, forbidStoring } from './response.headers.js';
+import type { ErrorAnswer, HeadGate } from './response-hold.js';
+import type { SessionIdResolver } from './session-id.resolver.js';
+import type { SessionRequest } from './session-request.js';
+
+const logger = new Logger('Session');
+
+/** Lets the head of a response wait for the save of its session, and puts the token on it. */
+export class SessionHeadGate implements HeadGate {
+  constructor(
+    private readonly session: SessionRequest,
+    private readonly resolver: SessionIdResolver,
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+  ) {}
+
+  begin(): Promise<void> | undefined {
+    return this.session.startHead();
+  }
+
+  complete(): void {
+    const { session, resolver, request, response } = this;
+    if (session.isUsed) appendVary(response, resolver.header);
+    const token = session.tokenToSend;
+    if (token) resolver.send(request, response, token);
+    else if (session.isSessionDeleted) resolver.expire(request, response);
+    else return;
+    // A cache that kept the answer would hand out the session, or end it, once more.
+    forbidStoring(response);
+  }
+
+  passed(): void {
+    this.session.closeHead();
+  }
+
+  replace(error: unknown): ErrorAnswer {
+    if (error instanceof SessionStoreError) return { status: error.getStatus(), body: error.getResponse() };
+    logger.error(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    const status = HttpStatus.INTERNAL_SERVER_ERROR;
+    return { status, body: { statusCode: status, message: 'Internal server error' } };
+  }
+}

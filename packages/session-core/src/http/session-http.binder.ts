@@ -1,0 +1,104 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import { SessionRepository } from '../repository/session.repository.js';
+import { InvalidSessionOptionsError, SessionStateError } from '../session.errors.js';
+import { SESSION_OPTIONS } from '../session.module-definition.js';
+import type { ResolvedSessionOptions } from '../session.options.js';
+import type { Session } from '../session/session.js';
+import { ResponseHold } from './response-hold.js';
+import { SessionContext } from './session-context.js';
+import { SessionHeadGate } from './session-head.gate.js';
+import { SessionIdResolver } from './session-id.resolver.js';
+import type { SessionRequest } from './session-request.js';
+import { SessionRequestLoader } from './session-request.loader.js';
+
+type Next = (error?: unknown) => void;
+
+/** The part of a Fastify instance that is used here. */
+interface RequestDecorator {
+  decorateRequest(name: string, property: { getter(this: { raw: { session?: Session } }): unknown }): unknown;
+}
+
+const boundHosts = new WeakSet<HttpAdapterHost>();
+
+/** Gives every request its session, before anything that the application has registered. */
+@Injectable()
+export class SessionHttpBinder implements OnModuleInit {
+  #loader: SessionRequestLoader | undefined;
+
+  constructor(
+    @Inject(HttpAdapterHost) host: HttpAdapterHost,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+    @Inject(SESSION_OPTIONS) private readonly options: ResolvedSessionOptions,
+    @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
+    @Inject(SessionContext) private readonly context: SessionContext,
+  ) {
+    if (boundHosts.has(host)) throw new InvalidSessionOptionsError('SessionModule', [IMPORTED_TWICE]);
+    boundHosts.add(host);
+    // Under @nestjs/testing there is no adapter yet; it replays where there is one. Middleware that is registered any
+    // later than here does not run before the application's own, or not at all.
+    host.init$.subscribe(() => {
+      const adapter = host.httpAdapter as AbstractHttpAdapter | undefined;
+      if (adapter) this.#bind(adapter);
+    });
+  }
+
+  onModuleInit(): void {
+    // Not injected: as an optional dependency it would be missing, too, when its own construction has failed, and the
+    // wrong reason would be told.
+    const repository = this.#findRepository();
+    this.#loader = new SessionRequestLoader(repository, this.resolver, this.options.touchInterval);
+  }
+
+  #findRepository(): SessionRepository {
+    try {
+      return this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
+    } catch {
+      throw new InvalidSessionOptionsError('SessionModule', [NO_REPOSITORY]);
+    }
+  }
+
+  #bind(adapter: AbstractHttpAdapter): void {
+    if (adapter.getType() === 'fastify') {
+      // Middleware has the request of Node.js, and handlers that of Fastify.
+      adapter.getInstance<RequestDecorator>().decorateRequest('session', {
+        getter() {
+          return this.raw.session;
+        },
+      });
+    }
+    adapter.use((request: IncomingMessage, response: ServerResponse, next: Next) => {
+      const loader = this.#loader;
+      if (!loader || this.options.exclude?.(request)) return next();
+      const session = loader.load(request);
+      if (session instanceof Promise) void session.then((loaded) => this.#enter(loaded, request, response, next));
+      else this.#enter(session, request, response, next);
+    });
+  }
+
+  #enter(session: SessionRequest, request: IncomingMessage, response: ServerResponse, next: Next): void {
+    session.attachTo(request);
+    // Not enumerable: who copies or prints a request does not ask for its session.
+    Object.defineProperty(request, 'session', {
+      configurable: true,
+      get: () => session.session,
+      set: refuseAssignment,
+    });
+    ResponseHold.install(response, new SessionHeadGate(session, this.resolver, request, response));
+    this.context.run(session, next);
+  }
+}
+
+function refuseAssignment(): never {
+  throw new SessionStateError(
+    'request.session cannot be assigned: call session.invalidate() to end the session, session.setAttribute() to keep something',
+  );
+}
+
+const NO_REPOSITORY =
+  'There is no store for the sessions: import RedisSessionModule.forRoot() of @nest-session/redis, or ' +
+  'MapSessionModule.forRoot() to keep them in the memory of a single process.';
+
+const IMPORTED_TWICE =
+  'It is configured twice in this application: import SessionModule.forRoot() once, in the root module; it is global.';

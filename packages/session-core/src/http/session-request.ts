@@ -1,0 +1,133 @@
+import type { SessionRepository } from '../repository/session.repository.js';
+import { SessionStoreError } from '../session.errors.js';
+import type { Session } from '../session/session.js';
+import type { SessionToken } from '../session/session-key.js';
+import { TrackedSession } from '../session/tracked-session.js';
+import type { StoreFailureLog } from './store-failure.log.js';
+
+export interface SessionRequestInit {
+  readonly repository: SessionRepository;
+  readonly failures: StoreFailureLog;
+  /** The id of the token that the request presented. */
+  readonly presentedId?: string | undefined;
+  /** What that id opened. */
+  readonly loaded?: Session | null;
+  /** Why nobody knows what it opens. */
+  readonly loadError?: unknown;
+}
+
+const requests = new WeakMap<object, SessionRequest>();
+
+/** What one request knows about its session, from before the first middleware until its head has left. */
+export class SessionRequest {
+  readonly #repository: SessionRepository;
+  readonly #failures: StoreFailureLog;
+  readonly #presentedId: string | undefined;
+  readonly #loadError: unknown;
+  #session: TrackedSession | undefined;
+  #isUsed = false;
+  #hasFailed = false;
+  #head: 'none' | 'started' | 'sent' = 'none';
+  #commit: Promise<void> | undefined;
+
+  constructor(init: SessionRequestInit) {
+    this.#repository = init.repository;
+    this.#failures = init.failures;
+    this.#presentedId = init.presentedId;
+    this.#loadError = init.loadError;
+    this.#session = init.loaded ? TrackedSession.of(init.loaded) : undefined;
+  }
+
+  /** Of the request of Node.js, or of a platform's that wraps it as `raw`; undefined when it has no session. */
+  static of(request: { readonly raw?: object }): SessionRequest | undefined {
+    return requests.get(request.raw ?? request);
+  }
+
+  /** From now on `of(request)` finds this. */
+  attachTo(request: object): void {
+    requests.set(request, this);
+  }
+
+  /** The loaded session, or a new one, made when it is first asked for. @throws what kept the session from being loaded */
+  get session(): Session {
+    this.#isUsed = true;
+    if (this.#loadError !== undefined) throw this.#loadError;
+    this.#session ??= this.#createSession();
+    return this.#session;
+  }
+
+  /** Whether anybody has asked for the session, so that the answer may depend on it. */
+  get isUsed(): boolean {
+    return this.#isUsed;
+  }
+
+  /** Whether there is anything to save. A failed save is settled: whoever heard of it decides what is answered. */
+  get needsCommit(): boolean {
+    if (this.#hasFailed || !this.#session) return false;
+    try {
+      return this.#session.isDirty;
+    } catch {
+      // A value that was changed in place into one that cannot be stored: the save says so.
+      return true;
+    }
+  }
+
+  /**
+   * Saves what is dirty, as often as it is asked to. Who asks while a save is under way shares its failure, and has
+   * saved afterwards what was changed in the meantime. After a failed save it does nothing.
+   */
+  commit(): Promise<void> {
+    const commit = (this.#commit ?? Promise.resolve()).then(() => this.#save());
+    this.#commit = commit;
+    const settled = () => {
+      if (this.#commit === commit) this.#commit = undefined;
+    };
+    commit.then(settled, settled);
+    return commit;
+  }
+
+  /** The token for the client, once its session is stored; none after a failed save. */
+  get tokenToSend(): SessionToken | undefined {
+    return this.#hasFailed ? undefined : this.#session?.tokenToSend;
+  }
+
+  /** Whether this request has ended the session, so that its token opens nothing any more. */
+  get isSessionDeleted(): boolean {
+    return !this.#hasFailed && this.#session?.isDeleted === true;
+  }
+
+  /** Whether the application has begun to answer: nothing but the head itself waits for a save any more. */
+  get isHeadStarted(): boolean {
+    return this.#head !== 'none';
+  }
+
+  /** The save that the head has to wait for; undefined when there is nothing to save. */
+  startHead(): Promise<void> | undefined {
+    this.#head = 'started';
+    return this.needsCommit ? this.commit() : undefined;
+  }
+
+  /** The head has left, and no cookie can follow. */
+  closeHead(): void {
+    this.#head = 'sent';
+    this.#session?.closeToNew();
+  }
+
+  async #save(): Promise<void> {
+    if (this.#hasFailed || !this.#session) return;
+    try {
+      await this.#repository.save(this.#session);
+      this.#failures.succeeded();
+    } catch (error) {
+      this.#hasFailed = true;
+      if (error instanceof SessionStoreError) this.#failures.failed(error);
+      throw error;
+    }
+  }
+
+  #createSession(): TrackedSession {
+    const session = TrackedSession.of(this.#repository.createSession(this.#presentedId));
+    if (this.#head === 'sent') session.closeToNew();
+    return session;
+  }
+}

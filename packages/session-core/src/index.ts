@@ -1,0 +1,78 @@
+// the session
+export {
+  PRINCIPAL_NAME_INDEX_NAME,
+  Session,
+  type ReadonlySession,
+  type SaveOutcome,
+  type SessionAttributes,
+} from './session/session.js';
+
+// the module
+export { SessionModule } from './session.module.js';
+export type { SessionOptionsFactory } from './session.module-definition.js';
+export type { SessionModuleOptions, SessionRequestLike } from './session.options.js';
+export type { CookieOptions } from './http/cookie.options.js';
+export type { Duration } from './options/duration.js';
+
+// in a request
+export { SessionAttribute, SessionId } from './http/session.decorators.js';
+export { SessionContext } from './http/session-context.js';
+export { SessionInterceptor } from './http/session.interceptor.js';
+export { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
+export { SessionIdResolver } from './http/session-id.resolver.js';
+
+// events
+export { OnSessionEvent, type SessionEventClass } from './events/on-session-event.decorator.js';
+export {
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionEvent,
+  SessionExpiredEvent,
+  SessionIdChangedEvent,
+  type SessionEventInit,
+  type SessionEventType,
+} from './events/session.events.js';
+
+// stores
+export { IndexedSessionRepository } from './repository/indexed-session.repository.js';
+export { SessionRepository } from './repository/session.repository.js';
+export { MapSessionModule } from './repository/map-session.module.js';
+export type { MapSessionModuleOptions } from './repository/map-session.options.js';
+export { MapSessionRepository, type MapSessionRepositoryOptions } from './repository/map-session.repository.js';
+
+// errors
+export {
+  InvalidSessionOptionsError,
+  SessionAttributeError,
+  SessionStateError,
+  SessionStoreError,
+} from './session.errors.js';
+
+// For authors of stores
+export { TrackedSession, type SessionWriter } from './session/tracked-session.js';
+export type {
+  CreateSession,
+  DeleteSession,
+  SessionChanges,
+  SessionRecord,
+  UpdateSession,
+  WriteReply,
+} from './session/session-record.js';
+export type { AttributeChanges } from './session/tracked-attributes.js';
+export { SessionSnapshot } from './session/session-snapshot.js';
+export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
+export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
+export {
+  generateSessionKey,
+  isWellFormedSessionId,
+  sessionKeyOf,
+  SessionToken,
+  type SessionKey,
+} from './session/session-key.js';
+export { SessionEventDispatcher, type DispatchOptions } from './events/session-event.dispatcher.js';
+export { SessionEventHandlingError, type FailedHandler } from './events/session-event-handling.error.js';
+export { OptionReader } from './options/option.reader.js';
+export { parseDuration } from './options/duration.js';
+export { SESSION_OPTIONS } from './session.module-definition.js';
+export type { ResolvedSessionOptions } from './session.options.js';
+export type { ResolvedCookieOptions } from './http/cookie.options.js';

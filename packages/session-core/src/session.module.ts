@@ -1,0 +1,41 @@
+import { type DynamicModule, Global, Module } from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
+import { SessionEventModule } from './events/session-event.module.js';
+import { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
+import { SessionContext } from './http/session-context.js';
+import { SessionHttpBinder } from './http/session-http.binder.js';
+import { SessionIdResolver } from './http/session-id.resolver.js';
+import { SessionInterceptor } from './http/session.interceptor.js';
+import { SESSION_MODULE_OPTIONS, SESSION_OPTIONS, SessionModuleDefinition } from './session.module-definition.js';
+import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleOptions } from './session.options.js';
+
+/**
+ * Gives every HTTP request of the application its session. Global: import it once, in the root module, together with
+ * the module of a store.
+ */
+@Global()
+@Module({
+  imports: [SessionEventModule],
+  providers: [
+    {
+      provide: SESSION_OPTIONS,
+      inject: [SESSION_MODULE_OPTIONS],
+      useFactory: (options: SessionModuleOptions) => resolveSessionOptions(options),
+    },
+    {
+      provide: SessionIdResolver,
+      inject: [SESSION_OPTIONS],
+      useFactory: (options: ResolvedSessionOptions) => new CookieSessionIdResolver(options.cookie),
+    },
+    SessionContext,
+    SessionHttpBinder,
+    SessionInterceptor,
+    { provide: APP_INTERCEPTOR, useExisting: SessionInterceptor },
+  ],
+  exports: [SESSION_OPTIONS, SessionIdResolver, SessionContext, SessionInterceptor, SessionEventModule],
+})
+export class SessionModule extends SessionModuleDefinition {
+  static override forRoot(options: SessionModuleOptions = {}): DynamicModule {
+    return super.forRoot(options);
+  }
+}
