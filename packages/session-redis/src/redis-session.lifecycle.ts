@@ -7,7 +7,7 @@ import {
   type OnApplicationShutdown,
   Optional,
 } from '@nestjs/common';
-import { SessionEventDispatcher, SessionStoreError } from '@nest-session/core';
+import { SessionStoreError } from '@nest-session/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -48,7 +48,6 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(KEY_EVENT_LISTENER) private readonly listener: KeyEventListener,
     @Inject(SESSION_EVENT_CONSUMER) private readonly consumer: SessionEventConsumer,
     @Inject(SESSION_EVENT_TRIMMER) private readonly trimmer: SessionEventTrimmer,
-    @Inject(SessionEventDispatcher) private readonly dispatcher: SessionEventDispatcher,
     // There when the application has ScheduleModule. We must not import it: a second ScheduleModule.forRoot() runs
     // every @Cron of the application twice.
     @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,
@@ -75,7 +74,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     }
     if (this.options.notifications === 'auto') this.listener.start();
     this.#job.start();
-    if (this.#consumes) this.consumer.start();
+    if (this.options.events.consume) this.consumer.start();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -83,17 +82,13 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     this.connections.subscriber.disconnect();
     // Ends its wait for events.
     this.connections.reader.disconnect();
-    if (this.#consumes) await this.consumer.stop();
+    await this.consumer.stop();
   }
 
   async onApplicationShutdown(): Promise<void> {
-    if (this.#consumes) await this.consumer.drain();
+    await this.consumer.drain();
     const { request, background } = this.connections;
     await Promise.all([close(request), close(background)]);
-  }
-
-  get #consumes(): boolean {
-    return this.options.events.consume && this.dispatcher.hasHandlers;
   }
 
   async #cleanUp(): Promise<void> {

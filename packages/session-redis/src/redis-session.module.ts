@@ -1,8 +1,9 @@
-import { Module } from '@nestjs/common';
+import { type DynamicModule, Module } from '@nestjs/common';
 import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
 import { RedisSessionModuleDefinition } from './redis-session.module-definition.js';
+import type { RedisSessionModuleOptions } from './redis-session.options.js';
 import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 
@@ -14,4 +15,8 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
   providers: [...REDIS_SESSION_PROVIDERS, RedisSessionLifecycle],
   exports: [SessionRepository, IndexedSessionRepository, RedisSessionRepository, SessionExpirationSweeper],
 })
-export class RedisSessionModule extends RedisSessionModuleDefinition {}
+export class RedisSessionModule extends RedisSessionModuleDefinition {
+  static override forRoot(options: RedisSessionModuleOptions = {}): DynamicModule {
+    return super.forRoot(options);
+  }
+}

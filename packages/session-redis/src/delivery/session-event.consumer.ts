@@ -26,6 +26,7 @@ export class SessionEventConsumer {
   /** Positions of the entries being handled here, so as not to take over what is only slow. */
   readonly #running = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
+  #joined = false;
   #loop: Promise<void> = Promise.resolve();
 
   constructor(
@@ -50,19 +51,22 @@ export class SessionEventConsumer {
   /** Resolves when the handlers that are running have finished and their entries are acknowledged. */
   async drain(): Promise<void> {
     await Promise.all(this.#running.values());
-    await this.group.leave();
+    if (this.#joined) await this.group.leave();
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
+    // An application that fails while it starts is closed without ever having been ready.
+    await Promise.race([this.dispatcher.ready(), aborted(signal)]);
+    // Without handlers it would take events from the instances that have some.
+    if (signal.aborted || !this.dispatcher.hasHandlers) return;
     let nextTakeOver = 0;
     let failed = false;
-    await this.dispatcher.ready();
     while (!signal.aborted) {
       try {
         if (this.#free === 0) await Promise.race(this.#running.values());
         if (Date.now() >= nextTakeOver) {
-          if (nextTakeOver === 0) await this.group.ensure();
+          await this.#join();
           for (const entry of await this.group.takeOver(this.#free, this.options.lease)) this.#begin(entry, true);
           nextTakeOver = Date.now() + this.options.lease / 2;
         }
@@ -78,6 +82,12 @@ export class SessionEventConsumer {
         await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
       }
     }
+  }
+
+  async #join(): Promise<void> {
+    if (this.#joined) return;
+    await this.group.ensure();
+    this.#joined = true;
   }
 
   get #free(): number {
@@ -102,4 +112,8 @@ export class SessionEventConsumer {
     else this.#logger.warn(`Entry ${entry[0]} of the events stream is of no known kind and is passed over`);
     await this.group.acknowledge(entry);
   }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

@@ -31,12 +31,8 @@ export class SessionExpirationSweeper {
     const result = { minutes: 0, claimed: 0, alive: 0, already: 0, corrupt: 0 };
     const [seconds, microseconds] = await this.client.time();
     const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-    for (const minute of await this.client.zrange(
-      this.keys.bucketList,
-      '-inf',
-      now + (options.ahead ?? 0),
-      'BYSCORE',
-    )) {
+    const dueBefore = now + (options.ahead ?? 0);
+    for (const minute of await this.client.zrangebyscore(this.keys.bucketList, '-inf', dueBefore)) {
       result.minutes++;
       try {
         for await (const words of this.#sweep(minute)) for (const word of words) result[word]++;

@@ -64,7 +64,9 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
   }
 
   async touch(session: Session): Promise<'touched' | 'gone'> {
-    const [word] = await this.#run(() => this.#parts.scripts.touch(session.id));
+    const { storedId } = TrackedSession.of(session);
+    if (storedId === undefined) return 'gone';
+    const [word] = await this.#run(() => this.#parts.scripts.touch(storedId));
     return word;
   }
 

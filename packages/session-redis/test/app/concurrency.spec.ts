@@ -1,0 +1,87 @@
+import { RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { App } from '../support/app.fixture.js';
+
+const ROUNDS = 200;
+
+let server: RedisServer;
+let client: Redis;
+let app: App;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  client = new Redis(server.url);
+  app = await App.start({ redis: { url: server.url } });
+});
+afterAll(async () => {
+  await app.stop();
+  client.disconnect();
+  await server.stop();
+});
+
+describe(`two requests at once, ${ROUNDS} rounds`, () => {
+  it('keep what both have set', async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const agent = app.agent();
+      await agent.post('/set/first', { value: round });
+      const left = app.slow(agent, `left${round}`);
+      const right = app.slow(agent, `right${round}`);
+      await Promise.all([left.gate.arrived, right.gate.arrived]);
+      left.gate.open();
+      right.gate.open();
+      expect((await left.response).status).toBe(201);
+      expect((await right.response).status).toBe(201);
+      const { attributes } = (await agent.get('/read')).json() as { attributes: object };
+      expect(attributes).toEqual({ first: round, [`left${round}`]: 'late', [`right${round}`]: 'late' });
+    }
+  });
+
+  it('keep what both add to one attribute with updateAttribute', async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const agent = app.agent();
+      await agent.post('/set/list', { value: [] });
+      await Promise.all(['a', 'b', 'c'].map((value) => agent.post(`/push/${value}`)));
+      const { attributes } = (await agent.get('/read')).json() as { attributes: { list: string[] } };
+      expect([...attributes.list].sort()).toEqual(['a', 'b', 'c']);
+    }
+  });
+
+  it('do not bring a session back that one of them has ended', async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const agent = app.agent();
+      const { id } = (await agent.post('/set/first', { value: round })).json() as { id: string };
+      const token = agent.cookie('SESSION')!;
+      const late = app.slow(agent, `late${round}`);
+      await late.gate.arrived;
+      expect((await agent.post('/logout')).status).toBe(201);
+      late.gate.open();
+      const answer = await late.response;
+      expect(answer.status).toBe(201);
+      expect(answer.setCookies).toEqual([]);
+
+      expect(await client.exists(`nest:session:sessions:expires:${id}`)).toBe(0);
+      const left = (await client.keys(`nest:session:sessions:*${id}*`)).sort();
+      expect(left).toEqual([`nest:session:sessions:${id}`]);
+      expect(await client.hget(left[0]!, 'ended')).toBe('"deleted"');
+      expect(await client.pttl(left[0]!)).toBeGreaterThan(0);
+      const replayed = await app.agent().get('/read', { headers: { cookie: `SESSION=${token}` } });
+      expect(replayed.json()).toMatchObject({ isNew: true, attributes: {} });
+    }
+  });
+
+  it('do not lose what a late one sets across a login, and do not open the session to the old cookie', async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const agent = app.agent();
+      await agent.post('/set/first', { value: round });
+      const planted = agent.cookie('SESSION')!;
+      const late = app.slow(agent, `across${round}`);
+      await late.gate.arrived;
+      await agent.post('/login/ann');
+      late.gate.open();
+      expect((await late.response).setCookies).toEqual([]);
+      const { attributes } = (await agent.get('/read')).json() as { attributes: object };
+      expect(attributes).toMatchObject({ first: round, user: 'ann', [`across${round}`]: 'late' });
+      const attacker = await app.agent().get('/read', { headers: { cookie: `SESSION=${planted}` } });
+      expect(attacker.json()).toMatchObject({ isNew: true, attributes: {} });
+    }
+  });
+});

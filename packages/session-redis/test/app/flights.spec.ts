@@ -1,0 +1,48 @@
+import { RedisServer, TcpProxy } from '@nest-session/testing';
+import { App } from '../support/app.fixture.js';
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let app: App;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start({ port: server.port });
+  // Without handlers and notifications, nothing but requests talks to Redis.
+  app = await App.start({ redis: { url: proxy.url, notifications: 'off' }, handlers: false });
+  proxy.countFlights((burst) => burst.includes(':sessions:'));
+});
+afterAll(async () => {
+  await app.stop();
+  await proxy.stop();
+  await server.stop();
+});
+
+describe('round trips between the application and Redis', () => {
+  it.each([
+    ['no cookie', undefined],
+    ['a malformed cookie', 'SESSION=nonsense'],
+    ['a cookie of 9 KB', `SESSION=${'a'.repeat(9 * 1024)}`],
+    ['other cookies of 9 KB', `other=${'a'.repeat(9 * 1024)}`],
+    ['an encoded cookie', 'SESSION=%0d%0a%00expires%3Ax'],
+    ['a key name', 'SESSION=expires:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'],
+  ])('are none for %s', async (_, cookie) => {
+    const headers = cookie === undefined ? {} : { cookie };
+    let status = 0;
+    const flights = await proxy.flightsDuring(async () => {
+      status = (await app.agent().get('/read', { headers })).status;
+    });
+    expect(status).toBe(200);
+    expect(flights).toBe(0);
+  });
+
+  it('are one for a read, two for a write, two for a login', async () => {
+    const agent = app.agent();
+    expect(await proxy.flightsDuring(() => agent.post('/set/a', { value: 1 }))).toBe(1);
+    expect(await proxy.flightsDuring(() => agent.get('/read'))).toBe(1);
+    expect(await proxy.flightsDuring(() => agent.get('/plain'))).toBe(1);
+    expect(await proxy.flightsDuring(() => agent.post('/set/b', { value: 1 }))).toBe(2);
+    expect(await proxy.flightsDuring(() => agent.post('/push/x'))).toBe(2);
+    expect(await proxy.flightsDuring(() => agent.post('/login/ann'))).toBe(2);
+    expect(await proxy.flightsDuring(() => agent.post('/logout'))).toBe(2);
+  });
+});

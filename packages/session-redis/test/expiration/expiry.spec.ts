@@ -1,0 +1,68 @@
+import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { App } from '../support/app.fixture.js';
+
+// What an application may do on a Redis that forbids CONFIG, as managed ones do.
+const WITHOUT_CONFIG = [
+  '~nest:session:*',
+  '&__keyevent@0__:expired',
+  '+@all',
+  '-@admin',
+  '-@dangerous',
+  '-config',
+  '+info',
+];
+
+describe.each([
+  { name: 'with notifications', flags: 'Ex', acl: false, sweeps: false },
+  { name: 'with notifications that it has to switch on', flags: '', acl: false, sweeps: false },
+  { name: 'without notifications', flags: '', acl: false, sweeps: true, notifications: 'off' as const },
+  { name: 'as a user without CONFIG', flags: '', acl: true, sweeps: true },
+])('an expiry, $name', ({ flags, acl, sweeps, notifications }) => {
+  let server: RedisServer;
+  let client: Redis;
+  let app: App;
+
+  beforeAll(async () => {
+    server = await RedisServer.start({ args: ['--notify-keyspace-events', flags] });
+    client = new Redis(server.url);
+    if (acl) await client.acl('SETUSER', 'app', 'on', '>secret', ...WITHOUT_CONFIG);
+    const url = acl ? `redis://app:secret@127.0.0.1:${server.port}` : server.url;
+    app = await App.start({ session: { timeout: '2s' }, redis: { url, notifications: notifications ?? 'auto' } });
+  });
+  afterAll(async () => {
+    await app.stop();
+    client.disconnect();
+    await server.stop();
+  });
+
+  it('is reported once, with the attributes the session had', async () => {
+    const { id } = (await app.agent().post('/set/cart', { value: ['apple'] })).json() as { id: string };
+    if (sweeps) {
+      // The next sweep, without the wait for it: it takes the buckets of the coming minutes as well.
+      await untilOver(client, id);
+      await app.sweeper.runOnce({ ahead: 120_000 });
+    }
+    const event = await app.events.next('expired', id);
+    expect(event.session.getAttribute('cart')).toEqual(['apple']);
+    expect(event).toMatchObject({ id: `expired:${id}`, dataLost: false });
+    await app.sweeper.runOnce({ ahead: 120_000 });
+    // The next event is recorded after all that the sweep may have recorded.
+    const { id: next } = (await app.agent().post('/set/cart', { value: [] })).json() as { id: string };
+    await app.events.next('created', next);
+    expect(app.events.count('expired', id)).toBe(1);
+    expect((await client.config('GET', 'notify-keyspace-events')) as string[]).toEqual([
+      'notify-keyspace-events',
+      expect.stringMatching(sweeps ? /^$/ : /^(xE|Ex)$/),
+    ]);
+  });
+});
+
+/** Until Redis' clock has passed the end of the session. */
+async function untilOver(client: Redis, id: string): Promise<void> {
+  const end = await client.pexpiretime(`nest:session:sessions:expires:${id}`);
+  await eventually(async () => {
+    const [seconds, microseconds] = await client.time();
+    return Number(seconds) * 1000 + Number(microseconds) / 1000 > end;
+  });
+}

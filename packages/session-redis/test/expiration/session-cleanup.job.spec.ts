@@ -1,0 +1,60 @@
+import { Injectable } from '@nestjs/common';
+import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
+import { jest } from '@jest/globals';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { App } from '../support/app.fixture.js';
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+it('ticks once a minute beside the jobs of the application, which tick once as well', async () => {
+  const ticks = { theirs: 0, afterwards: 0 };
+
+  @Injectable()
+  class TheirJobs {
+    @Cron('0 * * * * *')
+    eachMinute() {
+      ticks.theirs++;
+    }
+
+    // By then every job of the full minute has begun.
+    @Cron('2 * * * * *')
+    alsoEachMinute() {
+      ticks.afterwards++;
+    }
+  }
+
+  const app = await App.start({
+    session: { timeout: '1s' },
+    redis: { url: server.url, notifications: 'off' },
+    imports: [ScheduleModule.forRoot()],
+    providers: [TheirJobs],
+  });
+  try {
+    const sweeps = jest.spyOn(app.sweeper, 'runOnce');
+    expect(app.nest.get(SchedulerRegistry).getCronJob('session-cleanup').isActive).toBe(true);
+    const { id } = (await app.agent().post('/set/cart', { value: ['apple'] })).json() as { id: string };
+    const event = await app.events.next('expired', id, { timeout: 170_000 });
+    expect(event.session.getAttribute('cart')).toEqual(['apple']);
+    await eventually(() => ticks.afterwards === ticks.theirs && ticks.theirs > 0, { timeout: 60_000 });
+    expect(sweeps.mock.calls).toHaveLength(ticks.theirs);
+    expect(app.events.count('expired', id)).toBe(1);
+  } finally {
+    await app.stop();
+  }
+}, 240_000);
+
+it('runs on its own in an application without @nestjs/schedule', async () => {
+  const redis = { url: server.url, notifications: 'off' as const, cleanup: { cron: '* * * * * *' } };
+  const app = await App.start({ session: { timeout: '1s' }, redis });
+  try {
+    const sweeps = jest.spyOn(app.sweeper, 'runOnce');
+    await eventually(() => sweeps.mock.calls.length >= 2);
+    await expect(sweeps.mock.results[0]!.value).resolves.toMatchObject({ claimed: 0, corrupt: 0 });
+  } finally {
+    await app.stop();
+  }
+});

@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { loadScript } from '../../src/scripts/script.loader.js';
+import { Store } from '../support/store.fixture.js';
+
+const folder = new URL('../../src/scripts/', import.meta.url);
+const names = readdirSync(folder)
+  .filter((name) => name.endsWith('.lua'))
+  .map((name) => name.slice(0, -'.lua'.length));
+const wrapper = readFileSync(new URL('session.scripts.ts', folder), 'utf8');
+
+/** `KEYS[3]` and `KEYS[4..]` as their numbers; a variable index counts as the open end. */
+function numbers(text: string, array: 'KEYS' | 'ARGV'): number[] {
+  const found = [...text.matchAll(new RegExp(`${array}\\[(\\d+)(?:\\.\\.)?\\]`, 'g'))].map((match) => Number(match[1]));
+  return [...new Set(found)].sort((a, b) => a - b);
+}
+
+describe.each(names)('%s.lua', (name) => {
+  const source = loadScript(name);
+  const header = /--\[\[([\s\S]*?)\]\]/.exec(source)![1]!;
+  const body = source.replace(/--\[\[[\s\S]*?\]\]/, '');
+  const openEnd = (array: 'KEYS' | 'ARGV') => {
+    const match = new RegExp(`${array}\\[(\\d+)\\.\\.\\]`).exec(header);
+    return match ? Number(match[1]) : undefined;
+  };
+
+  it('begins with its flags', () => {
+    expect(source).toMatch(/^#!lua( flags=allow-oom)?\n/);
+  });
+
+  it.each(['KEYS', 'ARGV'] as const)('documents exactly the %s that it uses', (array) => {
+    const documented = numbers(header, array).filter((each) => each !== openEnd(array));
+    expect(documented).toEqual(documented.map((_, i) => i + 1));
+    expect(numbers(body, array).filter((each) => each < (openEnd(array) ?? Infinity))).toEqual(documented);
+  });
+
+  it('documents exactly the words that it returns', () => {
+    const returns = header.slice(header.indexOf('Returns'));
+    const documented = new Set([...returns.matchAll(/^ {4}\{?'([a-z]+)'/gm)].map((match) => match[1]));
+    // In the body, replies are `return { 'word'`, `return 'word'`, and the words that claim() ends with.
+    const own = body.slice(body.lastIndexOf('local bucket_list') + 1);
+    const returned = [...own.matchAll(/(?:return (?:\{ )?(?:\w+ and )?|or )'([a-z-]+)'/g)].map((match) => match[1]);
+    expect(new Set(returned)).toEqual(documented);
+  });
+
+  it('has its words in the typed wrapper', () => {
+    if (!wrapper.includes(`'${name}'`)) return;
+    const returns = header.slice(header.indexOf('Returns'));
+    for (const [, word] of returns.matchAll(/^ {4}\{?'([a-z]+)'/gm))
+      expect(wrapper).toMatch(new RegExp(`\\['${word}'|'${word}'`));
+  });
+});
+
+describe('the bucket of an end', () => {
+  let store: Store;
+  beforeAll(async () => {
+    store = await Store.open();
+  });
+  afterAll(() => store.close());
+
+  // The arithmetic of Spring Session, with the vector of its own tests first.
+  it.each([
+    [1404360000000 + 1_800_000, '1404361860000'],
+    [1404361800000, '1404361860000'],
+    [1404361800001, '1404361860000'],
+    [1404361859999, '1404361860000'],
+    [1404361860000, '1404361920000'],
+  ])('of %d is %s', async (endsAt, minute) => {
+    const include = loadScript('touch-session').replace(/--\[\[[\s\S]*?\]\]/, '');
+    const functions = include.slice(0, include.indexOf('local session = live_session'));
+    const script = `${functions}\nreturn bucket_of(tonumber(ARGV[5]))`;
+    const reply = await store.client.eval(script, 2, 'list', 'events', 'prefix', 0, 0, 'id', endsAt);
+    expect(reply).toBe(minute);
+  });
+});

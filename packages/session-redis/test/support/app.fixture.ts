@@ -1,0 +1,148 @@
+import {
+  Body,
+  Controller,
+  Get,
+  type INestApplication,
+  Injectable,
+  type ModuleMetadata,
+  Param,
+  Post,
+  Redirect,
+  type Type,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { OnSessionEvent, Session, SessionEvent, SessionModule, type SessionModuleOptions } from '@nest-session/core';
+import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
+import { HttpAgent, SessionEventRecorder } from '@nest-session/testing';
+
+/** A door that a handler waits at until the test opens it. */
+class Gate {
+  #arrive!: () => void;
+  #open!: () => void;
+  readonly arrived = new Promise<void>((resolve) => (this.#arrive = resolve));
+  readonly #opened = new Promise<void>((resolve) => (this.#open = resolve));
+
+  open(): void {
+    this.#open();
+  }
+
+  async pass(): Promise<void> {
+    this.#arrive();
+    await this.#opened;
+  }
+}
+
+@Controller()
+class TestController {
+  static gates = new Map<string, Gate>();
+
+  @Get('plain')
+  plain() {
+    return { ok: true };
+  }
+
+  @Get('read')
+  read(@Session() session: Session) {
+    const values = session.attributeNames.map((name) => [name, session.getAttribute(name)]);
+    return { id: session.id, isNew: session.isNew, attributes: Object.fromEntries(values) as unknown };
+  }
+
+  @Post('set/:name')
+  set(@Session() session: Session, @Param('name') name: string, @Body() body: { value: unknown; interval?: number }) {
+    session.setAttribute(name, body.value);
+    if (body.interval !== undefined) session.maxInactiveInterval = body.interval;
+    return { id: session.id };
+  }
+
+  @Post('slow/:name')
+  async slow(@Session() session: Session, @Param('name') name: string) {
+    session.setAttribute(name, 'late');
+    await TestController.gates.get(name)!.pass();
+    return { ok: true };
+  }
+
+  @Post('push/:value')
+  push(@Session() session: Session, @Param('value') value: string) {
+    return session.updateAttribute<string[]>('list', (list = []) => [...list, value]);
+  }
+
+  @Post('login/:name')
+  login(@Session() session: Session, @Param('name') name: string) {
+    session.principalName = name;
+    session.setAttribute('user', name);
+    return { id: session.changeSessionId() };
+  }
+
+  @Post('logout')
+  logout(@Session() session: Session) {
+    session.invalidate();
+    return { ok: true };
+  }
+
+  @Get('redirect')
+  @Redirect('/read', 302)
+  redirect(@Session() session: Session) {
+    session.setAttribute('redirected', true);
+  }
+}
+
+export interface AppOptions {
+  session?: SessionModuleOptions;
+  redis?: RedisSessionModuleOptions;
+  imports?: ModuleMetadata['imports'];
+  providers?: Type[];
+  /** Without handlers an instance does not join the group of its events. @default true */
+  handlers?: boolean;
+}
+
+/** A Nest application with sessions in Redis, listening on a free port. */
+export class App {
+  private constructor(
+    readonly nest: INestApplication,
+    readonly url: string,
+    readonly events: SessionEventRecorder,
+  ) {}
+
+  static async start(options: AppOptions = {}): Promise<App> {
+    const { session, redis, imports = [], providers = [], handlers = true } = options;
+    const recorder = new SessionEventRecorder();
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionEvent)
+      record(event: SessionEvent) {
+        recorder.record(event);
+      }
+    }
+    class AppModule {}
+    const nest = await NestFactory.create(
+      {
+        module: AppModule,
+        imports: [SessionModule.forRoot(session), RedisSessionModule.forRoot(redis), ...imports],
+        controllers: [TestController],
+        providers: [...providers, ...(handlers ? [Handlers] : [])],
+      },
+      { logger: false, abortOnError: false },
+    );
+    await nest.listen(0, '127.0.0.1');
+    return new App(nest, await nest.getUrl(), recorder);
+  }
+
+  agent(): HttpAgent {
+    return new HttpAgent(this.url);
+  }
+
+  get sweeper(): SessionExpirationSweeper {
+    return this.nest.get(SessionExpirationSweeper, { strict: false });
+  }
+
+  /** Sends a request that sets `name` at once, and answers when the gate is opened. */
+  slow(agent: HttpAgent, name: string) {
+    const gate = new Gate();
+    TestController.gates.set(name, gate);
+    return { gate, response: agent.post(`/slow/${name}`) };
+  }
+
+  async stop(): Promise<void> {
+    await this.nest.close();
+  }
+}

@@ -1,0 +1,98 @@
+import { RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { randomBytes } from 'node:crypto';
+import { SessionKeys } from '../../src/keys/session.keys.js';
+import { SessionScripts } from '../../src/scripts/session.scripts.js';
+
+export const MINUTE = 60_000;
+export const GRACE = 5 * MINUTE;
+export const RETENTION = 60 * MINUTE;
+
+/** The scripts on a Redis of the suite's own, and a look at what they leave there. */
+export class Store {
+  readonly keys = new SessionKeys('nest:session');
+  readonly scripts: SessionScripts;
+
+  private constructor(
+    readonly server: RedisServer,
+    readonly client: Redis,
+  ) {
+    this.scripts = new SessionScripts(client, this.keys, { grace: GRACE, retention: RETENTION });
+  }
+
+  static async open(): Promise<Store> {
+    const server = await RedisServer.start();
+    return new Store(server, new Redis(server.url));
+  }
+
+  async close(): Promise<void> {
+    this.client.disconnect();
+    await this.server.stop();
+  }
+
+  /** An id that nobody has. */
+  id(): string {
+    return randomBytes(32).toString('base64url');
+  }
+
+  async create(attributes: Record<string, string> = {}, options: { interval?: number; principal?: string } = {}) {
+    const { interval = 1800, principal } = options;
+    const id = this.id();
+    const reply = await this.scripts.create({
+      id,
+      presentedId: undefined,
+      maxInactiveInterval: interval,
+      absoluteTimeout: undefined,
+      attributes: Object.entries(attributes),
+      indexes: principal === undefined ? [] : [['principal', principal]],
+    });
+    expect(reply).toEqual(['created', expect.stringMatching(/^\d{13}$/)]);
+    return id;
+  }
+
+  async save(id: string, changes: Partial<Parameters<SessionScripts['save']>[0]>) {
+    return this.scripts.save({
+      id,
+      newId: undefined,
+      maxInactiveInterval: undefined,
+      attributes: [],
+      removed: [],
+      indexes: [],
+      expected: undefined,
+      ...changes,
+    });
+  }
+
+  /** Lets a session end now, without Redis noticing that it did: as if its time had come. */
+  async runOut(id: string): Promise<void> {
+    await this.client.del(this.keys.shadow(id));
+  }
+
+  session(id: string): Promise<Record<string, string>> {
+    return this.client.hgetall(this.keys.session(id));
+  }
+
+  async isAlive(id: string): Promise<boolean> {
+    return (await this.client.exists(this.keys.shadow(id))) === 1;
+  }
+
+  /** The buckets in which a session stands. */
+  async buckets(id: string): Promise<string[]> {
+    const minutes = await this.client.zrangebyscore(this.keys.bucketList, '-inf', '+inf');
+    const standsIn = await Promise.all(minutes.map((m) => this.client.sismember(this.keys.bucket(m), `expires:${id}`)));
+    return minutes.filter((_, i) => standsIn[i] === 1);
+  }
+
+  /** What was recorded of a session: the type of each event, with its further fields. */
+  async events(id: string): Promise<Record<string, string>[]> {
+    const entries = await this.client.xrange(this.keys.events, '-', '+');
+    const events = entries.map(([, fields]) =>
+      Object.fromEntries(fields.flatMap((field, i) => (i % 2 === 0 ? [[field, fields[i + 1]!]] : []))),
+    );
+    return events.filter((event) => event['session'] === id || event['previous'] === id);
+  }
+
+  async eventTypes(id: string): Promise<string[]> {
+    return (await this.events(id)).map((event) => event['type']!);
+  }
+}

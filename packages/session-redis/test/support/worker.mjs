@@ -1,0 +1,33 @@
+// An application without HTTP that handles session events, in a process that a test can kill. It runs the built
+// packages. What it does is said on its standard output, a line for each event.
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { OnSessionEvent, SessionEvent, SessionModule } from '@nest-session/core';
+import { RedisSessionModule } from '@nest-session/redis';
+
+class Handlers {
+  async handle(event) {
+    if (event.type === 'created') return;
+    process.stdout.write(`handling ${event.id} ${JSON.stringify(event.session.getAttribute('cart'))}\n`);
+    if (process.env.HANG) await new Promise(() => setInterval(() => undefined, 1000));
+    process.stdout.write(`handled ${event.id}\n`);
+  }
+}
+OnSessionEvent(SessionEvent)(
+  Handlers.prototype,
+  'handle',
+  Object.getOwnPropertyDescriptor(Handlers.prototype, 'handle'),
+);
+
+class WorkerModule {}
+Module({
+  imports: [
+    SessionModule.forRoot(),
+    RedisSessionModule.forRoot({ url: process.env.REDIS_URL, events: { lease: '1s' } }),
+  ],
+  providers: [Handlers],
+})(WorkerModule);
+
+await NestFactory.createApplicationContext(WorkerModule, { logger: ['error'] });
+process.stdout.write('ready\n');

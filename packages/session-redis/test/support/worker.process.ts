@@ -1,0 +1,41 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { eventually } from '@nest-session/testing';
+
+/** The application of worker.mjs in a process of its own. */
+export class WorkerProcess {
+  #output = '';
+
+  private constructor(private readonly child: ChildProcess) {
+    child.stdout!.on('data', (data: Buffer) => (this.#output += data.toString()));
+    child.stderr!.on('data', (data: Buffer) => (this.#output += data.toString()));
+  }
+
+  static async start(environment: Record<string, string>): Promise<WorkerProcess> {
+    const program = fileURLToPath(new URL('worker.mjs', import.meta.url));
+    const child = spawn(process.execPath, [program], { env: { ...process.env, NODE_OPTIONS: '', ...environment } });
+    const worker = new WorkerProcess(child);
+    await worker.saysLine(/^ready$/);
+    return worker;
+  }
+
+  get lines(): string[] {
+    return this.#output.split('\n').filter((line) => line !== '');
+  }
+
+  /** Resolves when a line of its output matches. */
+  async saysLine(pattern: RegExp): Promise<void> {
+    await eventually(() => {
+      if (this.child.exitCode !== null) throw new Error(`The worker ended: ${this.#output}`);
+      if (!this.lines.some((line) => pattern.test(line))) throw new Error(`No ${String(pattern)} in: ${this.#output}`);
+    });
+  }
+
+  /** Resolves when the process has gone. */
+  async end(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
+    this.child.kill(signal);
+    await once(this.child, 'exit');
+  }
+}
