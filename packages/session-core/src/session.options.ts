@@ -5,7 +5,7 @@ import { type CookieOptions, type ResolvedCookieOptions, readCookieOptions } fro
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions {
   /** Time without access after which a session expires, whole seconds, or `'never'`. @default '30m' */
-  timeout?: Duration | 'never';
+  timeout?: Duration;
   /**
    * How often at most an access is recorded; `0`: at every request. A session expires between `timeout` and
    * `timeout - touchInterval` after its last access. @default timeout / 30, at most '1m'

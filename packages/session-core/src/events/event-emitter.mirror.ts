@@ -11,6 +11,9 @@ interface ReadinessWatcherLike {
   waitUntilReady(): Promise<void>;
 }
 
+// The class that is exported as EventEmitter2 calls itself EventEmitter. That of Node.js has no emitAsync().
+const EMITTER_NAMES = ['EventEmitter2', 'EventEmitter'];
+
 /**
  * Lets the `@OnEvent` listeners of @nestjs/event-emitter hear of session events when the application has that module.
  * Best effort: nobody learns whether a listener succeeded. The emitter is found by the name of its class, so that the
@@ -24,7 +27,7 @@ export class EventEmitterMirror {
 
   /** Resolves when the `@OnEvent` listeners are attached. */
   async ready(): Promise<void> {
-    const watchers = this.#find<ReadinessWatcherLike>('EventEmitterReadinessWatcher', 'waitUntilReady');
+    const watchers = this.#find<ReadinessWatcherLike>(['EventEmitterReadinessWatcher'], 'waitUntilReady');
     // A watcher rejects when attaching failed, which is the application's to hear of; our own handlers go on.
     await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
   }
@@ -46,15 +49,15 @@ export class EventEmitterMirror {
 
   /** One emitter at most: with two EventEmitterModules every `@OnEvent` listener is attached to both. */
   #listenedTo(eventName: string): EventEmitter2Like | undefined {
-    return this.#find<EventEmitter2Like>('EventEmitter2', 'emitAsync').find(
+    return this.#find<EventEmitter2Like>(EMITTER_NAMES, 'emitAsync').find(
       (emitter) => emitter.listenerCount(eventName) > 0,
     );
   }
 
-  #find<T extends object>(className: string, method: keyof T): T[] {
+  #find<T extends object>(classNames: readonly string[], method: keyof T): T[] {
     const found = this.discovery
       .getProviders()
-      .filter(({ token, isAlias }) => typeof token === 'function' && token.name === className && !isAlias)
+      .filter(({ token, isAlias }) => typeof token === 'function' && classNames.includes(token.name) && !isAlias)
       .map(({ instance }) => instance as T | undefined);
     return found.filter((instance): instance is T => typeof instance?.[method] === 'function');
   }

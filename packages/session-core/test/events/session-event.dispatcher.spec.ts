@@ -1,0 +1,314 @@
+import {
+  Controller,
+  Global,
+  Inject,
+  Injectable,
+  Logger,
+  Module,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  Scope,
+  type Type,
+} from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { OnSessionEvent } from '../../src/events/on-session-event.decorator.js';
+import { SessionEventHandlingError } from '../../src/events/session-event-handling.error.js';
+import { SessionEventDispatcher } from '../../src/events/session-event.dispatcher.js';
+import { SessionEventModule } from '../../src/events/session-event.module.js';
+import {
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionEvent,
+  SessionExpiredEvent,
+  SessionIdChangedEvent,
+} from '../../src/events/session.events.js';
+import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
+import { SessionSnapshot } from '../../src/session/session-snapshot.js';
+
+const session = SessionSnapshot.empty('s', new JsonAttributeSerializer());
+const init = { sessionId: 's', at: 1, session };
+const created = new SessionCreatedEvent(init);
+const deleted = new SessionDeletedEvent(init);
+const expired = new SessionExpiredEvent(init);
+const idChanged = new SessionIdChangedEvent({ ...init, previousSessionId: 'r' });
+
+describe('SessionEventDispatcher', () => {
+  let module: TestingModule | undefined;
+  let log: string[];
+  const error = jest.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
+
+  beforeEach(() => {
+    log = [];
+    error.mockClear();
+  });
+
+  afterEach(async () => {
+    await module?.close();
+    module = undefined;
+  });
+
+  afterAll(() => error.mockRestore());
+
+  async function compile(providers: Type[], controllers: Type[] = []): Promise<SessionEventDispatcher> {
+    module = await Test.createTestingModule({ imports: [SessionEventModule], providers, controllers }).compile();
+    return module.get(SessionEventDispatcher);
+  }
+
+  async function start(providers: Type[], controllers: Type[] = []): Promise<SessionEventDispatcher> {
+    const dispatcher = await compile(providers, controllers);
+    await module!.init();
+    return dispatcher;
+  }
+
+  it('calls methods of providers and controllers by the class of the event, each once', async () => {
+    abstract class Base {
+      @OnSessionEvent(SessionIdChangedEvent)
+      inherited(event: SessionIdChangedEvent) {
+        log.push(`inherited ${event.previousSessionId}`);
+      }
+    }
+    @Injectable()
+    class Provider extends Base {
+      readonly name = 'this';
+
+      @OnSessionEvent(SessionEvent)
+      all(event: SessionEvent) {
+        log.push(`all ${event.type}`);
+      }
+
+      @OnSessionEvent(SessionDeletedEvent)
+      @OnSessionEvent(SessionExpiredEvent)
+      @OnSessionEvent(SessionEvent)
+      ended() {
+        log.push(`ended ${this.name}`);
+      }
+    }
+    @Controller()
+    class Page {
+      @OnSessionEvent(SessionCreatedEvent)
+      created() {
+        log.push('page');
+      }
+    }
+    const dispatcher = await start([Provider, { provide: 'alias', useExisting: Provider } as never], [Page]);
+    expect(dispatcher.hasHandlers).toBe(true);
+    await dispatcher.dispatch(created);
+    await dispatcher.dispatch(deleted);
+    await dispatcher.dispatch(idChanged);
+    expect(log.join(', ')).toBe(
+      'all created, ended this, page, all deleted, ended this, all id-changed, ended this, inherited r',
+    );
+  });
+
+  it('has no handlers when nobody handles anything', async () => {
+    @Injectable()
+    class Idle {
+      remind() {}
+    }
+    const dispatcher = await start([Idle]);
+    expect(dispatcher.hasHandlers).toBe(false);
+    await expect(dispatcher.dispatch(expired)).resolves.toBeUndefined();
+  });
+
+  it('runs every handler to its end, then names those that failed', async () => {
+    @Injectable()
+    class Carts {
+      @OnSessionEvent(SessionExpiredEvent)
+      throws() {
+        throw new TypeError('no cart');
+      }
+
+      @OnSessionEvent(SessionExpiredEvent)
+      async rejects() {
+        await Promise.resolve();
+        throw 'no mail';
+      }
+
+      @OnSessionEvent(SessionExpiredEvent)
+      async slow() {
+        await new Promise((resolve) => setImmediate(resolve));
+        log.push('slow');
+      }
+    }
+    const dispatcher = await start([Carts]);
+    const failure: unknown = await dispatcher.dispatch(expired).catch((reason: unknown) => reason);
+    expect(log).toEqual(['slow']);
+    expect(failure).toBeInstanceOf(SessionEventHandlingError);
+    expect(failure).toMatchObject({
+      message: 'Session event expired:s was not handled by Carts.throws, Carts.rejects',
+      failed: [
+        { name: 'Carts.throws', cause: new TypeError('no cart') },
+        { name: 'Carts.rejects', cause: 'no mail' },
+      ],
+      errors: [new TypeError('no cart'), 'no mail'],
+    });
+    expect(error.mock.calls.map(([message]) => String(message))).toEqual([
+      'Carts.throws failed to handle session event expired:s',
+      'Carts.rejects failed to handle session event expired:s',
+    ]);
+    await expect(dispatcher.idle()).resolves.toBeUndefined();
+  });
+
+  it('starts handlers in the order of the calls, after every start hook of the application', async () => {
+    @Injectable()
+    class Connection implements OnApplicationBootstrap {
+      async onApplicationBootstrap() {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        log.push('connected');
+      }
+    }
+    @Injectable()
+    class Handler {
+      @OnSessionEvent(SessionEvent)
+      async handle(event: SessionEvent) {
+        log.push(event.type);
+        await Promise.resolve();
+      }
+    }
+    const dispatcher = await compile([Handler, Connection]);
+    const before = [created, expired].map((event) => dispatcher.dispatch(event));
+    await expect(dispatcher.idle()).resolves.toBeUndefined();
+    await module!.init();
+    await dispatcher.ready();
+    await Promise.all([...before, dispatcher.dispatch(deleted)]);
+    expect(log).toEqual(['connected', 'created', 'expired', 'deleted']);
+  });
+
+  it('is ready after the hooks of a global module, and of one far from the root', async () => {
+    @Injectable()
+    class Late implements OnApplicationBootstrap {
+      async onApplicationBootstrap() {
+        await new Promise((resolve) => setImmediate(resolve));
+        log.push('hook');
+      }
+    }
+    @Module({ providers: [Late], imports: [SessionEventModule] })
+    class Far {}
+    @Global()
+    @Module({ providers: [Late], imports: [Far, SessionEventModule], exports: [SessionEventModule] })
+    class Everywhere {}
+    @Module({ imports: [Everywhere], providers: [Late] })
+    class Root implements OnApplicationBootstrap {
+      constructor(@Inject(SessionEventDispatcher) dispatcher: SessionEventDispatcher) {
+        void dispatcher.ready().then(() => log.push('ready'));
+      }
+
+      async onApplicationBootstrap() {
+        await new Promise((resolve) => setImmediate(resolve));
+        log.push('root');
+      }
+    }
+    module = await Test.createTestingModule({ imports: [Root] }).compile();
+    await module.init();
+    await module.get(SessionEventDispatcher, { strict: false }).ready();
+    expect(log).toEqual(['hook', 'hook', 'hook', 'root', 'ready']);
+  });
+
+  it('is drained at shutdown before anything else of the application is taken down', async () => {
+    let finish!: () => void;
+    @Injectable()
+    class Handler implements OnApplicationShutdown {
+      @OnSessionEvent(SessionExpiredEvent)
+      async handle() {
+        log.push('begun');
+        await new Promise<void>((resolve) => (finish = resolve));
+        log.push('finished');
+      }
+
+      onApplicationShutdown() {
+        log.push('shut down');
+      }
+    }
+    const dispatcher = await start([Handler]);
+    void dispatcher.dispatch(expired);
+    const closed = module!.close();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(log).toEqual(['begun']);
+    finish();
+    await closed;
+    expect(log).toEqual(['begun', 'finished', 'shut down']);
+  });
+
+  it('closes when the application never came up', async () => {
+    @Injectable()
+    class Broken implements OnApplicationBootstrap {
+      onApplicationBootstrap() {
+        throw new Error('no database');
+      }
+
+      @OnSessionEvent(SessionEvent)
+      handle() {
+        log.push('called');
+      }
+    }
+    const dispatcher = await compile([Broken]);
+    void dispatcher.dispatch(expired);
+    await expect(module!.init()).rejects.toThrow('no database');
+    await module!.close();
+    expect(log).toEqual([]);
+  });
+
+  describe('at start refuses a class', () => {
+    @Injectable({ scope: Scope.REQUEST })
+    class Requested {
+      @OnSessionEvent(SessionExpiredEvent)
+      handle() {}
+    }
+    @Injectable({ scope: Scope.TRANSIENT })
+    class Transient {
+      @OnSessionEvent(SessionExpiredEvent)
+      handle() {}
+    }
+    @Injectable({ scope: Scope.REQUEST })
+    class User {}
+    @Injectable()
+    class Dependent {
+      constructor(@Inject(User) readonly user: User) {}
+
+      @OnSessionEvent(SessionExpiredEvent)
+      handle() {}
+    }
+    @Controller({ path: 'x', scope: Scope.REQUEST })
+    class Page {
+      @OnSessionEvent(SessionExpiredEvent)
+      handle() {}
+    }
+
+    it.each<[string, Type[], Type[]]>([
+      ['Requested', [Requested], []],
+      ['Transient', [Transient], []],
+      ['Dependent', [User, Dependent], []],
+      ['Page', [], [Page]],
+    ])('%s that has no one instance', async (name, providers, controllers) => {
+      const dispatcher = await compile(providers, controllers);
+      await expect(module!.init()).rejects.toThrow(
+        `@OnSessionEvent cannot be used on ${name}.handle: its class is request-scoped or transient`,
+      );
+      expect(() => dispatcher.hasHandlers).toThrow(`${name}.handle`);
+    });
+  });
+
+  it('lets the compiler refuse a method that does not take the event', () => {
+    class Handlers {
+      @OnSessionEvent(SessionExpiredEvent)
+      fewer() {}
+
+      @OnSessionEvent(SessionIdChangedEvent)
+      wider(_event: SessionEvent) {}
+
+      // @ts-expect-error: takes only some of the events that it would be called with
+      @OnSessionEvent(SessionEvent)
+      narrower(_event: SessionIdChangedEvent) {}
+
+      // @ts-expect-error: takes something else
+      @OnSessionEvent(SessionExpiredEvent)
+      other(_event: string) {}
+
+      // @ts-expect-error: no event at all
+      @OnSessionEvent(Date)
+      no(_event: Date) {}
+    }
+    expect(Handlers).toBeDefined();
+  });
+});

@@ -1,0 +1,30 @@
+import { parseDuration } from '../../src/options/duration.js';
+
+describe('parseDuration', () => {
+  it.each<[unknown, number]>([
+    ['500ms', 500],
+    ['30s', 30_000],
+    ['30m', 1_800_000],
+    ['1.5h', 5_400_000],
+    ['30d', 2_592_000_000],
+    [' 2s ', 2000],
+    [0, 0],
+    ['0', 0],
+    ['0s', 0],
+  ])('reads %p', (value, ms) => expect(parseDuration(value)).toBe(ms));
+
+  it.each<[unknown, string]>([
+    [30, "is the bare number 30: name its unit, such as '30s' or '30ms'"],
+    [NaN, 'is the bare number NaN'],
+    ['30', "write a number and its unit, such as '30m' (units: ms, s, m, h, d)"],
+    ['-5s', 'is not a duration'],
+    ['5 s', 'is not a duration'],
+    ['5w', 'is not a duration'],
+    ['1m30s', 'is not a duration'],
+    ['', 'is not a duration'],
+    ['s', 'is not a duration'],
+    [true, 'is not a duration'],
+    [{}, 'is not a duration'],
+    [null, 'is not a duration'],
+  ])('refuses %p', (value, problem) => expect(parseDuration(value)).toContain(problem));
+});

@@ -1,0 +1,68 @@
+import { InvalidSessionOptionsError } from '../../src/session.errors.js';
+import { resolveSessionOptions } from '../../src/session.options.js';
+
+function problemsOf(options: unknown): readonly string[] {
+  try {
+    resolveSessionOptions(options as object);
+  } catch (error) {
+    if (error instanceof InvalidSessionOptionsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('resolveSessionOptions', () => {
+  it('has defaults for everything', () => {
+    const options = resolveSessionOptions();
+    expect(options).toMatchObject({ timeout: 1800, touchInterval: 60_000, exclude: undefined });
+    expect(Object.isFrozen(options)).toBe(true);
+    expect(resolveSessionOptions({})).toEqual(options);
+  });
+
+  it.each<[object, object]>([
+    [{ timeout: '30s' }, { timeout: 30, touchInterval: 1000 }],
+    [{ timeout: '1s' }, { timeout: 1, touchInterval: 33 }],
+    [{ timeout: '12h' }, { timeout: 43_200, touchInterval: 60_000 }],
+    [{ timeout: 'never' }, { timeout: -1, touchInterval: 60_000 }],
+    [
+      { timeout: '2s', touchInterval: 0 },
+      { timeout: 2, touchInterval: 0 },
+    ],
+    [{ timeout: undefined }, { timeout: 1800 }],
+  ])('resolves %p', (given, resolved) => expect(resolveSessionOptions(given)).toMatchObject(resolved));
+
+  it.each<[unknown, string]>([
+    [{ timeout: 1800 }, "Option `timeout` is the bare number 1800: name its unit, such as '1800s' or '1800ms'."],
+    [{ timeout: '999ms' }, 'Option `timeout` is 999ms: it must be at least 1s.'],
+    [{ timeout: 0 }, 'Option `timeout` is 0: it must be at least 1s.'],
+    [{ timeout: '1500ms' }, 'Option `timeout` must be a number of whole seconds.'],
+    [{ timeout: '30000d' }, 'Option `timeout` is 30000d: it must be at most 2147483647s.'],
+    [{ touchInterval: 'never' }, 'Option `touchInterval` is not a duration'],
+    [
+      { timeout: '1m', touchInterval: '1m' },
+      'Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.',
+    ],
+    [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
+    [{ timout: '30m' }, 'Unknown option `timout`: did you mean `timeout`?'],
+    [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
+    [{ somethingElse: 1 }, 'Unknown option `somethingElse`: known are timeout, touchInterval, cookie, exclude.'],
+    [{ cookie: 'SESSION' }, 'cookie must be an object.'],
+    [null, 'The argument must be an object.'],
+    [[], 'The argument must be an object.'],
+  ])('refuses %p', (given, problem) => {
+    expect(problemsOf(given)).toHaveLength(1);
+    expect(problemsOf(given)[0]).toContain(problem);
+  });
+
+  it('reports everything at once', () => {
+    const given = { timeout: 30, touchinterval: '1m', cookie: { name: 'a b', secure: 'yes', unknownName: 1 } };
+    expect(problemsOf(given)).toEqual([
+      expect.stringContaining('`timeout`'),
+      expect.stringContaining('`cookie.name`'),
+      expect.stringContaining('`cookie.secure`'),
+      expect.stringContaining('`cookie.unknownName`'),
+      expect.stringContaining('`touchinterval`: did you mean `touchInterval`?'),
+    ]);
+    expect(() => resolveSessionOptions(given as object)).toThrow(/^SessionModule: Option `timeout` .* Unknown option /);
+  });
+});

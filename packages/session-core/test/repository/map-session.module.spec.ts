@@ -1,0 +1,96 @@
+import { Global, Injectable, Module } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { ManualClock, SessionEventRecorder } from '@nest-session/testing';
+import { OnSessionEvent } from '../../src/events/on-session-event.decorator.js';
+import { SessionEvent, SessionExpiredEvent } from '../../src/events/session.events.js';
+import { IndexedSessionRepository } from '../../src/repository/indexed-session.repository.js';
+import { MapSessionModule } from '../../src/repository/map-session.module.js';
+import type { MapSessionModuleOptions } from '../../src/repository/map-session.options.js';
+import { MapSessionRepository } from '../../src/repository/map-session.repository.js';
+import { SessionRepository } from '../../src/repository/session.repository.js';
+import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
+import { SESSION_OPTIONS } from '../../src/session.module-definition.js';
+import { resolveSessionOptions } from '../../src/session.options.js';
+
+const recorder = new SessionEventRecorder();
+
+@Injectable()
+class Recording {
+  @OnSessionEvent(SessionEvent)
+  record(event: SessionEvent) {
+    recorder.record(event);
+  }
+}
+
+@Global()
+@Module({
+  providers: [{ provide: SESSION_OPTIONS, useFactory: () => resolveSessionOptions({ timeout: '2s' }) }],
+  exports: [SESSION_OPTIONS],
+})
+class TwoSeconds {}
+
+describe('MapSessionModule', () => {
+  let module: TestingModule | undefined;
+
+  afterEach(async () => {
+    await module?.close();
+    module = undefined;
+    recorder.clear();
+  });
+
+  async function start(options?: MapSessionModuleOptions): Promise<TestingModule> {
+    const imports = [TwoSeconds, MapSessionModule.forRoot(options)];
+    module = await Test.createTestingModule({ imports, providers: [Recording] }).compile();
+    return module;
+  }
+
+  it('provides one repository under three tokens, with the timeout of the session module', async () => {
+    const app = await start();
+    const repository = app.get(SessionRepository);
+    expect(repository).toBeInstanceOf(MapSessionRepository);
+    expect([app.get(IndexedSessionRepository), app.get(MapSessionRepository)]).toEqual([repository, repository]);
+    expect(repository.createSession().maxInactiveInterval).toBe(2);
+  });
+
+  it('reports a session that has run out, without being asked, and what was before the start of the application', async () => {
+    const clock = new ManualClock();
+    const app = await start({ clock });
+    const repository = app.get(SessionRepository);
+    const session = repository.createSession();
+    session.setAttribute('cart', ['apple']);
+    await repository.save(session);
+    expect(recorder.all()).toEqual([]);
+    await app.init();
+    clock.advance(2000);
+    const event = await recorder.next(SessionExpiredEvent, session.id);
+    expect(event.session.getAttribute('cart')).toEqual(['apple']);
+    await app.close();
+    expect(recorder.all().map(({ type }) => type)).toEqual(['created', 'expired']);
+  });
+
+  it('uses the serializer it is given', async () => {
+    class Marked extends JsonAttributeSerializer {
+      override serialize = (value: unknown) => `v1:${super.serialize(value)}`;
+      override deserialize = (text: string) => super.deserialize(text.slice(3));
+    }
+    const app = await start({ serializer: new Marked() });
+    const repository = app.get(MapSessionRepository);
+    const session = repository.createSession();
+    session.setAttribute('a', 'bc');
+    await repository.save(session);
+    expect((await repository.findById(session.id))!.getAttribute('a')).toBe('bc');
+    expect(repository.serializer.serialize('bc')).toBe('v1:"bc"');
+  });
+
+  it('says what is missing or wrong', async () => {
+    const alone = Test.createTestingModule({ imports: [MapSessionModule.forRoot()] }).compile();
+    await expect(alone).rejects.toThrow(
+      'MapSessionModule: SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.',
+    );
+    await expect(start({ serialiser: {}, clock: 5, serializer: JSON } as never)).rejects.toThrow(
+      'MapSessionModule: Option `serializer` must be an AttributeSerializer. ' +
+        'Option `clock` must be an object with a method now(). ' +
+        'Unknown option `serialiser`: did you mean `serializer`?',
+    );
+  });
+});

@@ -1,0 +1,56 @@
+import { Logger } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { eventually } from '@nest-session/testing';
+import { PollingLoop } from '../../src/repository/polling.loop.js';
+
+describe('PollingLoop', () => {
+  it('repeats a step, never two at a time, until it is stopped', async () => {
+    let running = 0;
+    let most = 0;
+    let steps = 0;
+    const loop = new PollingLoop('The loop', 1, async () => {
+      most = Math.max(most, ++running);
+      await new Promise((resolve) => setImmediate(resolve));
+      running--;
+      steps++;
+    });
+    loop.start();
+    loop.start();
+    await eventually(() => steps >= 3, { interval: 1 });
+    const stopped = loop.stop();
+    loop.start();
+    await stopped;
+    await eventually(() => steps >= 6, { interval: 1 });
+    await loop.stop();
+    const before = steps;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect({ most, running, steps }).toEqual({ most: 1, running: 0, steps: before });
+  });
+
+  it('waits at its stop for the step that is running', async () => {
+    let finish: (() => void) | undefined;
+    const loop = new PollingLoop('The loop', 0, () => new Promise<void>((resolve) => (finish = resolve)));
+    loop.start();
+    await eventually(() => finish !== undefined, { interval: 1 });
+    let isStopped = false;
+    const stopped = loop.stop().then(() => (isStopped = true));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isStopped).toBe(false);
+    finish!();
+    await stopped;
+  });
+
+  it('goes on after a step that fails', async () => {
+    const error = jest.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
+    let steps = 0;
+    const loop = new PollingLoop('The loop', 0, () => {
+      steps++;
+      throw new Error('no');
+    });
+    loop.start();
+    await eventually(() => steps >= 2, { interval: 1 });
+    await loop.stop();
+    expect(error).toHaveBeenCalledWith('The loop failed and is tried again', expect.stringContaining('no'));
+    error.mockRestore();
+  });
+});

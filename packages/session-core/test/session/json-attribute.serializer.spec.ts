@@ -1,0 +1,80 @@
+import { SerializationProblem } from '../../src/session/attribute.serializer.js';
+import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
+import { StoredAttributes } from '../../src/session/stored-attributes.js';
+
+class Money {
+  constructor(readonly cents: number) {}
+}
+
+const circular: Record<string, unknown> = { secret: 'secret' };
+circular.self = { back: circular };
+const shared = { a: 1 };
+const holed: unknown[] = [];
+holed.length = 1;
+let deep: unknown = [];
+for (let i = 0; i < 100_000; i++) deep = [deep];
+
+describe('JsonAttributeSerializer', () => {
+  const serializer = new JsonAttributeSerializer();
+
+  it.each<[string, unknown, unknown?]>([
+    ['a string', 'täxt \u2028 \ud800'],
+    ['a number', -1.5e300],
+    ['a boolean', false],
+    ['nested data', { a: [1, null, { b: '' }], c: {} }],
+    ['an object twice', [shared, shared]],
+    ['an object without prototype', Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
+    ['the data of an instance', new Money(5), { cents: 5 }],
+  ])('brings back %s', (_, value, expected = value) => {
+    expect(serializer.deserialize(serializer.serialize(value))).toEqual(expected);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['a Date', { at: new Date() }, '.at that is a Date'],
+    ['a Map', { secret: [0, new Map([['secret', 1]])] }, '.secret[1] that is a Map'],
+    ['a Set', new Set(['secret']), 'a value that is a Set'],
+    ['undefined inside', { a: { b: undefined } }, '.a.b that is undefined'],
+    ['undefined in an array', [undefined], '[0] that is undefined'],
+    ['a hole', holed, '[0] that is undefined'],
+    ['a BigInt', { n: 12345n }, '.n that is a bigint'],
+    ['NaN', [NaN], '[0] that is NaN or infinite'],
+    ['Infinity', -Infinity, 'a value that is NaN or infinite'],
+    ['a function', { f: () => 'secret' }, '.f that is a function'],
+    ['a symbol', Symbol('secret'), 'a value that is a symbol'],
+    ['a circle', circular, '.self.back that refers back to itself'],
+    ['a Buffer', Buffer.from('secret'), 'a value that is a Buffer'],
+    ['a regular expression', { r: /secret/ }, '.r that is a RegExp'],
+    ['an Error', new Error('secret'), 'a value that is a Error'],
+    ['a value with toJSON', { toJSON: () => 'secret' }, 'a value that is a Object'],
+    ['100 000 levels', deep, 'a value that is nested too deeply'],
+  ])('refuses %s, naming the place, the serializer option, and not the value', (_, value, place) => {
+    let problem: unknown;
+    try {
+      serializer.serialize(value);
+    } catch (error) {
+      problem = error;
+    }
+    expect(problem).toBeInstanceOf(SerializationProblem);
+    const { message } = problem as Error;
+    expect(message).toContain(place);
+    expect(message).toContain('`serializer` option');
+    expect(message.replace('.secret', '')).not.toMatch(/secret|12345/);
+  });
+
+  it('has the attribute named by whoever holds it', () => {
+    const attributes = new StoredAttributes([], serializer);
+    expect(() => attributes.encode('cart', { at: new Date() })).toThrow(
+      /^Session attribute "cart" holds a value at \.at that is a Date, .*`serializer` option/,
+    );
+  });
+
+  it('has an error of its own told without what it says', () => {
+    const broken = new StoredAttributes([], {
+      serialize: () => {
+        throw new Error('cannot encode "secret"');
+      },
+      deserialize: JSON.parse,
+    });
+    expect(() => broken.encode('cart', 'secret')).toThrow(/^Session attribute "cart" cannot be serialized$/);
+  });
+});

@@ -1,0 +1,45 @@
+import type { SessionKey } from '../../src/session/session-key.js';
+import { generateSessionKey } from '../../src/session/session-key.js';
+import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
+import type { SessionChanges, SessionRecord, WriteReply } from '../../src/session/session-record.js';
+import { type SessionWriter, TrackedSession } from '../../src/session/tracked-session.js';
+
+/** Remembers what it is asked to write, and answers `saved` unless a reply has been prepared. */
+export class RecordingWriter implements SessionWriter {
+  readonly serializer = new JsonAttributeSerializer();
+  readonly writes: SessionChanges[] = [];
+  readonly #replies: (WriteReply | (() => WriteReply | Promise<WriteReply>))[] = [];
+
+  /** The replies to the next writes; a function is called when the write has arrived. */
+  reply(...replies: (WriteReply | (() => WriteReply | Promise<WriteReply>))[]): this {
+    this.#replies.push(...replies);
+    return this;
+  }
+
+  async write(changes: SessionChanges): Promise<WriteReply> {
+    this.writes.push(changes);
+    const reply = this.#replies.shift() ?? { outcome: 'saved' };
+    return typeof reply === 'function' ? reply() : reply;
+  }
+
+  nextKey(): SessionKey {
+    return generateSessionKey();
+  }
+
+  /** The attributes of the writes so far, each as an object. */
+  get attributes(): Record<string, string | null>[] {
+    return this.writes.map((changes) => ('attributes' in changes ? Object.fromEntries(changes.attributes) : {}));
+  }
+
+  restore(texts: Record<string, string> = {}, record: Partial<SessionRecord> = {}): TrackedSession {
+    const id = generateSessionKey().id;
+    return TrackedSession.restore(this, {
+      id,
+      creationTime: 1000,
+      lastAccessedTime: 2000,
+      maxInactiveInterval: 1800,
+      attributes: Object.entries(texts),
+      ...record,
+    });
+  }
+}

@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+import { generateSessionKey, isWellFormedSessionId, sessionKeyOf } from '../../src/session/session-key.js';
+
+describe('session keys', () => {
+  it('are 256 random bits, stored as their SHA-256', () => {
+    const { token, id } = generateSessionKey();
+    expect(Buffer.from(token.reveal(), 'base64url')).toHaveLength(32);
+    expect(id).toBe(createHash('sha256').update(token.reveal()).digest('base64url'));
+    expect(isWellFormedSessionId(id)).toBe(true);
+    expect(new Set(Array.from({ length: 100 }, () => generateSessionKey().id)).size).toBe(100);
+  });
+
+  it('are drawn until one is accepted', () => {
+    const refused: string[] = [];
+    const key = generateSessionKey((id) => refused.push(id) === 3);
+    expect(key.id).toBe(refused[2]);
+  });
+
+  it('are found again from the token', () => {
+    const key = generateSessionKey();
+    expect(sessionKeyOf(key.token.reveal())?.id).toBe(key.id);
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['null', null],
+    ['an empty string', ''],
+    ['42 characters', 'a'.repeat(42)],
+    ['44 characters', 'a'.repeat(44)],
+    ['9 KB', 'a'.repeat(9216)],
+    ['a line feed at the end', `${'a'.repeat(43)}\n`],
+    ['a line feed inside', `${'a'.repeat(42)}\n`],
+    ['another alphabet', `${'a'.repeat(42)}*`],
+    ['base64', `${'a'.repeat(42)}+`],
+    ['a key pattern', `${'a'.repeat(41)}:*`],
+    ['an array of one', ['a'.repeat(43)]],
+    ['an object that looks like one', { toString: () => 'a'.repeat(43), length: 43 }],
+  ])('are not made of %s', (_, value) => {
+    expect(sessionKeyOf(value)).toBeUndefined();
+    expect(isWellFormedSessionId(value)).toBe(false);
+  });
+});

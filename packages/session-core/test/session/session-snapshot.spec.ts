@@ -1,0 +1,26 @@
+import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
+import { SessionSnapshot } from '../../src/session/session-snapshot.js';
+
+describe('SessionSnapshot', () => {
+  const record = { id: 'id', creationTime: 1, lastAccessedTime: 2, maxInactiveInterval: 3 };
+
+  it('decodes at each read, so that no reader sees what another one did', () => {
+    const attributes: [string, string][] = [
+      ['items', '["a"]'],
+      [PRINCIPAL_NAME_INDEX_NAME, '"ann"'],
+    ];
+    const snapshot = new SessionSnapshot({ ...record, attributes }, new JsonAttributeSerializer());
+    snapshot.getRequiredAttribute<string[]>('items').push('b');
+    expect(snapshot.getAttribute('items')).toEqual(['a']);
+    expect(snapshot).toMatchObject({ ...record, principalName: 'ann' });
+    expect(() => snapshot.getRequiredAttribute('cart')).toThrow('"cart" is required and missing');
+    expect(snapshot.getAttributeOrDefault('cart', 0)).toBe(0);
+  });
+
+  it('is empty, not missing, when the data was lost', () => {
+    const snapshot = SessionSnapshot.empty('id', new JsonAttributeSerializer());
+    expect(snapshot).toMatchObject({ id: 'id', attributeNames: [], principalName: undefined });
+    expect(snapshot.getAttribute('items')).toBeUndefined();
+  });
+});

@@ -1,0 +1,477 @@
+import { Logger } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { inspect } from 'node:util';
+import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/session.errors.js';
+import type { Session } from '../../src/session/session.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
+import { TrackedSession } from '../../src/session/tracked-session.js';
+import { RecordingWriter } from './recording.writer.js';
+
+describe('TrackedSession', () => {
+  let writer: RecordingWriter;
+
+  beforeEach(() => {
+    writer = new RecordingWriter();
+  });
+
+  describe('that is new', () => {
+    it('is not stored, and has no token to send, until an attribute is set', async () => {
+      const session = TrackedSession.create(writer, 1800);
+      session.maxInactiveInterval = 60;
+      session.changeSessionId();
+      session.removeAttribute('nothing');
+      expect(session.isDirty).toBe(false);
+      await expect(session.save()).resolves.toBe('saved');
+      expect(writer.writes).toEqual([]);
+      expect(session).toMatchObject({ isNew: true, tokenToSend: undefined, storedId: undefined });
+    });
+
+    it('is created under its own id with what the client presented, and takes over the times of the store', async () => {
+      const session = TrackedSession.create(writer, 1800, 'presented');
+      session.setAttribute('a', 1);
+      writer.reply({ outcome: 'saved', creationTime: 42 });
+      await session.save();
+      expect(writer.writes).toEqual([
+        {
+          kind: 'create',
+          id: session.id,
+          presentedId: 'presented',
+          maxInactiveInterval: 1800,
+          attributes: new Map([['a', '1']]),
+        },
+      ]);
+      expect(session).toMatchObject({ isNew: false, creationTime: 42, lastAccessedTime: 42, storedId: session.id });
+      expect(session.tokenToSend).toBeDefined();
+    });
+
+    it('draws another id when its own is taken, and gives up on a store that always says so', async () => {
+      const session = TrackedSession.create(writer, 1800);
+      const first = session.id;
+      session.setAttribute('a', 1);
+      writer.reply({ outcome: 'collision' });
+      await expect(session.save()).resolves.toBe('saved');
+      expect(session.id).not.toBe(first);
+      expect(writer.writes[1]).toMatchObject({ kind: 'create', id: session.id });
+
+      const unlucky = TrackedSession.create(writer, 1800);
+      unlucky.setAttribute('a', 1);
+      writer.reply({ outcome: 'collision' }, { outcome: 'collision' }, { outcome: 'collision' });
+      await expect(unlucky.save()).rejects.toThrow(SessionStoreError);
+    });
+
+    it('takes no attribute once its cookie could not follow', () => {
+      const session = TrackedSession.create(writer, 1800);
+      session.closeToNew();
+      expect(() => session.setAttribute('a', 1)).toThrow(SessionStateError);
+      const stored = writer.restore();
+      stored.closeToNew();
+      expect(() => stored.setAttribute('a', 1)).not.toThrow();
+    });
+
+    it('is not stored at all when it is invalidated, or set to end at once', async () => {
+      const invalidated = TrackedSession.create(writer, 1800);
+      invalidated.setAttribute('a', 1);
+      invalidated.invalidate();
+      await invalidated.save();
+      const ending = TrackedSession.create(writer, 1800);
+      ending.setAttribute('a', 1);
+      ending.maxInactiveInterval = 0;
+      await ending.save();
+      expect(writer.writes).toEqual([]);
+      expect(invalidated.tokenToSend ?? ending.tokenToSend).toBeUndefined();
+    });
+
+    it('only sets in updateAttribute(), without a write', async () => {
+      const session = TrackedSession.create(writer, 1800);
+      await expect(session.updateAttribute<number>('n', (n = 0) => n + 1)).resolves.toBe(1);
+      expect(writer.writes).toEqual([]);
+      expect(session.isDirty).toBe(true);
+    });
+  });
+
+  describe('writes', () => {
+    it('only what changed', async () => {
+      const session = writer.restore({ a: '1', b: '2', c: '3' });
+      session.getAttribute('a');
+      session.setAttribute('b', 20);
+      session.setAttribute('c', null);
+      session.setAttribute('d', [4]);
+      session.removeAttribute('e');
+      await session.save();
+      await session.save();
+      expect(writer.writes).toEqual([
+        {
+          kind: 'update',
+          id: session.id,
+          newId: undefined,
+          maxInactiveInterval: undefined,
+          attributes: new Map([
+            ['b', '20'],
+            ['c', null],
+            ['d', '[4]'],
+          ]),
+        },
+      ]);
+      expect(session.attributeNames.sort()).toEqual(['a', 'b', 'd']);
+    });
+
+    it('an object that was read, or set, and then changed in place', async () => {
+      const session = writer.restore({ read: '{"items":["a"]}' });
+      session.getAttribute<{ items: string[] }>('read')!.items.push('b');
+      const set = { items: ['c'] };
+      session.setAttribute('set', set);
+      set.items.push('d');
+      await session.save();
+      set.items.push('e');
+      await session.save();
+      expect(session.isDirty).toBe(false);
+      expect(writer.attributes).toEqual([
+        { read: '{"items":["a","b"]}', set: '{"items":["c","d"]}' },
+        { set: '{"items":["c","d","e"]}' },
+      ]);
+    });
+
+    it('nothing of a text that another language wrote differently, as long as nobody changes the value', async () => {
+      const session = writer.restore({ foreign: '{"a": 1, "b":[ 2.0 ]}', infinite: '{"a":1e999}' });
+      expect(session.getAttribute('foreign')).toEqual({ a: 1, b: [2] });
+      expect(session.getAttribute('infinite')).toEqual({ a: Infinity });
+      expect(session.isDirty).toBe(false);
+      session.getAttribute<{ a: number }>('foreign')!.a = 2;
+      await session.save();
+      expect(writer.attributes).toEqual([{ foreign: '{"a":2,"b":[2]}' }]);
+    });
+
+    it('what was changed while a save was under way with the next one', async () => {
+      const session = writer.restore({ old: '0' });
+      const list = ['x'];
+      session.setAttribute('set', 1);
+      session.setAttribute('removed', 1);
+      session.setAttribute('list', list);
+      writer.reply(() => {
+        session.setAttribute('set', 2);
+        session.removeAttribute('removed');
+        list.push('y');
+        return { outcome: 'saved' };
+      });
+      await session.save();
+      expect(session.isDirty).toBe(true);
+      await session.save();
+      expect(writer.attributes[1]).toEqual({ set: '2', removed: null, list: '["x","y"]' });
+      expect(session.isDirty).toBe(false);
+    });
+
+    it('again after the store failed', async () => {
+      const session = writer.restore();
+      session.setAttribute('a', 1);
+      writer.reply(() => {
+        throw new SessionStoreError('away');
+      });
+      await expect(session.save()).rejects.toThrow('away');
+      await expect(session.save()).resolves.toBe('saved');
+      expect(writer.attributes).toEqual([{ a: '1' }, { a: '1' }]);
+    });
+
+    it('one after the other', async () => {
+      const session = writer.restore();
+      let open!: () => void;
+      writer.reply(
+        () => new Promise((resolve) => (open = () => resolve({ outcome: 'saved' }))),
+        () => ({ outcome: 'saved' }),
+      );
+      session.setAttribute('a', 1);
+      const first = session.save();
+      await Promise.resolve();
+      session.setAttribute('b', 2);
+      const second = session.save();
+      await Promise.resolve();
+      expect(writer.writes).toHaveLength(1);
+      open();
+      await Promise.all([first, second]);
+      expect(writer.attributes).toEqual([{ a: '1' }, { b: '2' }]);
+    });
+
+    it('nothing any more once it is gone, and goes on answering reads', async () => {
+      const session = writer.restore({ a: '1' });
+      session.setAttribute('b', 2);
+      writer.reply({ outcome: 'gone' });
+      await expect(session.save()).resolves.toBe('gone');
+      await expect(session.save()).resolves.toBe('gone');
+      expect(writer.writes).toHaveLength(1);
+      expect(session.getAttribute('a')).toBe(1);
+      expect(session).toMatchObject({ isDeleted: false, tokenToSend: undefined });
+    });
+  });
+
+  describe('changeSessionId()', () => {
+    it('takes effect at the save, together with everything else', async () => {
+      const session = writer.restore({ a: '1' });
+      const before = session.id;
+      const after = session.changeSessionId();
+      session.setAttribute('user', 'ann');
+      expect(session).toMatchObject({ id: after, storedId: before, tokenToSend: undefined });
+      await session.save();
+      expect(writer.writes).toMatchObject([{ kind: 'update', id: before, newId: after }]);
+      expect(session.storedId).toBe(after);
+      expect(session.tokenToSend).toBeDefined();
+      session.setAttribute('b', 1);
+      await session.save();
+      expect(writer.writes[1]).toMatchObject({ id: after, newId: undefined });
+    });
+
+    it('gives no token when the session is gone', async () => {
+      const session = writer.restore();
+      session.changeSessionId();
+      writer.reply({ outcome: 'gone' });
+      await session.save();
+      expect(session.tokenToSend).toBeUndefined();
+    });
+  });
+
+  describe('invalidate()', () => {
+    it('gives undefined to reads, throws at writes, and deletes at the save', async () => {
+      const session = writer.restore({ a: '1' });
+      session.setAttribute('b', 2);
+      session.invalidate();
+      session.invalidate();
+      expect(session.getAttribute('a')).toBeUndefined();
+      expect(session.attributeNames).toEqual([]);
+      for (const write of [
+        () => session.setAttribute('a', 1),
+        () => session.changeSessionId(),
+        () => (session.maxInactiveInterval = 5),
+        () => (session.principalName = 'ann'),
+      ]) {
+        expect(write).toThrow(SessionStateError);
+      }
+      await expect(session.updateAttribute('a', () => 1)).rejects.toThrow(SessionStateError);
+      await expect(session.save()).resolves.toBe('saved');
+      await expect(session.save()).resolves.toBe('saved');
+      expect(writer.writes).toEqual([{ kind: 'delete', id: session.id }]);
+      expect(session.isDeleted).toBe(true);
+    });
+
+    it('holds when another request was faster: reads stay empty, and nothing was deleted here', async () => {
+      const session = writer.restore({ a: '1' });
+      session.invalidate();
+      writer.reply({ outcome: 'gone' });
+      await expect(session.save()).resolves.toBe('gone');
+      expect(session.getAttribute('a')).toBeUndefined();
+      expect(() => session.setAttribute('a', 1)).toThrow(SessionStateError);
+      expect(session.isDeleted).toBe(false);
+    });
+
+    it('ends a session that is being created at the time', async () => {
+      const session = TrackedSession.create(writer, 1800);
+      session.setAttribute('a', 1);
+      writer.reply(() => {
+        session.invalidate();
+        return { outcome: 'saved' };
+      });
+      await session.save();
+      await session.save();
+      expect(writer.writes.map(({ kind }) => kind)).toEqual(['create', 'delete']);
+    });
+  });
+
+  describe('updateAttribute()', () => {
+    it('compares with the stored text and repeats on conflict with the value it was told', async () => {
+      const session = writer.restore({ items: '["a"]' });
+      writer.reply({ outcome: 'conflict', current: '["a","b"]' }, { outcome: 'conflict', current: undefined });
+      const seen: unknown[] = [];
+      const result = await session.updateAttribute<string[]>('items', (items = []) => {
+        seen.push([...items]);
+        items.push('c');
+        return items;
+      });
+      expect(seen).toEqual([['a'], ['a', 'b'], []]);
+      expect(writer.writes).toMatchObject([
+        { expected: { name: 'items', text: '["a"]' } },
+        { expected: { name: 'items', text: '["a","b"]' } },
+        { expected: { name: 'items', text: undefined } },
+      ]);
+      expect(writer.attributes).toEqual([{ items: '["a","c"]' }, { items: '["a","b","c"]' }, { items: '["c"]' }]);
+      expect(result).toEqual(['c']);
+      expect(session.isDirty).toBe(false);
+      result!.push('d');
+      expect(session.isDirty).toBe(true);
+    });
+
+    it('removes the attribute for undefined and null', async () => {
+      const session = writer.restore({ a: '1' });
+      await expect(session.updateAttribute('a', () => undefined)).resolves.toBeUndefined();
+      expect(writer.attributes).toEqual([{ a: null }]);
+      expect(session.attributeNames).toEqual([]);
+    });
+
+    it('leaves everything else to the commit', async () => {
+      const session = writer.restore({ n: '1' });
+      const newId = session.changeSessionId();
+      session.setAttribute('other', 1);
+      await session.updateAttribute<number>('n', (n = 0) => n + 1);
+      expect(writer.writes[0]).toEqual({
+        kind: 'update',
+        id: session.storedId,
+        attributes: new Map([['n', '2']]),
+        expected: { name: 'n', text: '1' },
+      });
+      await session.save();
+      expect(writer.writes[1]).toMatchObject({ newId, attributes: new Map([['other', '1']]) });
+    });
+
+    it('does not lose one of two updates that a request makes at once', async () => {
+      const session = writer.restore({ items: '[]' });
+      await Promise.all(
+        ['a', 'b', 'c'].map((item) => session.updateAttribute<string[]>('items', (items = []) => [...items, item])),
+      );
+      expect(writer.attributes.at(-1)).toEqual({ items: '["a","b","c"]' });
+      expect(writer.writes.at(-1)).toMatchObject({ expected: { text: '["a","b"]' } });
+    });
+
+    it('starts from what this request has set before, and stores it without comparing', async () => {
+      const session = writer.restore({ n: '1', o: '2' });
+      session.setAttribute('n', 10);
+      session.removeAttribute('unknown');
+      await expect(session.updateAttribute<number>('n', (n = 0) => n + 1)).resolves.toBe(11);
+      expect(writer.writes[0]).not.toHaveProperty('expected');
+      await expect(session.updateAttribute<number>('unknown', (n = 0) => n + 1)).resolves.toBe(1);
+      expect(session.isDirty).toBe(false);
+      expect(writer.attributes).toEqual([{ n: '11' }, { unknown: '1' }]);
+    });
+
+    it('keeps what is set while it waits', async () => {
+      const session = writer.restore({ n: '1' });
+      writer.reply(() => {
+        session.setAttribute('n', 5);
+        return { outcome: 'saved' };
+      });
+      await session.updateAttribute<number>('n', (n = 0) => n + 1);
+      await session.save();
+      expect(writer.attributes).toEqual([{ n: '2' }, { n: '5' }]);
+    });
+
+    it('stores nothing at the commit of an update that failed', async () => {
+      const session = writer.restore({ items: '[]' });
+      writer.reply(() => {
+        throw new SessionStoreError('away');
+      });
+      const push = (items: string[] = []) => {
+        items.push('a');
+        return items;
+      };
+      await expect(session.updateAttribute<string[]>('items', push)).rejects.toThrow('away');
+      await expect(
+        session.updateAttribute<string[]>('items', (items) => {
+          push(items);
+          throw new Error('changed its mind');
+        }),
+      ).rejects.toThrow('changed its mind');
+      expect(session.isDirty).toBe(false);
+      expect(session.getAttribute('items')).toEqual([]);
+    });
+
+    it('gives undefined when the session has ended', async () => {
+      const session = writer.restore({ n: '1' });
+      writer.reply({ outcome: 'gone' });
+      await expect(session.updateAttribute('n', () => 2)).resolves.toBeUndefined();
+      await expect(session.updateAttribute('n', () => 3)).resolves.toBeUndefined();
+      expect(writer.writes).toHaveLength(1);
+      await expect(session.save()).resolves.toBe('gone');
+    });
+  });
+
+  describe('maxInactiveInterval', () => {
+    it('is written only when it changed, and ends the session when it is 0', async () => {
+      const session = writer.restore({ a: '1' });
+      session.maxInactiveInterval = 60;
+      await session.save();
+      session.maxInactiveInterval = 60;
+      session.setAttribute('a', 2);
+      await session.save();
+      session.maxInactiveInterval = 0;
+      await session.save();
+      expect(writer.writes.map((changes) => 'maxInactiveInterval' in changes && changes.maxInactiveInterval)).toEqual([
+        60,
+        undefined,
+        0,
+      ]);
+      expect(session.isDeleted).toBe(true);
+      expect(session.getAttribute('a')).toBeUndefined();
+    });
+
+    it.each([1.5, NaN, Infinity, 2 ** 31, '60'])('refuses %p', (seconds) => {
+      expect(() => (writer.restore().maxInactiveInterval = seconds as number)).toThrow(RangeError);
+    });
+  });
+
+  describe('attributes', () => {
+    it('names a required one that is missing, and gives defaults', () => {
+      const session = writer.restore({ zero: '0', empty: '""' });
+      expect(() => session.getRequiredAttribute('cart')).toThrow(
+        new SessionAttributeError('cart', 'is required and missing'),
+      );
+      expect(session.getRequiredAttribute('zero')).toBe(0);
+      expect(session.getAttributeOrDefault('zero', 1)).toBe(0);
+      expect(session.getAttributeOrDefault('cart', 'none')).toBe('none');
+    });
+
+    it('treats one that cannot be decoded as missing, and logs its name and nothing of it', () => {
+      const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+      const session = writer.restore({ broken: '{secret', fine: '1' });
+      expect(session.getAttribute('broken')).toBeUndefined();
+      expect(session.getAttribute('fine')).toBe(1);
+      expect(session.isDirty).toBe(false);
+      expect(warn).toHaveBeenCalledWith(expect.stringContaining('"broken"'));
+      expect(warn.mock.calls.flat().join()).not.toContain('secret');
+      warn.mockRestore();
+    });
+
+    it('refuses at once what cannot be stored, and keeps what was there', () => {
+      const session = writer.restore({ a: '1' });
+      expect(() => session.setAttribute('a', new Date())).toThrow(SessionAttributeError);
+      expect(session.getAttribute('a')).toBe(1);
+      expect(session.isDirty).toBe(false);
+      expect(() => session.setAttribute('', 1)).toThrow(TypeError);
+    });
+
+    it('keeps the principal under the name that Spring gives it', async () => {
+      const session = writer.restore();
+      session.principalName = 'ann';
+      expect(session.principalName).toBe('ann');
+      await session.save();
+      expect(writer.attributes).toEqual([{ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }]);
+      expect(() => (session.principalName = '')).toThrow(TypeError);
+      session.principalName = undefined;
+      await session.save();
+      expect(writer.attributes[1]).toEqual({ [PRINCIPAL_NAME_INDEX_NAME]: null });
+    });
+
+    it('has no properties: an assignment names setAttribute', () => {
+      const session = writer.restore() as unknown as Record<string, unknown>;
+      expect(() => (session.visits = 1)).toThrow("use session.setAttribute('visits', value)");
+      expect(() => Object.assign(session, { cart: [] })).toThrow("session.setAttribute('cart', value)");
+      expect(session.visits).toBeUndefined();
+    });
+  });
+
+  it('shows neither its token nor a value, however it is printed', async () => {
+    const session = TrackedSession.create(writer, 1800);
+    session.setAttribute('pin', 'top-secret');
+    await session.save();
+    const token = session.tokenToSend!.reveal();
+    const printed = [
+      inspect(session, { depth: 10, showHidden: true }),
+      inspect({ token: session.tokenToSend }, { showHidden: true, depth: 10 }),
+      JSON.stringify({ session, token: session.tokenToSend }),
+      `${session as unknown as string} ${session.tokenToSend as unknown as string}`,
+    ].join('\n');
+    expect(printed).toContain(session.id);
+    expect(printed).toContain('pin');
+    expect(printed).not.toContain(token);
+    expect(printed).not.toContain('top-secret');
+    expect(printed).toContain('[session token]');
+  });
+
+  it('is the only implementation of Session', () => {
+    expect(() => TrackedSession.of({} as Session)).toThrow(TypeError);
+  });
+});
