@@ -142,6 +142,31 @@ describe('EventEmitterMirror', () => {
     expect(heard).toEqual(['finished']);
   });
 
+  it('waits for a watcher that is late, and does without one that failed', async () => {
+    let ready!: () => void;
+    class EventEmitterReadinessWatcher {
+      readonly waitUntilReady = () => new Promise<void>((resolve) => (ready = resolve));
+    }
+    const Failed = { EventEmitterReadinessWatcher: class EventEmitterReadinessWatcher {} }.EventEmitterReadinessWatcher;
+    module = await Test.createTestingModule({
+      imports: [SessionEventModule],
+      providers: [
+        EventEmitterReadinessWatcher,
+        { provide: Failed, useValue: { waitUntilReady: () => Promise.reject(new Error('no')) } },
+      ],
+    }).compile();
+    void module
+      .get(SessionEventDispatcher)
+      .ready()
+      .then(() => heard.push('ready'));
+    await module.init();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(heard).toEqual([]);
+    ready();
+    await module.get(SessionEventDispatcher).ready();
+    expect(heard).toEqual(['ready']);
+  });
+
   it('emits to one of two EventEmitters, for each has all the listeners', async () => {
     module = await Test.createTestingModule({
       imports: [SessionEventModule, EventEmitterModule.forRoot(), EventEmitterModule.forRoot({ maxListeners: 20 })],

@@ -40,6 +40,22 @@ describe('PollingLoop', () => {
     await stopped;
   });
 
+  it('does not overtake the step that was running when it was stopped and started again', async () => {
+    const finish: (() => void)[] = [];
+    const loop = new PollingLoop('The loop', 0, () => new Promise<void>((resolve) => finish.push(resolve)));
+    loop.start();
+    await eventually(() => finish.length === 1, { interval: 1 });
+    const stopped = loop.stop();
+    loop.start();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(finish).toHaveLength(1);
+    finish[0]!();
+    await stopped;
+    await eventually(() => finish.length === 2, { interval: 1 });
+    finish[1]!();
+    await loop.stop();
+  });
+
   it('goes on after a step that fails', async () => {
     const error = jest.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
     let steps = 0;

@@ -349,6 +349,17 @@ describe('TrackedSession', () => {
       expect(writer.attributes).toEqual([{ n: '2' }, { n: '5' }]);
     });
 
+    it('keeps a removal while it waits', async () => {
+      const session = writer.restore();
+      writer.reply(() => {
+        session.removeAttribute('n');
+        return { outcome: 'saved' };
+      });
+      await session.updateAttribute('n', () => 1);
+      await session.save();
+      expect(writer.attributes).toEqual([{ n: '1' }, { n: null }]);
+    });
+
     it('stores nothing at the commit of an update that failed', async () => {
       const session = writer.restore({ items: '[]' });
       writer.reply(() => {
