@@ -1,0 +1,187 @@
+// The page of the demo. It never polls: what it shows comes from the answers to the buttons and from the event stream,
+// which has no session.
+const $ = (id) => document.getElementById(id);
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+
+/** The session as the server last told us, and when it ends by this browser's clock. */
+let session = { isNew: true, items: [] };
+let endsAt = 0;
+/** The event that told the end of the session shown last. */
+let ending;
+/** The ids this browser's session has had. */
+const ownIds = new Set();
+const seenEvents = new Set();
+// Other tabs share the session: they are told, since asking would keep it alive.
+const tabs = new BroadcastChannel('nest-session-demo');
+
+async function request(method, path, body) {
+  const headers = body === undefined ? {} : { 'Content-Type': 'application/json' };
+  const response = await fetch(path, { method, headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  const answer = text === '' ? undefined : JSON.parse(text);
+  if (!response.ok) throw new Error(answer?.message ?? response.statusText);
+  return answer;
+}
+
+/** Does what a button stands for, then shows the session as it is now. */
+async function act(work) {
+  note('');
+  try {
+    await work();
+    await refresh();
+  } catch (error) {
+    note(error.message, true);
+  }
+}
+
+async function refresh() {
+  const view = await request('GET', '/session');
+  const message = { view, endsAt: Date.now() + view.maxInactiveInterval * 1000 };
+  show(message);
+  tabs.postMessage(message);
+}
+
+function show(message) {
+  session = message.view;
+  endsAt = message.endsAt;
+  if (!session.isNew) {
+    ownIds.add(session.id);
+    markOwn();
+    ending = undefined;
+  }
+  render();
+}
+
+function render() {
+  const { isNew, id, principalName, items, maxInactiveInterval } = session;
+  const isOver = ending !== undefined;
+  $('id').textContent = isNew || isOver ? 'none' : id;
+  $('id').title = $('id').textContent;
+  $('login').hidden = principalName !== undefined && !isOver;
+  $('signed-in').hidden = !$('login').hidden;
+  $('principal').textContent = principalName ?? '';
+  const inCart = isOver ? [] : items;
+  $('items').replaceChildren(...inCart.map(chip));
+  $('no-items').hidden = inCart.length > 0;
+  $('count').textContent = inCart.length > 0 ? `${inCart.length} items`.replace(/^1 items/, '1 item') : '';
+  $('empty').disabled = inCart.length === 0;
+  for (const radio of document.getElementsByName('lifetime')) {
+    radio.checked = !isNew && !isOver && Number(radio.value) === maxInactiveInterval;
+  }
+  tick();
+}
+
+function tick() {
+  const isAlive = !session.isNew && !ending;
+  const rest = isAlive ? Math.max(0, endsAt - Date.now()) : 0;
+  const whole = session.maxInactiveInterval * 1000;
+  $('ring').style.setProperty('--rest', isAlive ? (100 * rest) / whole : 0);
+  set('rest', isAlive ? minutes(Math.ceil(rest / 1000)) : '–');
+  set('rest-of', isAlive ? `of ${minutes(whole / 1000)}` : '');
+  set('state', stateOf(isAlive, rest));
+}
+
+function stateOf(isAlive, rest) {
+  if (isAlive) return rest > 0 ? 'Alive: everything you do starts the time anew.' : 'Time is up …';
+  if (ending?.type === 'expired') return 'Expired. The application was told, with the cart.';
+  if (ending) return 'Signed out. The application was told.';
+  return 'No session yet: it begins with what you do first.';
+}
+
+// Only a change may reach screen readers.
+function set(id, text) {
+  if ($(id).textContent !== text) $(id).textContent = text;
+}
+
+function minutes(seconds) {
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+}
+
+function chip(text) {
+  const item = document.createElement('li');
+  item.textContent = text;
+  return item;
+}
+
+function note(text, isProblem = false) {
+  $('note').textContent = text;
+  $('note').classList.toggle('problem', isProblem);
+}
+
+function onEvent(event) {
+  // After a reconnect the stream begins anew.
+  if (seenEvents.has(event.id)) return;
+  seenEvents.add(event.id);
+  if (event.type === 'id-changed' && ownIds.has(event.previousSessionId)) ownIds.add(event.sessionId);
+  const isEnd = event.type === 'expired' || event.type === 'deleted';
+  const item = $('event').content.firstElementChild.cloneNode(true);
+  const find = (selector) => item.querySelector(selector);
+  item.className = event.type;
+  find('.type').textContent = event.type;
+  item.dataset.session = event.sessionId;
+  find('time').textContent = clock.format(event.at);
+  find('time').dateTime = new Date(event.at).toISOString();
+  find('.text').textContent = textOf(event, isEnd);
+  find('.chips').append(...(isEnd ? event.items.map(chip) : []));
+  find('code').textContent = event.sessionId;
+  $('events').prepend(item);
+  markOwn();
+  $('no-events').hidden = true;
+  if (isEnd && event.sessionId === session.id) {
+    ending = event;
+    render();
+  }
+}
+
+/** Again for each answer: an event may be here before the answer from which we know its session. */
+function markOwn() {
+  for (const item of $('events').children) item.querySelector('.own').hidden = !ownIds.has(item.dataset.session);
+}
+
+function textOf({ type, principalName, items, dataLost }, isEnd) {
+  const whose = principalName === undefined ? 'A visitor’s session' : `The session of ${principalName}`;
+  if (type === 'created') return 'A session was stored for the first time.';
+  if (type === 'id-changed') return `${whose} goes on under a new id: nobody who knew the old one can use it.`;
+  if (isEnd && dataLost) return 'A session ended; its data was gone before anybody heard of it.';
+  const how = type === 'expired' ? 'ran out' : 'was ended';
+  return items.length === 0 ? `${whose} ${how}, with nothing in the cart.` : `${whose} ${how}. Its cart held:`;
+}
+
+function onSubmit(form, work) {
+  $(form).addEventListener('submit', (event) => {
+    event.preventDefault();
+    const { name } = event.target.elements;
+    void act(() => work(name.value || name.placeholder)).then(() => (name.value = ''));
+  });
+}
+
+onSubmit('login', (name) => request('POST', '/login', { name }));
+onSubmit('add', (name) => request('POST', '/cart', { name }));
+$('logout').addEventListener('click', () => act(() => request('POST', '/logout')));
+$('empty').addEventListener('click', () => act(() => request('DELETE', '/cart')));
+$('lifetime').addEventListener('change', ({ target }) =>
+  act(() => request('PUT', '/session', { maxInactiveInterval: Number(target.value) })),
+);
+$('race').addEventListener('click', async () => {
+  const before = session.isNew || ending ? 0 : session.items.length;
+  // Ten requests without a session would be given one each.
+  if (session.isNew || ending) await act(() => request('PUT', '/session', { maxInactiveInterval: 1800 }));
+  const names = Array.from({ length: 10 }, (_, index) => `apple ${index + 1}`);
+  await act(() => Promise.all(names.map((name) => request('POST', '/cart', { name }))));
+  const added = session.items.length - before;
+  if ($('note').textContent === '') note(`Ten requests sent at once, ${added} items more in the cart.`);
+});
+
+const stream = new EventSource('/events');
+stream.addEventListener('message', ({ data }) => onEvent(JSON.parse(data)));
+stream.addEventListener('open', () => showStream('live'));
+stream.addEventListener('error', () => showStream('reconnecting'));
+
+function showStream(state) {
+  $('stream').textContent = state;
+  $('stream').classList.toggle('live', state === 'live');
+}
+
+tabs.addEventListener('message', ({ data }) => show(data));
+setInterval(tick, 250);
+void act(() => undefined);

@@ -1,0 +1,32 @@
+import { Module } from '@nestjs/common';
+import { EventEmitterModule } from '@nestjs/event-emitter';
+import { ScheduleModule } from '@nestjs/schedule';
+import { MapSessionModule, SessionModule } from '@nest-session/core';
+import { RedisSessionModule } from '@nest-session/redis';
+import { AuthModule } from './auth/auth.module.js';
+import { CartModule } from './cart/cart.module.js';
+import { EventsModule } from './events/events.module.js';
+import { LifetimeModule } from './lifetime/lifetime.module.js';
+
+// The page and its event stream: watching a session must not keep it alive.
+const WITHOUT_SESSION = /^\/(page\.(css|js)|favicon\.svg|events)?(\?|$)/;
+
+@Module({
+  imports: [
+    EventEmitterModule.forRoot(),
+    ScheduleModule.forRoot(),
+    SessionModule.forRoot({
+      // Every request counts as an access, so that the countdown of the page starts where the session's does.
+      touchInterval: 0,
+      exclude: ({ url = '' }) => WITHOUT_SESSION.test(url),
+    }),
+    process.env.SESSION_STORE === 'memory'
+      ? MapSessionModule.forRoot()
+      : RedisSessionModule.forRoot({ url: process.env.REDIS_URL }),
+    AuthModule,
+    CartModule,
+    EventsModule,
+    LifetimeModule,
+  ],
+})
+export class AppModule {}

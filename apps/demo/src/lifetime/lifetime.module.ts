@@ -1,0 +1,5 @@
+import { Module } from '@nestjs/common';
+import { LifetimeController } from './lifetime.controller.js';
+
+@Module({ controllers: [LifetimeController] })
+export class LifetimeModule {}

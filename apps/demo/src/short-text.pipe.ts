@@ -1,0 +1,15 @@
+import { BadRequestException, Injectable, type PipeTransform } from '@nestjs/common';
+
+const LONGEST = 40;
+
+/** Lets texts of 1 to 40 characters pass, without the spaces around them. */
+@Injectable()
+export class ShortTextPipe implements PipeTransform<unknown, string> {
+  transform(value: unknown): string {
+    const text = typeof value === 'string' ? value.trim() : '';
+    if (text === '' || text.length > LONGEST) {
+      throw new BadRequestException(`A text of 1 to ${LONGEST} characters is needed`);
+    }
+    return text;
+  }
+}

@@ -1,0 +1,164 @@
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import type { SessionView } from '../src/lifetime/lifetime.controller.js';
+import { EventStream } from './support/event.stream.js';
+
+LeakGuard.install();
+
+describe('demo', () => {
+  let redis: RedisServer;
+  let app: NestExpressApplication;
+  let origin: string;
+  let agent: HttpAgent;
+  let events: EventStream;
+
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+    process.env.REDIS_URL = redis.url;
+    // Only now: the module reads the address when it is loaded.
+    const { createDemo } = await import('../src/create-demo.js');
+    app = await createDemo({ logger: false, abortOnError: false });
+    await app.listen(0, '127.0.0.1');
+    origin = await app.getUrl();
+  });
+
+  afterAll(async () => {
+    await app?.close();
+    await redis?.stop();
+  });
+
+  beforeEach(async () => {
+    agent = new HttpAgent(origin);
+    events = await EventStream.open(agent);
+  });
+
+  afterEach(() => events.close());
+
+  async function session(): Promise<SessionView> {
+    return (await agent.get('/session')).json();
+  }
+
+  async function startSession(): Promise<SessionView> {
+    await agent.post('/cart', { name: 'apple' });
+    return session();
+  }
+
+  it('serves the page, and all that the page refers to, without a session', async () => {
+    const page = await agent.get('/');
+    expect(page.headers['content-type']).toMatch('text/html');
+    const files = [...page.text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path]) => path!);
+    expect(files).toEqual(expect.arrayContaining(['/page.js', '/page.css', '/favicon.svg']));
+    for (const path of files) {
+      const { status, headers } = await agent.get(path);
+      expect([path, status, headers.vary]).toEqual([path, 200, undefined]);
+    }
+    expect(agent.cookies).toEqual({});
+  });
+
+  it('stores nothing for a visitor who only looks', async () => {
+    expect(await session()).toMatchObject({ isNew: true, items: [], maxInactiveInterval: 1800 });
+    expect(agent.cookies).toEqual({});
+  });
+
+  it('loses none of the items that are added at once', async () => {
+    await startSession();
+    const names = Array.from({ length: 20 }, (_, i) => `pear ${i}`);
+    await Promise.all(names.map((name) => agent.post('/cart', { name })));
+    const { items } = await session();
+    expect(items.toSorted()).toEqual(['apple', ...names].toSorted());
+  });
+
+  it('empties the cart', async () => {
+    await startSession();
+    expect((await agent.request('DELETE', '/cart')).status).toBe(204);
+    expect((await session()).items).toEqual([]);
+  });
+
+  it('gives the session another id at sign-in, and keeps the cart', async () => {
+    const visitor = await startSession();
+    const stranger = agent.fork();
+    expect((await agent.post('/login', { name: ' ann ' })).status).toBe(204);
+    const signedIn = await session();
+    expect(signedIn).toMatchObject({ principalName: 'ann', items: ['apple'] });
+    expect(signedIn.id).not.toBe(visitor.id);
+    // Whoever has the cookie of before.
+    expect((await stranger.get('/session')).json()).toMatchObject({ isNew: true, items: [] });
+    const { previousSessionId } = await events.next('id-changed', signedIn.id);
+    expect(previousSessionId).toBe(visitor.id);
+  });
+
+  it('shows the end of a session at sign-out, with its cart', async () => {
+    await startSession();
+    await agent.post('/login', { name: 'ann' });
+    const { id } = await session();
+    await agent.post('/logout');
+    expect(agent.cookies).toEqual({});
+    expect(await events.next('deleted', id)).toMatchObject({ principalName: 'ann', items: ['apple'], dataLost: false });
+  });
+
+  it('shows the expiry of a session, with its cart; watching does not keep it alive', async () => {
+    await agent.post('/login', { name: 'ann' });
+    await agent.post('/cart', { name: 'apple' });
+    await agent.post('/cart', { name: 'pear' });
+    const { id } = await session();
+    await agent.request('PUT', '/session', { body: { maxInactiveInterval: 1 } });
+    let watching = true;
+    const watch = async (): Promise<void> => {
+      while (watching) {
+        await agent.get('/');
+        (await EventStream.open(agent)).close();
+      }
+    };
+    const watcher = watch();
+    try {
+      const expired = await events.next('expired', id);
+      expect(expired).toMatchObject({ principalName: 'ann', items: ['apple', 'pear'], dataLost: false });
+    } finally {
+      watching = false;
+      await watcher;
+    }
+    expect(await session()).toMatchObject({ isNew: true, items: [] });
+    expect(events.entries.filter((entry) => entry.sessionId === id).map(({ type }) => type)).toEqual([
+      'created',
+      'expired',
+    ]);
+  });
+
+  it('starts a session with the life that was chosen', async () => {
+    await agent.request('PUT', '/session', { body: { maxInactiveInterval: 120 } });
+    const view = await session();
+    expect(view).toMatchObject({ isNew: false, maxInactiveInterval: 120 });
+    await events.next('created', view.id);
+  });
+
+  it('shows who comes later what has happened before, and uses no session for it', async () => {
+    const { id } = await startSession();
+    await events.next('created', id);
+    const late = await EventStream.open(agent);
+    await late.next('created', id);
+    expect(late.headers).toMatchObject({ 'content-type': 'text/event-stream' });
+    expect(late.headers).not.toHaveProperty('set-cookie');
+    late.close();
+  });
+
+  it.each([
+    ['POST', '/login', {}],
+    ['POST', '/login', { name: ' ' }],
+    ['POST', '/login', { name: 'a'.repeat(41) }],
+    ['POST', '/cart', { name: ['apple'] }],
+    ['PUT', '/session', { maxInactiveInterval: 0 }],
+    ['PUT', '/session', { maxInactiveInterval: '10' }],
+    ['PUT', '/session', { maxInactiveInterval: 86_401 }],
+  ])('refuses %s %s with %j', async (method, path, body) => {
+    const { status } = await agent.request(method, path, { body });
+    expect(status).toBe(400);
+    expect(agent.cookies).toEqual({});
+  });
+
+  it('refuses more items than the cart holds, and keeps those in it', async () => {
+    await startSession();
+    for (let i = 1; i < 100; i++) await agent.post('/cart', { name: 'apple' });
+    expect((await agent.post('/cart', { name: 'apple' })).status).toBe(400);
+    expect((await session()).items).toHaveLength(100);
+  });
+});

@@ -1,0 +1,44 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { eventually, HttpAgent, LeakGuard } from '@nest-session/testing';
+import { EventStream } from './support/event.stream.js';
+
+LeakGuard.install();
+
+const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+
+describe('the demo as a program, without Redis', () => {
+  let program: ChildProcess;
+  let output = '';
+
+  beforeAll(() => {
+    const env = { ...process.env, SESSION_STORE: 'memory', PORT: '0' };
+    program = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    program.stdout?.on('data', (text) => (output += text));
+    program.stderr?.on('data', (text) => (output += text));
+  });
+
+  afterAll(() => program.kill('SIGKILL'));
+
+  it('says where it is, reports an expiry, and ends when told to, also while somebody watches', async () => {
+    const origin = await eventually(() => {
+      const address = /^Open (http:\/\/localhost:\d+)$/m.exec(output)?.[1];
+      if (!address) throw new Error(`No address in: ${output}`);
+      return address;
+    });
+    const agent = new HttpAgent(origin);
+    const events = await EventStream.open(agent);
+    await agent.post('/cart', { name: 'apple' });
+    const { id } = (await agent.get('/session')).json<{ id: string }>();
+    await agent.request('PUT', '/session', { body: { maxInactiveInterval: 1 } });
+    expect(await events.next('expired', id)).toMatchObject({ items: ['apple'] });
+    expect(output).toMatch(`expired ${id}`);
+    expect(output).toMatch('somebody has left behind: apple');
+
+    const exit = once(program, 'exit');
+    program.kill('SIGTERM');
+    expect(await exit).toEqual([null, 'SIGTERM']);
+    expect(events.isEnded).toBe(true);
+  });
+});
