@@ -21,3 +21,6 @@ export { eventually, type EventuallyOptions } from './wait/eventually.js';
 
 // time
 export { ManualClock } from './clock/manual.clock.js';
+
+// nothing left behind
+export { LeakGuard } from './leaks/leak.guard.js';

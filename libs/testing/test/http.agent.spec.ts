@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { HttpAgent, type HttpAgentOptions } from '@nest-session/testing';
+import { HttpAgent, type HttpAgentOptions, LeakGuard } from '@nest-session/testing';
+
+LeakGuard.install();
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 

@@ -7,7 +7,9 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { transformFile } from '@swc/core';
 import { Redis, type RedisOptions } from 'ioredis';
-import { eventually, freePort, RedisServer } from '@nest-session/testing';
+import { eventually, freePort, LeakGuard, RedisServer } from '@nest-session/testing';
+
+LeakGuard.install();
 
 describe('RedisServer', () => {
   const servers: RedisServer[] = [];
@@ -20,7 +22,7 @@ describe('RedisServer', () => {
   }
 
   function connect(server: { url: string }, options: RedisOptions = {}): Redis {
-    const client = new Redis(server.url, { ...options, lazyConnect: true });
+    const client = new Redis(server.url, { ...options, lazyConnect: true, disconnectTimeout: 10 });
     client.on('error', () => {});
     clients.push(client);
     return client;

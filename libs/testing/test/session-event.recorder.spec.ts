@@ -1,21 +1,29 @@
 import { type RecordedEvent, type RecordedEventType, SessionEventRecorder } from '@nest-session/testing';
 
-class ExpiredEvent implements RecordedEvent {
-  readonly type = 'expired';
+class TestEvent implements RecordedEvent {
   readonly id: string;
   readonly at = Date.UTC(2026, 0, 1);
   readonly principalName = undefined;
   readonly dataLost = false;
   readonly session: RecordedEvent['session'];
 
-  constructor(readonly sessionId: string) {
-    this.id = `expired:${sessionId}`;
+  constructor(
+    readonly type: RecordedEventType,
+    readonly sessionId: string,
+  ) {
+    this.id = `${type}:${sessionId}`;
     this.session = { id: sessionId, attributeNames: [], getAttribute: () => undefined };
   }
 }
 
+class ExpiredEvent extends TestEvent {
+  constructor(sessionId: string) {
+    super('expired', sessionId);
+  }
+}
+
 function event(type: RecordedEventType, sessionId: string): RecordedEvent {
-  return { ...new ExpiredEvent(sessionId), id: `${type}:${sessionId}`, type };
+  return new TestEvent(type, sessionId);
 }
 
 describe('SessionEventRecorder', () => {

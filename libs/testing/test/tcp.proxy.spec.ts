@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
-import { eventually, RedisServer, TcpProxy } from '@nest-session/testing';
+import { eventually, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+
+LeakGuard.install();
 
 describe('TcpProxy in front of Redis', () => {
   let redis: RedisServer;
@@ -13,6 +15,7 @@ describe('TcpProxy in front of Redis', () => {
   async function connect(options: RedisOptions = {}): Promise<Redis> {
     const client = new Redis(proxy.url, {
       lazyConnect: true,
+      disconnectTimeout: 10,
       retryStrategy: () => null,
       autoResendUnfulfilledCommands: false,
       ...options,

@@ -1,0 +1,163 @@
+import { type AsyncHook, createHook, executionAsyncId } from 'node:async_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describeResource, isReferenced, isTracked } from './tracked-resource.js';
+
+interface Tracked {
+  readonly type: string;
+  readonly resource: object;
+  readonly origin: Origin;
+}
+
+/** Where something was created. */
+interface Origin {
+  readonly trace: Error;
+  /** Where that was caused, when it was caused in another turn of the event loop. */
+  readonly cause: Origin | undefined;
+}
+
+// Node creates a server's or a client's handle a turn or two after the call, when it has looked up the address.
+const DETOURS: readonly string[] = ['TickObject', 'GETADDRINFOREQWRAP'];
+const LONGEST_DETOUR = 4;
+
+// Longer than the 2 s that ioredis keeps a timer after disconnect() of a client whose connection was lost.
+const GRACE = 3_000;
+const HOOK_TIMEOUT = 10_000;
+const CHECK_INTERVAL = 10;
+const TRACE_DEPTH = 50;
+const SHOWN_FRAMES = 8;
+
+/**
+ * Finds connections, servers, timers and child processes that were created after `start()` and not closed: what would
+ * keep a process from ending. Unreferenced ones keep nothing, and those of Jest do not count. It costs time on every
+ * promise while it runs, so keep it out of measurements.
+ */
+export class LeakGuard {
+  readonly #tracked = new Map<number, Tracked>();
+  readonly #detours = new Map<number, Origin>();
+  readonly #hook: AsyncHook;
+  #isPaused = false;
+
+  constructor() {
+    this.#hook = createHook({
+      init: (id, type, _trigger, resource) => {
+        if (DETOURS.includes(type)) this.#detours.set(id, this.#originHere());
+        else if (isTracked(type) && !this.#isPaused)
+          this.#tracked.set(id, { type, resource, origin: this.#originHere() });
+      },
+      destroy: (id) => {
+        this.#tracked.delete(id);
+        this.#detours.delete(id);
+      },
+    });
+  }
+
+  /**
+   * Fails the test file when anything is left after its last `afterAll`, wherever in the file this is called. To be
+   * called at the top level of the file, before any top-level `await`.
+   */
+  static install(): LeakGuard {
+    const guard = new LeakGuard();
+    guard.start();
+    const { afterAll } = globalThis as { readonly afterAll?: (hook: () => Promise<void>, timeout: number) => void };
+    if (!afterAll) throw new Error('LeakGuard.install() needs Jest; elsewhere use start() and check()');
+    // Jest runs hooks in the order of their definition: this one must come after those that close things. When the
+    // microtask runs, the file has defined all of its own and Jest has not started yet.
+    queueMicrotask(() => {
+      afterAll(async () => {
+        try {
+          await guard.check();
+        } finally {
+          guard.stop();
+        }
+      }, HOOK_TIMEOUT);
+    });
+    return guard;
+  }
+
+  start(): void {
+    this.#hook.enable();
+  }
+
+  /** Stops looking, and forgets what was found. */
+  stop(): void {
+    this.#hook.disable();
+    this.#tracked.clear();
+    this.#detours.clear();
+  }
+
+  /**
+   * Resolves as soon as nothing is left.
+   * @throws Error that names everything still left after `grace` (default 3000) milliseconds, and where it came from
+   */
+  async check({ grace = GRACE }: { readonly grace?: number } = {}): Promise<void> {
+    const deadline = Date.now() + grace;
+    for (;;) {
+      const left = this.#left();
+      if (left.length === 0) return;
+      if (Date.now() >= deadline) throw new Error(report(left));
+      await this.#pause();
+    }
+  }
+
+  #left(): Tracked[] {
+    return [...this.#tracked.values()].filter(({ resource, origin }) => isReferenced(resource) && !isOfJest(origin));
+  }
+
+  #originHere(): Origin {
+    return { trace: traceHere(), cause: shortened(this.#detours.get(executionAsyncId()), LONGEST_DETOUR) };
+  }
+
+  async #pause(): Promise<void> {
+    this.#isPaused = true;
+    const timer = delay(CHECK_INTERVAL);
+    this.#isPaused = false;
+    await timer;
+  }
+}
+
+function traceHere(): Error {
+  const before = Error.stackTraceLimit;
+  Error.stackTraceLimit = TRACE_DEPTH;
+  const trace = new Error();
+  Error.stackTraceLimit = before;
+  return trace;
+}
+
+/** A chain of causes that cannot grow for ever. */
+function shortened(origin: Origin | undefined, length: number): Origin | undefined {
+  if (!origin || length === 0) return undefined;
+  return { trace: origin.trace, cause: shortened(origin.cause, length - 1) };
+}
+
+/** The frames of those who wrote or use the code, innermost first: neither Node's nor this guard's own. */
+function frames({ trace, cause }: Origin): string[] {
+  const own = (trace.stack ?? '')
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim())
+    .filter((line) => !/[( ]node:|\(<anonymous>\)|[\\/]leak\.guard\.[jt]s/.test(line));
+  return own.length > 0 || !cause ? own : frames(cause);
+}
+
+function isJestFrame(frame: string): boolean {
+  return /[\\/]node_modules[\\/](jest-|@jest[\\/])/.test(frame);
+}
+
+/** Such as the timers of its test timeouts. What a test creates has Jest's frames too, but not as the innermost. */
+function isOfJest(origin: Origin): boolean {
+  const [innermost] = frames(origin);
+  return innermost !== undefined && isJestFrame(innermost);
+}
+
+function report(left: readonly Tracked[]): string {
+  const items = left.map(({ type, resource, origin }, index) => {
+    const shown = frames(origin).filter((frame) => !isJestFrame(frame));
+    // Not "at": Jest takes such lines out of the message and puts them under it, all in one heap.
+    const lines =
+      shown.length > 0
+        ? shown.slice(0, SHOWN_FRAMES).map((frame) => frame.replace(/^at /, 'by '))
+        : ['created by Node itself'];
+    return [`${index + 1}. ${describeResource(type, resource)}`, ...lines.map((line) => `     ${line}`)].join('\n');
+  });
+  return `Left behind and still open:\n\n${items.join('\n\n')}`;
+}

@@ -1,0 +1,52 @@
+/** What Node's handles offer, as far as it is needed to name them; each has some of it. */
+interface Resource {
+  hasRef?(): boolean;
+  getsockname?(out: Endpoint): number;
+  getpeername?(out: Endpoint): number;
+  pid?: number;
+  /** Of a timer: milliseconds. */
+  _idleTimeout?: number;
+  /** Of a timer: it has run or was cleared. async_hooks tells of that a little later. */
+  _destroyed?: boolean;
+}
+
+interface Endpoint {
+  address?: string;
+  port?: number;
+}
+
+type Describe = (resource: Resource) => string;
+
+/** By the names async_hooks uses. */
+const TRACKED: Readonly<Record<string, Describe>> = {
+  TCPWRAP: (handle) => `connection ${endpoint(handle, 'getsockname')} - ${endpoint(handle, 'getpeername')}`,
+  TCPSERVERWRAP: (handle) => `server on ${endpoint(handle, 'getsockname')}`,
+  PIPEWRAP: () => 'pipe or connection to a Unix socket',
+  PIPESERVERWRAP: () => 'server on a Unix socket',
+  UDPWRAP: (handle) => `UDP socket on ${endpoint(handle, 'getsockname')}`,
+  PROCESSWRAP: (handle) => `child process ${handle.pid ?? ''}`,
+  WORKER: () => 'worker thread',
+  FSEVENTWRAP: () => 'file watcher',
+  STATWATCHER: () => 'file watcher',
+  Timeout: (timer) => `timer of ${timer._idleTimeout ?? '?'} ms`,
+};
+
+/** Whether resources of this type of async_hooks can keep a process from ending. */
+export function isTracked(type: string): boolean {
+  return Object.hasOwn(TRACKED, type);
+}
+
+/** Whether it keeps the process from ending now. */
+export function isReferenced(resource: Resource): boolean {
+  return resource._destroyed !== true && (resource.hasRef?.() ?? true);
+}
+
+export function describeResource(type: string, resource: Resource): string {
+  return TRACKED[type]?.(resource) ?? type;
+}
+
+function endpoint(handle: Resource, method: 'getsockname' | 'getpeername'): string {
+  const out: Endpoint = {};
+  handle[method]?.(out);
+  return out.port === undefined ? '(none)' : `${out.address}:${out.port}`;
+}

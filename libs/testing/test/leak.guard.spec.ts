@@ -1,0 +1,151 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+
+const HERE = /leak\.guard\.spec\.ts/;
+
+describe('LeakGuard', () => {
+  let guard: LeakGuard;
+
+  beforeEach(() => {
+    guard = new LeakGuard();
+    guard.start();
+  });
+
+  afterEach(() => guard.stop());
+
+  async function listening(server: Server = createServer()): Promise<{ server: Server; port: number }> {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    return { server, port: (server.address() as AddressInfo).port };
+  }
+
+  /** What the guard says of a resource that stays; then it is closed, and the guard has nothing more to say. */
+  async function findings(close: () => unknown): Promise<string> {
+    const failure: Error = await guard.check({ grace: 0 }).then(
+      () => new Error('nothing found'),
+      (error) => error,
+    );
+    await close();
+    await guard.check();
+    return failure.message;
+  }
+
+  it('says nothing when nothing was left', async () => {
+    await guard.check({ grace: 0 });
+  });
+
+  it('finds a server, and says where it was created', async () => {
+    const { server, port } = await listening();
+    const found = await findings(() => server.close());
+    expect(found).toContain(`1. server on 127.0.0.1:${port}\n`);
+    expect(found).toMatch(HERE);
+    expect(found).not.toContain('2. ');
+  });
+
+  it('finds both ends of a connection', async () => {
+    const { server, port } = await listening();
+    const accepted = once(server, 'connection') as Promise<[Socket]>;
+    const client = createConnection(port, '127.0.0.1');
+    await once(client, 'connect');
+    const [other] = await accepted;
+    server.close();
+    const local = `127.0.0.1:${client.localPort}`;
+    const remote = `127.0.0.1:${port}`;
+    const found = await findings(() => [client.destroy(), other.destroy()]);
+    expect(found).toContain(`connection ${local} - ${remote}`);
+    expect(found).toContain(`connection ${remote} - ${local}`);
+    expect(found).toMatch(HERE);
+  });
+
+  it('finds timers and intervals', async () => {
+    const timers = [setTimeout(() => {}, 60_000), setInterval(() => {}, 50_000)];
+    const found = await findings(() => timers.forEach(clearTimeout));
+    expect(found).toContain('1. timer of 60000 ms');
+    expect(found).toContain('2. timer of 50000 ms');
+    expect(found).toMatch(HERE);
+  });
+
+  it('finds the timer of a promise', async () => {
+    const abort = new AbortController();
+    const waiting = delay(60_000, undefined, { signal: abort.signal }).catch(() => {});
+    const found = await findings(() => abort.abort());
+    await waiting;
+    expect(found).toContain('timer of 60000 ms');
+  });
+
+  it('finds a child process', async () => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
+    await once(child, 'spawn');
+    const { pid } = child;
+    const found = await findings(() => child.kill());
+    expect(found).toContain(`child process ${pid}`);
+    expect(found).toContain('pipe');
+  });
+
+  it('finds a Redis and a client of it', async () => {
+    const redis = await RedisServer.start();
+    const client = new Redis(redis.url);
+    await client.ping();
+    const found = await findings(async () => {
+      client.disconnect();
+      await redis.stop();
+    });
+    expect(found).toContain(`child process ${redis.pid}`);
+    expect(found).toMatch(new RegExp(`connection 127.0.0.1:\\d+ - 127.0.0.1:${redis.port}\n.*ioredis`));
+  });
+
+  it('does not mind what was there before, what has ended and what keeps nothing alive', async () => {
+    guard.stop();
+    const before = setTimeout(() => {}, 60_000);
+    guard.start();
+    setTimeout(() => {}, 60_000).unref();
+    clearTimeout(setTimeout(() => {}, 60_000));
+    await delay(1);
+    const { server } = await listening();
+    server.unref();
+    await guard.check({ grace: 0 });
+    clearTimeout(before);
+    server.close();
+  });
+
+  it('waits for what is about to close', async () => {
+    const server = createHttpServer((_request, response) => setTimeout(() => response.end('late'), 50));
+    const { port } = await listening(server);
+    const answer = new HttpAgent(`http://127.0.0.1:${port}`).get('/');
+    await once(server, 'request');
+    server.close();
+    await guard.check();
+    await expect(answer).resolves.toMatchObject({ text: 'late' });
+  });
+
+  it('fails a test file that leaves something behind, and only that', async () => {
+    const results = await runJest('libs/testing/test/fixtures/.*\\.fixture\\.ts$');
+    const statuses = results.testResults.map(({ name, status }) => [name.replace(/.*\//, ''), status]);
+    expect(Object.fromEntries(statuses)).toEqual({ 'leaky.fixture.ts': 'failed', 'tidy.fixture.ts': 'passed' });
+    const [leaky] = results.testResults.filter(({ status }) => status === 'failed');
+    expect(leaky?.message).toMatch(
+      /Left behind and still open:\s+1\. server on 127\.0\.0\.1:\d+\s+by .*leaky\.fixture\.ts:8/,
+    );
+  });
+});
+
+interface JestResults {
+  readonly testResults: readonly { readonly name: string; readonly status: string; readonly message: string }[];
+}
+
+/** Runs test files in a Jest of their own, by the configuration of this one. */
+async function runJest(testRegex: string): Promise<JestResults> {
+  const jest = spawn(
+    process.execPath,
+    ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--json', '--forceExit', '--testRegex', testRegex],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+  let output = '';
+  jest.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  await once(jest, 'close');
+  return JSON.parse(output) as JestResults;
+}
