@@ -75,7 +75,7 @@ describe('RedisServer', () => {
 
   it('does not answer while it is frozen', async () => {
     const server = await start();
-    const client = connect(server, { commandTimeout: 100 });
+    const client = connect(server, { commandTimeout: 250 });
     await client.ping();
     server.freeze();
     await expect(client.ping()).rejects.toThrow('Command timed out');

@@ -164,7 +164,6 @@ describe('TcpProxy in front of Redis', () => {
     proxy.delayReplies(50);
     const start = performance.now();
     const slow = client.echo('slow');
-    await eventually(() => proxy.heldBytes() === 0);
     await expect(slow).resolves.toBe('slow');
     expect(performance.now() - start).toBeGreaterThanOrEqual(49);
     proxy.delayReplies(0);
@@ -224,7 +223,7 @@ describe('TcpProxy in front of Redis', () => {
   });
 
   it('is a black hole: nothing is answered, nothing is closed; what went through it is closed afterwards', async () => {
-    const client = await connect({ commandTimeout: 50 });
+    const client = await connect({ commandTimeout: 250 });
     const ended = once(client, 'end');
     proxy.blackHole();
     await expect(client.set('key', 'value')).rejects.toThrow('Command timed out');
