@@ -1,0 +1,198 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { JsonAttributeSerializer } from '@nest-session/core';
+import { eventually, freePort, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { resolveSessionOptions } from '../../../packages/session-core/src/session.options.js';
+import { resolveRedisSessionOptions } from '../../../packages/session-redis/src/redis-session.options.js';
+import { codeBlocks, section } from './support/markdown.js';
+import { curlStandIn, hasCurl, masked, type Shell, stepsOf, systemShell } from './support/transcript.js';
+
+LeakGuard.install();
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const DIST = join(ROOT, 'apps/demo/dist');
+const PRINTED_ORIGIN = 'http://localhost:3000';
+
+let readme: string;
+/** Where the README's code is compiled: a folder from which Node.js finds the packages. */
+let folder: string;
+let blocks: string[];
+
+beforeAll(async () => {
+  readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  blocks = codeBlocks(readme, 'ts');
+  await mkdir(DIST, { recursive: true });
+  folder = await mkdtemp(join(DIST, 'readme-'));
+});
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+describe('the code of the README', () => {
+  it('begins with a whole program of at most 25 lines, and its transcript', () => {
+    const [first = '', second = ''] = [...readme.matchAll(/^```\w+\n/gm)].map(([fence]) => fence.trim());
+    expect([first, second]).toEqual(['```ts', '```console']);
+    expect(blocks[0]?.trimEnd().split('\n').length).toBeLessThanOrEqual(25);
+  });
+
+  it('compiles', async () => {
+    const files = blocks.map((_, i) => `block-${i}.ts`);
+    await Promise.all(files.map((file, i) => writeFile(join(folder, file), blocks[i]!)));
+    const compilerOptions = { composite: false, declaration: false, declarationMap: false, sourceMap: false };
+    const config = { extends: join(ROOT, 'tsconfig.base.json'), compilerOptions, files };
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config));
+    const tsc = spawnSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
+    expect(tsc.stdout.toString()).toBe('');
+  }, 60_000);
+
+  it('tests an application as it says', async () => {
+    const index = blocks.findIndex((block) => block.includes('MapSessionModule.forRoot'));
+    const { exit, output } = start(join(folder, `block-${index}.js`), {});
+    expect([await exit, output()]).toEqual([[0, null], expect.any(String)]);
+  }, 30_000);
+});
+
+describe.each([
+  { name: 'program of the README', path: () => join(folder, 'block-0.js') },
+  { name: 'demo', path: () => join(DIST, 'main.js') },
+])('the transcript of the README against the $name', ({ name, path }) => {
+  let redis: RedisServer;
+  let program: Program;
+  let origin: string;
+
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+    const port = await freePort();
+    origin = `http://localhost:${port}`;
+    program = start(path(), { REDIS_URL: redis.url, PORT: `${port}` });
+    const agent = new HttpAgent(origin);
+    await eventually(async () => (await agent.get('/is-there-anybody')).status === 404);
+  }, 30_000);
+
+  afterAll(async () => {
+    program?.child.kill();
+    await program?.exit;
+    await redis?.stop();
+  });
+
+  async function expectTranscript(shell: Shell): Promise<void> {
+    for (const { command, output } of stepsOf(codeBlocks(readme, 'console')[0]!)) {
+      expect(command).toContain(PRINTED_ORIGIN);
+      const printed = await shell(command.replace(PRINTED_ORIGIN, origin));
+      expect(masked(printed, output)).toBe(output);
+    }
+  }
+
+  // Not every machine with Node.js has curl.
+  if (hasCurl()) {
+    it('holds with curl', async () => {
+      const jar = await mkdtemp(join(tmpdir(), 'readme-'));
+      try {
+        await expectTranscript(systemShell(jar));
+      } finally {
+        await rm(jar, { recursive: true });
+      }
+    });
+  }
+
+  it('holds with a client like curl', async () => {
+    const { shell, close } = curlStandIn(origin);
+    try {
+      await expectTranscript(shell);
+    } finally {
+      close();
+    }
+  });
+
+  if (name !== 'demo') {
+    it('goes on with what the program prints when the session has expired', async () => {
+      const line = codeBlocks(readme, 'text')[0]!;
+      await eventually(() => expect(program.output()).toContain(line), { timeout: 30_000 });
+    }, 40_000);
+  }
+});
+
+describe('the options of the README', () => {
+  const [ofSession, ofRedis] = ['SessionModule', 'RedisSessionModule'];
+
+  it.each([
+    { module: ofSession, resolve: resolveSessionOptions },
+    { module: ofRedis, resolve: resolveRedisSessionOptions },
+  ])('are those of $module, with their defaults', ({ module, resolve }) => {
+    const table = optionTable(module);
+    expect([...table.keys()].toSorted()).toEqual(knownOptions(resolve, [...table.keys()]).toSorted());
+    const options: Record<string, any> = {};
+    for (const [option, cell] of table) {
+      const [name, inner] = option.split('.') as [string, string?];
+      const value = literal(cell);
+      if (value === undefined) continue;
+      if (inner === undefined) options[name] = value;
+      else (options[name] ??= {})[inner] = value;
+    }
+    expect(resolve(options)).toEqual(resolve({}));
+  });
+
+  it('are without a value where the table has a dash', () => {
+    const { cookie, exclude } = resolveSessionOptions();
+    expect([cookie.domain, exclude]).toEqual([undefined, undefined]);
+    expect(dashes(ofSession)).toEqual(['cookie.domain', 'exclude']);
+    expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
+    expect(dashes(ofRedis)).toEqual(['client']);
+  });
+
+  it('are right about what is no plain value', () => {
+    expect(resolveSessionOptions({ timeout: '10m' }).touchInterval).toBe((10 * 60_000) / 30);
+    expect(optionTable(ofRedis).get('serializer')).toBe('JSON');
+    expect(resolveRedisSessionOptions().serializer).toBeInstanceOf(JsonAttributeSerializer);
+  });
+
+  function dashes(module: string): string[] {
+    return [...optionTable(module)].filter(([, cell]) => cell === '-').map(([name]) => name);
+  }
+
+  /** The first two columns of a module's table: names and defaults. */
+  function optionTable(module: string): Map<string, string> {
+    const [, table = ''] = section(readme, 'Options').split(`\`${module}.forRoot({ ... })\``);
+    const [rows = ''] = table.split(/\n(?=`)/);
+    return new Map([...rows.matchAll(/^\| `([\w.]+)` *\| (.+?) *\|/gm)].map(([, name, cell]) => [name!, cell!]));
+  }
+});
+
+/** What the resolver says it knows, asked by a name that it does not know; sections as the table has them. */
+function knownOptions(resolve: (options: any) => unknown, inTable: readonly string[]): string[] {
+  const sections = new Set(inTable.filter((name) => name.includes('.')).map((name) => name.split('.')[0]!));
+  const names = (options: object): string[] => {
+    try {
+      resolve(options);
+    } catch (error) {
+      return /known are (.*)\./.exec(String(error))?.[1]?.split(', ') ?? [];
+    }
+    return [];
+  };
+  const unknown = { '????????????????????': 1 };
+  const top = names(unknown).filter((name) => !sections.has(name));
+  return [...top, ...[...sections].flatMap((name) => names({ [name]: unknown }).map((inner) => `${name}.${inner}`))];
+}
+
+/** The value of a cell such as `'30m'` or `100`, undefined when it has none. */
+function literal(cell: string): unknown {
+  const [, code] = /^`(.+)`$/.exec(cell) ?? [];
+  return code === undefined ? undefined : JSON.parse(code.replaceAll("'", '"'));
+}
+
+interface Program {
+  readonly child: ChildProcess;
+  readonly exit: Promise<unknown>;
+  output(): string;
+}
+
+function start(path: string, env: NodeJS.ProcessEnv): Program {
+  const all = { ...process.env, ...env, NO_COLOR: '1', FORCE_COLOR: undefined };
+  const child = spawn(process.execPath, [path], { env: all, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text) => (output += text));
+  return { child, exit: once(child, 'close'), output: () => output };
+}
