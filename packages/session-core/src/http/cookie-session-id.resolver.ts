@@ -3,6 +3,7 @@ import { Logger } from '@nestjs/common';
 import { stringifySetCookie } from 'cookie';
 import { type SessionKey, sessionKeyOf, type SessionToken } from '../session/session-key.js';
 import type { ResolvedCookieOptions } from './cookie.options.js';
+import { appendHeader } from './response.headers.js';
 import { SessionIdResolver } from './session-id.resolver.js';
 
 /** Keeps the token in a cookie. Other cookies of the response stay as they are. */
@@ -43,7 +44,7 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     const { name, path, domain, httpOnly, sameSite } = this.#cookie;
     const attributes = { path, httpOnly, secure, sameSite, ...(domain !== undefined && { domain }) };
     const cookie = { name, value, ...attributes, ...(maxAge !== undefined && { maxAge }) };
-    response.appendHeader('Set-Cookie', stringifySetCookie(cookie));
+    appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie));
   }
 
   #isSecure(request: IncomingMessage & { secure?: boolean }): boolean {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { Logger } from '@nestjs/common';
 import { applyHeaders, type HeadersArgument } from './response.headers.js';
 
 /** What the head of a response has to wait for, and what it takes along. */
@@ -26,6 +27,8 @@ interface HeldCall {
 
 // Far beyond what a source that heeds `write() === false` leaves here; one chunk, however large, is always taken.
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
+
+const logger = new Logger('Session');
 
 /**
  * Holds a response back, from the first byte that the application wants to send until the gate's work is done, by
@@ -85,12 +88,12 @@ export class ResponseHold {
 
   #write(args: unknown[]): boolean {
     const callback = callbackIn(args);
-    if (this.#state === 'replaced' && !this.#response.destroyed) {
-      if (callback) process.nextTick(callback, discarded());
-      return false;
-    }
-    if (this.#state === 'held' && this.#heldBytes > MAX_HELD_BYTES) {
+    if (this.#state === 'held' && this.#heldBytes > MAX_HELD_BYTES && !this.#response.destroyed) {
+      logger.warn('A response was broken off: its source kept writing while the save of the session was waited for');
       this.#response.destroy();
+    }
+    if (this.#state === 'replaced' || (this.#state === 'held' && this.#response.destroyed)) {
+      if (callback) process.nextTick(callback, discarded());
       return false;
     }
     const written = this.#perform({ run: () => Reflect.apply(this.#original.write, this.#response, args), callback });
@@ -101,7 +104,8 @@ export class ResponseHold {
   #end(args: unknown[]): ServerResponse {
     const callback = callbackIn(args);
     if (this.#state === 'replaced') {
-      if (callback) this.#response.once('finish', callback);
+      if (callback && this.#response.writableFinished) process.nextTick(callback);
+      else if (callback) this.#response.once('finish', callback);
       return this.#response;
     }
     this.#perform({ run: () => Reflect.apply(this.#original.end, this.#response, args), callback });
@@ -244,7 +248,7 @@ function refuseHeaders(): never {
 }
 
 function discarded(): Error {
-  const error = new Error('The response was replaced: its session could not be saved');
+  const error = new Error('Nobody reads this response any more');
   return Object.assign(error, { code: 'ERR_STREAM_DESTROYED' });
 }
 

@@ -12,9 +12,18 @@ export function applyHeaders(response: ServerResponse, headers: HeadersArgument)
   for (const [name, value] of entriesOf(headers)) {
     const isRepeated = names.has(name.toLowerCase());
     names.add(name.toLowerCase());
-    if (isRepeated) response.appendHeader(name, typeof value === 'number' ? String(value) : value);
+    if (isRepeated) appendHeader(response, name, value);
     else response.setHeader(name, value);
   }
+}
+
+/**
+ * Adds a value and keeps those that are there. Unlike the method of Node.js it does not push it into the array that the
+ * application has set, which may be a constant: the next response would carry this one's cookie.
+ */
+export function appendHeader(response: ServerResponse, name: string, value: OutgoingHttpHeader): void {
+  const values = [response.getHeader(name) ?? [], value].flat();
+  response.setHeader(name, values.map(String));
 }
 
 /** Says that the answer depends on a header of the request. */
@@ -39,12 +48,13 @@ function listed(header: OutgoingHttpHeader | undefined): string[] {
     .filter((each) => each !== '');
 }
 
-function entriesOf(headers: HeadersArgument): [string, string | number | readonly string[]][] {
-  if (!Array.isArray(headers)) return Object.entries(headers) as [string, string | number | string[]][];
-  const list = headers as readonly (string | number | readonly string[])[];
-  if (Array.isArray(list[0])) return list as unknown as [string, string | number | readonly string[]][];
-  return Array.from({ length: Math.ceil(list.length / 2) }, (_, index) => [
-    String(list[2 * index]),
-    list[2 * index + 1]!,
-  ]);
+function entriesOf(headers: HeadersArgument): (readonly [string, OutgoingHttpHeader])[] {
+  if (!isList(headers)) return Object.entries(headers) as [string, OutgoingHttpHeader][];
+  if (Array.isArray(headers[0])) return headers as unknown as [string, OutgoingHttpHeader][];
+  const names = headers.filter((_, index) => index % 2 === 0);
+  return names.map((name, index) => [String(name), headers[2 * index + 1]!] as const);
+}
+
+function isList(headers: HeadersArgument): headers is readonly OutgoingHttpHeader[] {
+  return Array.isArray(headers);
 }
