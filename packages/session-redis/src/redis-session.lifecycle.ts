@@ -56,20 +56,16 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    const { request, background } = this.connections;
-    // With every connection: a Redis that was restarted has forgotten the scripts.
-    request.on('ready', () => void SessionScripts.preload(request).catch(() => undefined));
-    await this.#connect(request);
-    void background.connect().catch(() => undefined);
-    if (request.status === 'ready') {
-      await SessionScripts.preload(request).catch(() => undefined);
-      await checkStore(request, this.keys);
-    } else {
-      background.once('ready', () => void this.#checkLate());
+    try {
+      await this.#open();
+    } catch (error) {
+      // Nest ends nothing of an application that did not start, and a connection keeps its process alive.
+      for (const client of Object.values(this.connections)) client.disconnect();
+      throw error;
     }
     if (this.options.grace < RECOMMENDED_GRACE) {
       this.#logger.warn(
-        'With a `grace` below 2m a session that ends during a short outage is reported without its data',
+        'With a `grace` below 2m, sessions that end during a short outage are reported without their data',
       );
     }
     if (this.options.notifications === 'auto') this.listener.start();
@@ -78,22 +74,39 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await Promise.all([this.#job.stop(), this.listener.stop()]);
-    this.connections.subscriber.disconnect();
+    const { background, subscriber, reader } = this.connections;
+    // Work that waits for a Redis which is not there would keep us waiting as well.
+    if (background.status !== 'ready') background.disconnect();
+    subscriber.disconnect();
     // Ends its wait for events.
-    this.connections.reader.disconnect();
-    await this.consumer.stop();
+    reader.disconnect();
+    await atMost(PATIENCE, Promise.all([this.#job.stop(), this.listener.stop(), this.consumer.stop()]));
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.consumer.drain();
     const { request, background } = this.connections;
-    await Promise.all([close(request), close(background)]);
+    await atMost(PATIENCE, this.consumer.drain());
+    await atMost(PATIENCE, Promise.all([quit(request), quit(background)]));
+    for (const client of Object.values(this.connections)) client.disconnect();
   }
 
   async #cleanUp(): Promise<void> {
     await this.sweeper.runOnce();
     await this.trimmer.runOnce();
+  }
+
+  async #open(): Promise<void> {
+    const { request, background } = this.connections;
+    // With every connection: a Redis that was restarted has forgotten the scripts.
+    request.on('ready', () => void SessionScripts.preload(request).catch(() => undefined));
+    background.connect().catch(() => undefined);
+    await this.#connect(request);
+    if (request.status !== 'ready') {
+      background.once('ready', () => void this.#checkLate());
+      return;
+    }
+    await SessionScripts.preload(request).catch(() => undefined);
+    await checkStore(request, this.keys);
   }
 
   async #connect(client: Redis): Promise<void> {
@@ -105,10 +118,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
       return;
     }
     // OutageLog says why it failed, and ioredis goes on trying.
-    const patience = new AbortController();
-    const { signal } = patience;
-    await Promise.race([connected.catch(() => undefined), pause(this.options.commandTimeout, undefined, { signal })]);
-    patience.abort();
+    await atMost(this.options.commandTimeout, connected);
   }
 
   async #checkLate(): Promise<void> {
@@ -120,9 +130,17 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 }
 
 const RECOMMENDED_GRACE = 120_000;
+// How long the end of the application waits for a Redis that does not answer.
+const PATIENCE = 5000;
 
-async function close(client: Redis): Promise<void> {
-  // quit() lets what was sent be answered; without a connection there is nothing to wait for.
-  if (client.status === 'ready') await client.quit().catch(() => undefined);
-  client.disconnect();
+/** Resolves when the work is done, whether well or not, and after `ms` at the latest. */
+async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController();
+  const finished = work.catch(() => undefined).finally(() => done.abort());
+  await Promise.race([finished, pause(ms, undefined, { signal: done.signal }).catch(() => undefined)]);
+}
+
+/** Lets what was sent be answered; without a connection there is nothing to wait for. */
+async function quit(client: Redis): Promise<void> {
+  if (client.status === 'ready') await client.quit();
 }

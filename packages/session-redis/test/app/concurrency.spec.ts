@@ -45,6 +45,13 @@ describe(`two requests at once, ${ROUNDS} rounds`, () => {
     }
   });
 
+  it('count both, also when they count from the same number', async () => {
+    const agent = app.agent();
+    await agent.post('/set/count', { value: 0 });
+    for (let round = 0; round < ROUNDS; round++) await Promise.all([agent.post('/count'), agent.post('/count')]);
+    expect((await agent.get('/read')).json()).toMatchObject({ attributes: { count: 2 * ROUNDS } });
+  });
+
   it('do not bring a session back that one of them has ended', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const agent = app.agent();

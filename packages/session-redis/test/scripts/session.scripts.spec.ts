@@ -176,8 +176,8 @@ describe('save-session', () => {
     expect(await swap('1', '2')).toEqual(['saved']);
     expect(await swap('1', '3')).toEqual(['conflict', '2']);
     expect(await swap(undefined, '3')).toEqual(['conflict', '2']);
-    // Sent twice.
-    expect(await swap('1', '2')).toEqual(['saved']);
+    // Another one that has counted from 1 to 2.
+    expect(await swap('1', '2')).toEqual(['conflict', '2']);
     const first = store.save(id, { attributes: [['new', '1']], expected: { name: 'new', text: undefined } });
     expect(await first).toEqual(['saved']);
     const removal = { removed: ['n'], expected: { name: 'n', text: '9' } };

@@ -66,6 +66,11 @@ class TestController {
     return session.updateAttribute<string[]>('list', (list = []) => [...list, value]);
   }
 
+  @Post('count')
+  count(@Session() session: Session) {
+    return session.updateAttribute<number>('count', (count = 0) => count + 1);
+  }
+
   @Post('login/:name')
   login(@Session() session: Session, @Param('name') name: string) {
     session.principalName = name;

@@ -1,0 +1,201 @@
+import { Injectable, Module } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { MapSessionModule, SessionModule, SessionRepository } from '@nest-session/core';
+import {
+  RedisSessionModule,
+  type RedisSessionModuleOptions,
+  type RedisSessionOptionsFactory,
+  RedisSessionRepository,
+} from '@nest-session/redis';
+import { freePort, LeakGuard, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+describe('configuration', () => {
+  class Factory implements RedisSessionOptionsFactory {
+    createRedisSessionOptions(): RedisSessionModuleOptions {
+      return { url: server.url, namespace: 'from:factory' };
+    }
+  }
+  Injectable()(Factory);
+  class FactoryModule {}
+  Module({ providers: [Factory], exports: [Factory] })(FactoryModule);
+
+  it.each([
+    ['useFactory', { useFactory: async () => ({ url: server.url, namespace: 'from:factory' }) }],
+    ['useClass', { useClass: Factory }],
+    ['useExisting', { useExisting: Factory, imports: [FactoryModule] }],
+  ])('comes from forRootAsync with %s', async (_, options) => {
+    const imports = [SessionModule.forRoot(), RedisSessionModule.forRootAsync(options)];
+    const app = await Test.createTestingModule({ imports }).compile();
+    await app.init();
+    try {
+      const session = app.get(SessionRepository).createSession();
+      session.setAttribute('a', 1);
+      await session.save();
+      const client = new Redis(server.url);
+      expect(await client.exists(`from:factory:sessions:${session.id}`)).toBe(1);
+      client.disconnect();
+    } finally {
+      await app.close();
+    }
+  });
+
+  it('names everything that is wrong with it at once, and what was probably meant', async () => {
+    const options = {
+      url: 'localhost:6379',
+      namespce: 'x',
+      namespace: 'a{b}',
+      grace: 300,
+      commandTimeout: '1 second',
+      cleanup: { cron: 'every minute', batchSize: 0 },
+      events: { retention: '1s' },
+      notifications: 'on',
+    } as unknown as RedisSessionModuleOptions;
+    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot(options)];
+    const error: unknown = await Test.createTestingModule({ imports })
+      .compile()
+      .then(undefined, (e: unknown) => e);
+    const { message } = error as Error;
+    for (const part of [
+      '`url` must be a redis:// or rediss:// url',
+      '`namespce`: did you mean `namespace`?',
+      '`namespace` must not contain',
+      "`grace` is the bare number 300: name its unit, such as '300s'",
+      '`commandTimeout` is not a duration',
+      '`cleanup.cron` is not a cron expression',
+      '`cleanup.batchSize` must be a whole number from 1 to 1000',
+      '`notifications` must be one of "auto", "off"',
+    ]) {
+      expect(message).toContain(part);
+    }
+  });
+
+  it('refuses a client whose key prefix scripts would not see', async () => {
+    const client = new Redis(server.url, { keyPrefix: 'app:', lazyConnect: true });
+    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ client })];
+    await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('keyPrefix');
+  });
+
+  it('says that SessionModule is missing, or that a store is', async () => {
+    const redis = [RedisSessionModule.forRoot({ url: server.url })];
+    await expect(Test.createTestingModule({ imports: redis }).compile()).rejects.toThrow('SessionModule');
+    const app = await Test.createTestingModule({ imports: [SessionModule.forRoot()] }).compile();
+    await expect(app.init()).rejects.toThrow(/RedisSessionModule.*MapSessionModule/);
+  });
+
+  it('is replaced by another store in a test', async () => {
+    const imports = [SessionModule.forRoot(), MapSessionModule.forRoot()];
+    const app = await Test.createTestingModule({ imports }).compile();
+    expect(app.get(SessionRepository)).not.toBeInstanceOf(RedisSessionRepository);
+    await app.close();
+  });
+});
+
+describe('an application', () => {
+  it('starts without Redis, serves what needs none, and has sessions as soon as Redis is there', async () => {
+    const port = await freePort();
+    const app = await App.start({ redis: { url: `redis://127.0.0.1:${port}`, commandTimeout: '300ms' } });
+    let late: RedisServer | undefined;
+    try {
+      const agent = app.agent();
+      expect((await agent.get('/plain')).status).toBe(200);
+      expect((await agent.post('/set/a', { value: 1 })).status).toBe(503);
+      late = await RedisServer.start({ port });
+      for (let status = 0; status !== 201;) status = (await agent.post('/set/a', { value: 1 })).status;
+      const { id } = (await agent.get('/read')).json() as { id: string };
+      await agent.post('/logout');
+      await app.events.next('deleted', id);
+    } finally {
+      await app.stop();
+      await late?.stop();
+    }
+  });
+
+  it('does not start without Redis when it is required', async () => {
+    const redis = { url: `redis://127.0.0.1:${await freePort()}`, requireAtStart: true };
+    await expect(App.start({ redis })).rejects.toThrow('requireAtStart');
+  });
+
+  it('does not start on data of another format', async () => {
+    const client = new Redis(server.url);
+    await client.hset('other:meta', 'version', '99');
+    client.disconnect();
+    await expect(App.start({ redis: { url: server.url, namespace: 'other' } })).rejects.toThrow('format 99');
+  });
+
+  it('lets a request in flight finish and save before the connections close', async () => {
+    const app = await App.start({ redis: { url: server.url } });
+    const agent = app.agent();
+    await agent.post('/set/first', { value: 1 });
+    const { id } = (await agent.get('/read')).json() as { id: string };
+    const slow = app.slow(agent, 'flight');
+    await slow.gate.arrived;
+    const stopped = app.stop();
+    slow.gate.open();
+    expect((await slow.response).status).toBe(201);
+    await stopped;
+    const client = new Redis(server.url);
+    expect(await client.hget(`nest:session:sessions:${id}`, 'sessionAttr:flight')).toBe('"late"');
+    client.disconnect();
+  });
+
+  it('ends although Redis has gone, or does not answer', async () => {
+    const own = await RedisServer.start();
+    const apps = [await App.start({ redis: { url: own.url } }), await App.start({ redis: { url: own.url } })] as const;
+    await apps[0].agent().post('/set/a', { value: 1 });
+    own.freeze();
+    await apps[0].stop();
+    own.thaw();
+    await own.kill();
+    await apps[1].stop();
+    await own.stop();
+  }, 60_000);
+
+  it('finds on its start what has expired while no instance was there', async () => {
+    const options = { session: { timeout: '1s' }, redis: { url: server.url, namespace: 'catch:up' } } as const;
+    const before = await App.start({ ...options, handlers: false, redis: { ...options.redis, notifications: 'off' } });
+    const { id } = (await before.agent().post('/set/cart', { value: ['apple'] })).json() as { id: string };
+    await before.stop();
+    const client = new Redis(server.url);
+    // As if the minute of its bucket had passed.
+    const [minute] = await client.zrangebyscore('catch:up:expirations', '-inf', '+inf');
+    await client.rename(`catch:up:expirations:${minute}`, 'catch:up:expirations:60000');
+    await client.del('catch:up:expirations');
+    await client.zadd('catch:up:expirations', 60000, '60000');
+    await client.hset(`catch:up:sessions:${id}`, 'bucket', '60000');
+    await client.del(`catch:up:sessions:expires:${id}`);
+    client.disconnect();
+    const after = await App.start(options);
+    const event = await after.events.next('expired', id);
+    expect(event.session.getAttribute('cart')).toEqual(['apple']);
+    await after.stop();
+  });
+
+  it('hears of expiries again after Redis was restarted without its settings', async () => {
+    const own = await RedisServer.start({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+    const app = await App.start({ session: { timeout: '1s' }, redis: { url: own.url } });
+    try {
+      await own.kill();
+      await own.restart();
+      const agent = app.agent();
+      let response = await agent.post('/set/cart', { value: ['pear'] });
+      while (response.status !== 201) response = await agent.post('/set/cart', { value: ['pear'] });
+      const { id } = response.json() as { id: string };
+      const event = await app.events.next('expired', id);
+      expect(event.session.getAttribute('cart')).toEqual(['pear']);
+      expect(app.events.count('expired', id)).toBe(1);
+    } finally {
+      await app.stop();
+      await own.stop();
+    }
+  });
+});
