@@ -15,23 +15,25 @@ LeakGuard.install();
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const DIST = join(ROOT, 'apps/demo/dist');
+const PACKAGES = ['packages/session-core', 'packages/session-redis', 'libs/testing'];
 const PRINTED_ORIGIN = 'http://localhost:3000';
 
 let readme: string;
-/** Where the README's code is compiled: a folder from which Node.js finds the packages. */
+/** Where its code, and that of the packages' READMEs, is compiled: a folder from which Node.js finds the packages. */
 let folder: string;
 let blocks: string[];
 
 beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  blocks = codeBlocks(readme, 'ts');
+  const ofPackages = await Promise.all(PACKAGES.map((path) => readFile(join(ROOT, path, 'README.md'), 'utf8')));
+  blocks = [readme, ...ofPackages].flatMap((markdown) => codeBlocks(markdown, 'ts'));
   await mkdir(DIST, { recursive: true });
   folder = await mkdtemp(join(DIST, 'readme-'));
 });
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-describe('the code of the README', () => {
+describe('the code of the READMEs', () => {
   it('begins with a whole program of at most 25 lines, and its transcript', () => {
     const [first = '', second = ''] = [...readme.matchAll(/^```\w+\n/gm)].map(([fence]) => fence.trim());
     expect([first, second]).toEqual(['```ts', '```console']);
