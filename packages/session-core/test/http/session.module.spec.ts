@@ -1,0 +1,164 @@
+import { Controller, Get, Injectable, Module, type ModuleMetadata } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { HttpAgent, LeakGuard } from '@nest-session/testing';
+import {
+  MapSessionModule,
+  Session,
+  SessionContext,
+  SessionIdResolver,
+  SessionModule,
+  type SessionModuleOptions,
+  type SessionOptionsFactory,
+} from '../../src/index.js';
+
+LeakGuard.install();
+
+@Controller()
+class TestController {
+  @Get()
+  touch(@Session() session: Session) {
+    session.setAttribute('a', 1);
+    return { interval: session.maxInactiveInterval };
+  }
+}
+
+@Injectable()
+class OptionsService implements SessionOptionsFactory {
+  createSessionOptions(): SessionModuleOptions {
+    return { timeout: '5m', cookie: { name: 'sid' } };
+  }
+}
+
+@Module({ providers: [OptionsService], exports: [OptionsService] })
+class OptionsModule {}
+
+const silent = { logger: false, abortOnError: false } as const;
+
+function moduleOf(metadata: ModuleMetadata) {
+  @Module(metadata)
+  class AppModule {}
+  return AppModule;
+}
+
+/** The message with which an application does not start. */
+async function refusal(metadata: ModuleMetadata): Promise<string> {
+  try {
+    const app = await NestFactory.create(moduleOf(metadata), silent);
+    await app.init();
+    await app.close();
+    return 'it has started';
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+describe('SessionModule', () => {
+  const store = MapSessionModule.forRoot();
+
+  it.each([
+    ['forRoot()', SessionModule.forRoot(), { interval: 1800 }, 'SESSION'],
+    ['useFactory', SessionModule.forRootAsync({ useFactory: async () => ({ timeout: '1m' }) }), { interval: 60 }],
+    ['useClass', SessionModule.forRootAsync({ useClass: OptionsService }), { interval: 300 }, 'sid'],
+    [
+      'useExisting',
+      SessionModule.forRootAsync({ imports: [OptionsModule], useExisting: OptionsService }),
+      { interval: 300 },
+      'sid',
+    ],
+  ])('is configured by %s', async (_, module, expected, cookie = 'SESSION') => {
+    const metadata = { imports: [module, store], controllers: [TestController] };
+    const app = await NestFactory.create(moduleOf(metadata), silent);
+    await app.listen(0, '127.0.0.1');
+    const client = new HttpAgent(await app.getUrl());
+    expect((await client.get('/')).json()).toEqual(expected);
+    expect(Object.keys(client.cookies)).toEqual([cookie]);
+    await app.close();
+  });
+
+  it('works whichever module comes first, and under @nestjs/testing', async () => {
+    for (const imports of [
+      [store, SessionModule.forRoot()],
+      [SessionModule.forRoot(), store],
+    ]) {
+      const module = await Test.createTestingModule({ imports, controllers: [TestController] }).compile();
+      const app = module.createNestApplication(silent);
+      await app.listen(0, '127.0.0.1');
+      const client = new HttpAgent(await app.getUrl());
+      await client.get('/');
+      expect((await client.get('/')).setCookies).toEqual([]);
+      await app.close();
+    }
+  });
+
+  it('serves several applications in one process, each with its own sessions', async () => {
+    const apps = await Promise.all(
+      [1, 2].map(() => {
+        const metadata = {
+          imports: [SessionModule.forRoot(), MapSessionModule.forRoot()],
+          controllers: [TestController],
+        };
+        return NestFactory.create(moduleOf(metadata), silent);
+      }),
+    );
+    for (const app of apps) {
+      await app.listen(0, '127.0.0.1');
+      expect((await new HttpAgent(await app.getUrl()).get('/')).setCookies).toHaveLength(1);
+    }
+    for (const app of apps) await app.close();
+  });
+
+  it('says which stores there are when there is none', async () => {
+    const message = await refusal({ imports: [SessionModule.forRoot()] });
+    expect(message).toMatch(/^SessionModule: .*RedisSessionModule.*MapSessionModule.*single process\.$/);
+  });
+
+  it('says what is wrong with the store, not that there is none', async () => {
+    const wrong = { clok: Date } as object;
+    expect(await refusal({ imports: [SessionModule.forRoot(), MapSessionModule.forRoot(wrong)] })).toMatch(/clok/);
+  });
+
+  it('names all wrong options', async () => {
+    const options = { timout: '1m', cookie: { sameSite: 'none' } } as object;
+    const message = await refusal({ imports: [SessionModule.forRoot(options), store] });
+    expect(message).toMatch(/`timout`: did you mean `timeout`/);
+    expect(message).toMatch(/sameSite/);
+  });
+
+  it('refuses to be configured twice', async () => {
+    const imports = [SessionModule.forRoot(), SessionModule.forRoot({ timeout: '1m' }), store];
+    expect(await refusal({ imports })).toMatch(/^SessionModule: It is configured twice/);
+  });
+
+  it('starts without HTTP', async () => {
+    const context = await NestFactory.createApplicationContext(
+      moduleOf({ imports: [SessionModule.forRoot(), store] }),
+      silent,
+    );
+    const sessions = context.get(SessionContext);
+    expect(sessions.isActive).toBe(false);
+    expect(() => sessions.session).toThrow(/does not run on behalf of an HTTP request/);
+    await context.close();
+  });
+
+  it('takes another resolver for its own', async () => {
+    class Silent extends SessionIdResolver {
+      readonly header = 'X-Token';
+      resolve() {
+        return undefined;
+      }
+      send() {}
+      expire() {}
+    }
+    const metadata = { imports: [SessionModule.forRoot(), store], controllers: [TestController] };
+    const module = await Test.createTestingModule(metadata)
+      .overrideProvider(SessionIdResolver)
+      .useClass(Silent)
+      .compile();
+    const app = module.createNestApplication(silent);
+    await app.listen(0, '127.0.0.1');
+    const answer = await new HttpAgent(await app.getUrl()).get('/');
+    expect([answer.setCookies, answer.headers.vary]).toEqual([[], 'X-Token']);
+    await app.close();
+  });
+});
