@@ -102,6 +102,8 @@ describe('ResponseHold with nothing to save', () => {
     expect([answer.status, answer.text]).toEqual([500, 'ERR_HTTP_INVALID_STATUS_CODE']);
     expect(answer.setCookies).toEqual(['SESSION=1']);
     expect(gate().log.filter((entry) => entry === 'complete')).toHaveLength(1);
+    // What the filter has changed is saved, too.
+    expect(gate().log.filter((entry) => entry === 'begin')).toHaveLength(2);
   });
 
   it('keeps the headers that others add in writeHead, our own come last', async () => {

@@ -15,6 +15,7 @@ import {
   HttpCode,
   HttpException,
   Injectable,
+  Param,
   Post,
   Redirect,
   Req,
@@ -245,15 +246,24 @@ class TestController {
     session.setAttribute('cart', {});
   }
 
-  @Get('after-head')
-  afterHead(@Req() request: { session: Session }, @Res() response: ServerResponse) {
+  @Get('after-head/:when')
+  afterHead(@Req() request: { session: Session }, @Res() response: ServerResponse, @Param('when') when: string) {
+    let session = when === 'early' ? request.session : undefined;
     response.write('begun ');
     try {
-      request.session.setAttribute('late', true);
+      session ??= request.session;
+      session.setAttribute('late', true);
       response.end('stored');
     } catch (error) {
       response.end((error as Error).name);
     }
+  }
+
+  @Get('save-late')
+  async saveLate(@Session() session: Session, @Res() response: ServerResponse) {
+    response.write('begun ');
+    session.setAttribute('late', true);
+    response.end(await session.save());
   }
 
   @Get('assign')
@@ -656,10 +666,32 @@ describe('the session', () => {
     expect((await agent().get('/assign')).text).toMatch(/session\.invalidate\(\)/);
   });
 
-  it('cannot begin after the head has left', async () => {
+  it.each(['early', 'late'])('cannot begin after the head has left, asked for %s', async (when) => {
     const { store, agent } = await startApp(base);
-    expect((await agent().get('/after-head')).text).toBe('begun SessionStateError');
+    expect((await agent().get(`/after-head/${when}`)).text).toBe('begun SessionStateError');
     expect(store.calls).toEqual([]);
+  });
+
+  it('can be saved on request after the head has left', async () => {
+    const { agent } = await startApp(base);
+    const client = agent();
+    await client.get('/set/value');
+    expect((await client.get('/save-late')).text).toBe('begun saved');
+    expect((await client.get('/read')).json()).toEqual({ via: 'value', late: true });
+  });
+
+  it('serves a request whose client leaves while it is loaded', async () => {
+    const { store, agent } = await startApp(base);
+    const client = agent();
+    await client.get('/set/value');
+    const gate = store.gate('findById');
+    const leaving = new AbortController();
+    const answer = client.get('/set/res', { signal: leaving.signal }).catch((error: Error) => error.name);
+    await gate.reached();
+    leaving.abort();
+    expect(await answer).toBe('AbortError');
+    gate.open();
+    await eventually(async () => expect((await client.get('/read')).json()).toEqual({ via: 'res' }));
   });
 });
 
