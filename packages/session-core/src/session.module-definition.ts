@@ -6,14 +6,11 @@ export interface SessionOptionsFactory {
   createSessionOptions(): SessionModuleOptions | Promise<SessionModuleOptions>;
 }
 
-export const {
-  ConfigurableModuleClass: SessionModuleDefinition,
-  MODULE_OPTIONS_TOKEN: SESSION_MODULE_OPTIONS,
-  ASYNC_OPTIONS_TYPE: SESSION_ASYNC_OPTIONS,
-} = new ConfigurableModuleBuilder<SessionModuleOptions>({ moduleName: 'Session' })
-  .setClassMethodName('forRoot')
-  .setFactoryMethodName('createSessionOptions')
-  .build();
+export const { ConfigurableModuleClass: SessionModuleDefinition, MODULE_OPTIONS_TOKEN: SESSION_MODULE_OPTIONS } =
+  new ConfigurableModuleBuilder<SessionModuleOptions>({ moduleName: 'Session' })
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createSessionOptions')
+    .build();
 
 /** The resolved options, `ResolvedSessionOptions`. */
 export const SESSION_OPTIONS = Symbol('SESSION_OPTIONS');

@@ -8,7 +8,8 @@ export interface SessionModuleOptions {
   timeout?: Duration;
   /**
    * How often at most an access is recorded; `0`: at every request. A session expires between `timeout` and
-   * `timeout - touchInterval` after its last access. @default timeout / 30, at most '1m'
+   * `timeout - touchInterval` after its last access; one with a shorter interval of its own is recorded as often as a
+   * thirtieth of that. @default timeout / 30, at most '1m'
    */
   touchInterval?: Duration;
   cookie?: CookieOptions;

@@ -52,7 +52,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     // every @Cron of the application twice.
     @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,
   ) {
-    this.#job = new SessionCleanupJob(options.cron, () => this.#cleanUp(), registry);
+    this.#job = new SessionCleanupJob(options.cron, (signal) => this.#cleanUp(signal), registry);
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -77,21 +77,27 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     const { background, subscriber, reader } = this.connections;
     // Work that waits for a Redis which is not there would keep us waiting as well.
     if (background.status !== 'ready') background.disconnect();
+    this.consumer.stop();
     subscriber.disconnect();
-    // Ends its wait for events.
     reader.disconnect();
-    await atMost(PATIENCE, Promise.all([this.#job.stop(), this.listener.stop(), this.consumer.stop()]));
+    await this.#finish(Promise.all([this.#job.stop(), this.listener.stop()]));
   }
 
   async onApplicationShutdown(): Promise<void> {
     const { request, background } = this.connections;
-    await atMost(PATIENCE, this.consumer.drain());
-    await atMost(PATIENCE, Promise.all([quit(request), quit(background)]));
+    // The handlers themselves have finished: the dispatcher has waited for them. This is for what Redis has to hear.
+    if (background.status === 'ready') await this.#finish(this.consumer.drain());
+    await this.#finish(Promise.all([quit(request), quit(background)]));
     for (const client of Object.values(this.connections)) client.disconnect();
   }
 
-  async #cleanUp(): Promise<void> {
-    await this.sweeper.runOnce();
+  /** Waits for background work, unless Redis does not answer: then there is no answer to what follows either. */
+  async #finish(work: Promise<unknown>): Promise<void> {
+    if (!(await atMost(PATIENCE, work))) this.connections.background.disconnect();
+  }
+
+  async #cleanUp(signal: AbortSignal): Promise<void> {
+    await this.sweeper.runOnce({ signal });
     await this.trimmer.runOnce();
   }
 
@@ -133,11 +139,15 @@ const RECOMMENDED_GRACE = 120_000;
 // How long the end of the application waits for a Redis that does not answer.
 const PATIENCE = 5000;
 
-/** Resolves when the work is done, whether well or not, and after `ms` at the latest. */
-async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+/** Resolves when the work is done, whether well or not: true; and after `ms` at the latest: false. */
+async function atMost(ms: number, work: Promise<unknown>): Promise<boolean> {
   const done = new AbortController();
-  const finished = work.catch(() => undefined).finally(() => done.abort());
+  const finished = work.then(
+    () => done.abort(),
+    () => done.abort(),
+  );
   await Promise.race([finished, pause(ms, undefined, { signal: done.signal }).catch(() => undefined)]);
+  return done.signal.aborted;
 }
 
 /** Lets what was sent be answered; without a connection there is nothing to wait for. */

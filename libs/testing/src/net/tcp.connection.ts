@@ -14,7 +14,7 @@ export interface ConnectionRules {
 }
 
 /** What a client sends before it gets the next data back. */
-export class Burst {
+class Burst {
   /** Whether it was counted as a flight. */
   isCounted = false;
   #data: Buffer = Buffer.alloc(0);

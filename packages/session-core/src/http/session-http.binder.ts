@@ -48,7 +48,7 @@ export class SessionHttpBinder implements OnModuleInit {
     // Not injected: as an optional dependency it would be missing, too, when its own construction has failed, and the
     // wrong reason would be told.
     const repository = this.#findRepository();
-    this.#loader = new SessionRequestLoader(repository, this.resolver, this.options.touchInterval);
+    this.#loader = new SessionRequestLoader(repository, this.resolver, this.options);
   }
 
   #findRepository(): SessionRepository {

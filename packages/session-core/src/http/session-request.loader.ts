@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { SessionStoreError } from '../session.errors.js';
+import type { ResolvedSessionOptions } from '../session.options.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionIdResolver } from './session-id.resolver.js';
@@ -16,8 +17,7 @@ export class SessionRequestLoader {
   constructor(
     private readonly repository: SessionRepository,
     private readonly resolver: SessionIdResolver,
-    /** Milliseconds. */
-    private readonly touchInterval: number,
+    private readonly options: Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>,
   ) {}
 
   /**
@@ -47,7 +47,14 @@ export class SessionRequestLoader {
 
   #isTouchDue(session: Session): boolean {
     const { idleTime } = TrackedSession.of(session);
-    return idleTime !== undefined && idleTime >= this.touchInterval;
+    return idleTime !== undefined && idleTime >= this.#touchIntervalOf(session.maxInactiveInterval);
+  }
+
+  /** A session with a shorter interval than the others would expire in use if it were touched as rarely as they are. */
+  #touchIntervalOf(maxInactiveInterval: number): number {
+    const { timeout, touchInterval } = this.options;
+    const isShorter = maxInactiveInterval > 0 && (timeout < 0 || maxInactiveInterval < timeout);
+    return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
   }
 
   /** Not waited for: a request must not be slower, or fail, because its access could not be recorded. */

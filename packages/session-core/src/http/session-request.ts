@@ -110,7 +110,7 @@ export class SessionRequest {
   /** The head has left, and no cookie can follow. */
   closeHead(): void {
     this.#head = 'sent';
-    this.#session?.closeToNew();
+    this.#session?.closeHead();
   }
 
   async #save(): Promise<void> {
@@ -127,7 +127,7 @@ export class SessionRequest {
 
   #createSession(): TrackedSession {
     const session = TrackedSession.of(this.#repository.createSession(this.#presentedId));
-    if (this.#head === 'sent') session.closeToNew();
+    if (this.#head === 'sent') session.closeHead();
     return session;
   }
 }

@@ -48,7 +48,7 @@ export class TrackedSession extends RefusesProperties implements Session {
   #invalidated = false;
   /** How it ended in the store, as far as this object has heard: by this object, or by somebody else. */
   #ended: 'deleted' | 'gone' | undefined;
-  #closedToNew = false;
+  #isHeadSent = false;
   #turn: Promise<unknown> = Promise.resolve();
 
   /** A session nobody has stored yet. `presentedId`: what the client showed, and what opened nothing. */
@@ -148,7 +148,7 @@ export class TrackedSession extends RefusesProperties implements Session {
 
   setAttribute(name: string, value: unknown): void {
     this.#assertWritable();
-    if (this.#closedToNew && this.isNew) {
+    if (this.#isHeadSent && this.isNew) {
       throw new SessionStateError(
         'A new session cannot be started after the head of the response has been sent: its cookie could not follow. ' +
           'Set an attribute before the first byte',
@@ -179,6 +179,16 @@ export class TrackedSession extends RefusesProperties implements Session {
 
   changeSessionId(): string {
     this.#assertWritable();
+    if (this.#isHeadSent) {
+      throw new SessionStateError(
+        'The id of a session cannot be changed after the head of the response has been sent: the client would lose its ' +
+          'session, since no cookie can follow. Call changeSessionId() before the first byte',
+      );
+    }
+    return this.#drawKey();
+  }
+
+  #drawKey(): string {
     const key = this.#writer.nextKey(this.#storedId ?? this.#presentedId);
     this.#id = key.id;
     this.#token = key.token;
@@ -219,9 +229,9 @@ export class TrackedSession extends RefusesProperties implements Session {
     return this.#idleTime;
   }
 
-  /** From now on no cookie can be sent: a session that is still new takes no attributes any more. */
-  closeToNew(): void {
-    this.#closedToNew = true;
+  /** From now on no cookie can be sent: a session that is still new takes no attributes, and no id changes. */
+  closeHead(): void {
+    this.#isHeadSent = true;
   }
 
   /** What may be shown: no token and no attribute value. */

@@ -30,7 +30,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { HttpAgent } from '@nest-session/testing';
 import { eventually, LeakGuard, ManualClock } from '@nest-session/testing';
 import { interval, map, take } from 'rxjs';
-import { Session, SessionAttribute, SessionContext, SessionId } from '../../src/index.js';
+import { Session, SessionAttribute, SessionContext, SessionId, TrackedSession } from '../../src/index.js';
 import { GatedRepository } from './gated.repository.js';
 import { closeApps, startApp } from './session.app.js';
 
@@ -473,6 +473,25 @@ describe('the store', () => {
     expect((await client.get('/read')).status).toBe(200);
     expect(store.calls.slice(2)).toEqual(['findById', 'touch']);
     gate.open();
+  });
+
+  it('keeps a session in use alive whose own interval is shorter than the touch interval', async () => {
+    const clock = new ManualClock();
+    const store = new GatedRepository({ clock, timeout: 1800 });
+    const { agent } = await startApp({ ...base, store, session: { touchInterval: '1m' } });
+    const client = agent();
+    const session = store.createSession();
+    session.maxInactiveInterval = 10;
+    session.setAttribute('value', 'short');
+    await session.save();
+    client.setCookie(`SESSION=${TrackedSession.of(session).tokenToSend!.reveal()}; Path=/`);
+    for (let access = 0; access < 5; access++) {
+      clock.advance(9_000);
+      expect((await client.get('/read')).text).toContain('short');
+      await eventually(async () =>
+        expect(await store.findById(session.id)).toMatchObject({ lastAccessedTime: clock.now() }),
+      );
+    }
   });
 
   it('that cannot record an access is a line in the log', async () => {

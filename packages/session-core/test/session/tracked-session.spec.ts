@@ -61,11 +61,20 @@ describe('TrackedSession', () => {
 
     it('takes no attribute once its cookie could not follow', () => {
       const session = TrackedSession.create(writer, 1800);
-      session.closeToNew();
+      session.closeHead();
       expect(() => session.setAttribute('a', 1)).toThrow(SessionStateError);
       const stored = writer.restore();
-      stored.closeToNew();
+      stored.closeHead();
       expect(() => stored.setAttribute('a', 1)).not.toThrow();
+    });
+
+    it('keeps its id once its cookie could not follow', () => {
+      const stored = writer.restore();
+      const { id } = stored;
+      stored.closeHead();
+      expect(() => stored.changeSessionId()).toThrow(SessionStateError);
+      expect(stored.id).toBe(id);
+      expect(stored.isDirty).toBe(false);
     });
 
     it('is not stored at all when it is invalidated, or set to end at once', async () => {

@@ -27,7 +27,6 @@ export class SessionEventConsumer {
   readonly #running = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
   #joined = false;
-  #loop: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly group: SessionEventGroup,
@@ -39,13 +38,12 @@ export class SessionEventConsumer {
   ) {}
 
   start(): void {
-    this.#loop = this.#run();
+    void this.#run();
   }
 
-  /** No entry is begun any more. The blocked reader has to be disconnected for this to resolve at once. */
-  async stop(): Promise<void> {
+  /** No entry is begun any more; one that arrives all the same stays pending, for others to take over. */
+  stop(): void {
     this.#stopping.abort();
-    await this.#loop;
   }
 
   /** Resolves when the handlers that are running have finished and their entries are acknowledged. */
@@ -96,7 +94,7 @@ export class SessionEventConsumer {
 
   #begin(entry: StreamEntry, redelivered: boolean): void {
     const [position] = entry;
-    if (this.#running.has(position)) return;
+    if (this.#stopping.signal.aborted || this.#running.has(position)) return;
     const handling = this.#handle(entry, redelivered)
       // The dispatcher has said which handler failed and why; the entry stays pending and is tried again.
       .catch((error: unknown) => this.#logger.warn(`Event ${position} is tried again: ${String(error)}`))

@@ -17,17 +17,20 @@ export class SessionCleanupJob {
   readonly #logger = new Logger('SessionCleanup');
   readonly #job: CronJob;
   readonly #stopping = new AbortController();
+  #tick: Promise<void> | undefined;
 
   constructor(
     cron: string,
-    private readonly cleanUp: () => Promise<unknown>,
+    private readonly cleanUp: (signal: AbortSignal) => Promise<unknown>,
     private readonly registry: SchedulerRegistry | undefined,
   ) {
     this.#job = CronJob.from({
       cronTime: cron,
       name: SESSION_CLEANUP_JOB,
-      onTick: () => this.#tick(),
-      waitForCompletion: true,
+      // Not cron's own `waitForCompletion`: its stop() then polls, and keeps a process alive whose tick never ends.
+      onTick: () => {
+        this.#tick ??= this.#run().finally(() => (this.#tick = undefined));
+      },
       unrefTimeout: true,
     });
   }
@@ -37,18 +40,19 @@ export class SessionCleanupJob {
     this.#job.start();
   }
 
-  /** Resolves when a tick that is running has finished. */
+  /** Resolves when a tick that is running, and is told of it, has finished. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#job.stop();
     if (this.registry?.doesExist('cron', SESSION_CLEANUP_JOB)) this.registry.deleteCronJob(SESSION_CLEANUP_JOB);
+    await this.#tick;
   }
 
-  async #tick(): Promise<void> {
+  async #run(): Promise<void> {
     const { signal } = this.#stopping;
     try {
       await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
-      await this.cleanUp();
+      await this.cleanUp(signal);
     } catch (error) {
       if (!signal.aborted) this.#logger.error(`The cleanup of sessions failed and is repeated: ${String(error)}`);
     }

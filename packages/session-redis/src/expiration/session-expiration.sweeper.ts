@@ -9,6 +9,8 @@ export type SweepResult = Readonly<Record<ClaimWord, number>> & { readonly minut
 export interface SweepOptions {
   /** Also looks at the buckets of this many milliseconds to come; harmless, since a session in use stays one. */
   readonly ahead?: number;
+  /** Ends the pass before its next batch; what is left is for the next pass. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -35,7 +37,7 @@ export class SessionExpirationSweeper {
     for (const minute of await this.client.zrangebyscore(this.keys.bucketList, '-inf', dueBefore)) {
       result.minutes++;
       try {
-        for await (const words of this.#sweep(minute)) for (const word of words) result[word]++;
+        for await (const words of this.#sweep(minute, options.signal)) for (const word of words) result[word]++;
       } catch (error) {
         // The other buckets must not wait for this one.
         this.#logger.error(`The bucket of minute ${minute} cannot be swept: ${String(error)}`);
@@ -46,8 +48,9 @@ export class SessionExpirationSweeper {
   }
 
   /** Claims the members of a bucket batch by batch. SSCAN returns whatever is in it all the time, at least once. */
-  async *#sweep(minute: string): AsyncIterable<ClaimWord[]> {
+  async *#sweep(minute: string, signal?: AbortSignal): AsyncIterable<ClaimWord[]> {
     let cursor = '0';
+    if (signal?.aborted) return;
     do {
       const [next, members] = await this.client.sscan(this.keys.bucket(minute), cursor, 'COUNT', this.batchSize);
       cursor = next;
@@ -55,6 +58,6 @@ export class SessionExpirationSweeper {
       for (let i = 0; i === 0 || i < members.length; i += this.batchSize) {
         yield await this.scripts.claimExpired(members.slice(i, i + this.batchSize), minute);
       }
-    } while (cursor !== '0');
+    } while (cursor !== '0' && !signal?.aborted);
   }
 }
