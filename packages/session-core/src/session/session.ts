@@ -48,8 +48,10 @@ export interface Session extends ReadonlySession {
   maxInactiveInterval: number;
   principalName: string | undefined;
   /** Sets an attribute; undefined or null removes it. @throws SessionAttributeError when the value cannot be stored */
-  setAttribute<K extends keyof SessionAttributes>(name: K, value: SessionAttributes[K] | undefined | null): void;
-  setAttribute(name: string, value: unknown): void;
+  setAttribute<N extends string>(
+    name: N,
+    value: N extends keyof SessionAttributes ? SessionAttributes[N] | undefined | null : unknown,
+  ): void;
   removeAttribute(name: string): void;
   /**
    * Stores `update(current)` for an attribute that many requests change, at once and without losing any of theirs:

@@ -1,6 +1,8 @@
-import { RedisServer } from '@nest-session/testing';
+import { LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
 
 const ROUNDS = 200;
 

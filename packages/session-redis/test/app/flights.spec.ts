@@ -1,5 +1,7 @@
-import { RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
 
 let server: RedisServer;
 let proxy: TcpProxy;

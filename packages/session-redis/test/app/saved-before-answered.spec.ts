@@ -1,6 +1,8 @@
-import { RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
 
 let server: RedisServer;
 let proxy: TcpProxy;

@@ -1,6 +1,8 @@
-import { RedisServer } from '@nest-session/testing';
+import { LeakGuard, RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';
+
+LeakGuard.install();
 
 let server: RedisServer;
 let web: App;

@@ -1,6 +1,8 @@
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
 
 // What an application may do on a Redis that forbids CONFIG, as managed ones do.
 const WITHOUT_CONFIG = [

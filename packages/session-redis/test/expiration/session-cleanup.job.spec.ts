@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
 
 let server: RedisServer;
 beforeAll(async () => {

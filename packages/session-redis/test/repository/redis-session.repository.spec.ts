@@ -1,8 +1,10 @@
 import { SessionRepository, IndexedSessionRepository } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
-import { RedisServer } from '@nest-session/testing';
+import { LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
 
 let server: RedisServer;
 let client: Redis;
