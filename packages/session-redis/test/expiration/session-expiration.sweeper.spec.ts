@@ -1,0 +1,86 @@
+import { Logger } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { LeakGuard } from '@nest-session/testing';
+import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
+import { MINUTE, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+Logger.overrideLogger(false);
+
+const HOUR = 60 * MINUTE;
+
+let store: Store;
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterAll(() => store.close());
+beforeEach(() => store.client.flushall());
+
+const sweeper = (batchSize = 100) => new SessionExpirationSweeper(store.client, store.scripts, store.keys, batchSize);
+const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
+
+it('ends every session that is over, batch by batch, and no other one', async () => {
+  const over = await many(150);
+  const alive = await many(30);
+  await Promise.all(over.map((id) => store.runOut(id)));
+  const claims = jest.spyOn(store.scripts, 'claimExpired');
+  expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 150, alive: 30, already: 0, corrupt: 0 });
+  expect(Math.max(...claims.mock.calls.map(([members]) => members.length))).toBe(10);
+  claims.mockRestore();
+  for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+  for (const id of alive) expect(await store.isAlive(id)).toBe(true);
+  expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, alive: 30, already: 0 });
+});
+
+it('takes the minutes up to the clock of Redis, and later ones only when it is asked to', async () => {
+  const [id] = await many(1);
+  await store.runOut(id!);
+  expect(await sweeper().runOnce()).toMatchObject({ minutes: 0, claimed: 0 });
+  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ minutes: 1, claimed: 1 });
+  expect(await store.client.exists(store.keys.bucketList)).toBe(0);
+});
+
+it('gets past a bucket that is none, and a member that is none', async () => {
+  const { client, keys } = store;
+  await client.zadd(keys.bucketList, MINUTE, String(MINUTE), 2 * MINUTE, String(2 * MINUTE));
+  await client.rpush(keys.bucket(String(MINUTE)), 'a list');
+  await client.sadd(keys.bucket(String(2 * MINUTE)), 'foreign');
+  const [id] = await many(1);
+  await store.runOut(id!);
+  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 1, corrupt: 1 });
+  expect(await store.eventTypes(id!)).toEqual(['created', 'expired']);
+  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, corrupt: 0 });
+});
+
+it('records each end once when several instances sweep at a time', async () => {
+  const over = await many(300);
+  await Promise.all(over.map((id) => store.runOut(id)));
+  const results = await Promise.all([1, 2, 3].map(() => sweeper(20).runOnce({ ahead: HOUR })));
+  expect(results.reduce((sum, { claimed }) => sum + claimed, 0)).toBe(300);
+  for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+});
+
+it('finds a session that was renewed while no sweeper was there, and moves it on', async () => {
+  const id = await store.create({ a: '1' }, { interval: 60 });
+  const [early] = await store.buckets(id);
+  await store.save(id, { maxInactiveInterval: 7200 });
+  expect(await store.buckets(id)).toEqual([early]);
+  expect(await sweeper().runOnce({ ahead: 3 * MINUTE })).toMatchObject({ alive: 1, claimed: 0 });
+  const [right] = await store.buckets(id);
+  expect(Number(right)).toBeGreaterThan(Number(early) + HOUR);
+  await store.runOut(id);
+  expect(await sweeper().runOnce({ ahead: 3 * HOUR })).toMatchObject({ claimed: 1 });
+});
+
+it('ends before its next batch when it is told to', async () => {
+  await many(300);
+  const stop = new AbortController();
+  const claim = store.scripts.claimExpired.bind(store.scripts);
+  const claims = jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce((members, minute) => {
+    stop.abort();
+    return claim(members, minute);
+  });
+  await sweeper(1).runOnce({ ahead: HOUR, signal: stop.signal });
+  expect(claims.mock.calls.length).toBeLessThan(300);
+  claims.mockRestore();
+});
