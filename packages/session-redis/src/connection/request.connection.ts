@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 
@@ -9,58 +9,89 @@ import type { Redis } from 'ioredis';
  */
 export class RequestConnection {
   #reconnected: Promise<void> | undefined;
+  /** What fails the commands that have been sent and not been answered. */
+  readonly #unanswered = new Set<(error: SessionStoreError) => void>();
 
   constructor(
     private readonly client: Redis,
     /** Milliseconds. */
     private readonly commandTimeout: number,
-  ) {}
+  ) {
+    // ioredis, told not to send them again, never answers them at all.
+    client.on('close', () => {
+      for (const fail of this.#unanswered) fail(new SessionStoreError('The connection was lost before Redis answered'));
+    });
+  }
 
   async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    let late = false;
-    const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        late = true;
-        reject(new SessionStoreError(`Redis did not answer within ${this.commandTimeout} ms`));
-      }, this.commandTimeout);
-    });
-    const send = async (): Promise<T> => {
-      if (this.client.status !== 'ready') await this.#untilReady();
-      // The caller has been told that it failed: sending it now would be a write nobody knows of.
-      return late ? timeout : await command(this.client);
-    };
+    const over = new AbortController();
+    let fail!: (error: SessionStoreError) => void;
+    const failed = new Promise<never>((_, reject) => (fail = reject));
+    const timeout = () => fail(new SessionStoreError(`Redis did not answer within ${this.commandTimeout} ms`));
+    const timer = setTimeout(timeout, this.commandTimeout);
     try {
-      return await Promise.race([send(), timeout]);
+      return await Promise.race([this.#send(command, over.signal, fail), failed]);
     } catch (error) {
       throw error instanceof SessionStoreError ? error : storeError(error);
     } finally {
       clearTimeout(timer);
+      over.abort();
+      this.#unanswered.delete(fail);
+    }
+  }
+
+  async #send<T>(
+    command: (client: Redis) => Promise<T>,
+    over: AbortSignal,
+    fail: (error: SessionStoreError) => void,
+  ): Promise<T> {
+    for (;;) {
+      if (this.client.status !== 'ready') await this.#untilReady();
+      // The caller has been told that it failed: sending it now would be a write nobody knows of.
+      over.throwIfAborted();
+      this.#unanswered.add(fail);
+      try {
+        return await command(this.client);
+      } catch (error) {
+        if (!wasNotSent(error)) throw error;
+        this.#unanswered.delete(fail);
+        await nextTurn();
+      }
     }
   }
 
   /** One wait for all the requests that a lost connection holds up. */
   async #untilReady(): Promise<void> {
-    if (this.client.status === 'end') throw new SessionStoreError('The connection to Redis has been closed');
+    if (this.client.status === 'end') throw closed();
+    if (this.client.status === 'wait') this.client.connect().catch(() => undefined);
     this.#reconnected ??= this.#nextReady().finally(() => (this.#reconnected = undefined));
     await this.#reconnected;
   }
 
-  async #nextReady(): Promise<void> {
-    if (this.client.status === 'wait') this.client.connect().catch(() => undefined);
-    const stop = new AbortController();
-    const { signal } = stop;
-    const ended = once(this.client, 'end', { signal }).then(() => {
-      throw new SessionStoreError('The connection to Redis has been closed');
+  #nextReady(): Promise<void> {
+    const { client } = this;
+    // Not events.once(): it gives up at the error of the first failed attempt to connect.
+    return new Promise((resolve, reject) => {
+      const onReady = () => {
+        client.off('end', onEnd);
+        resolve();
+      };
+      const onEnd = () => {
+        client.off('ready', onReady);
+        reject(closed());
+      };
+      client.once('ready', onReady).once('end', onEnd);
     });
-    try {
-      // Not events.once() for 'ready': it would reject at the first failed attempt to connect.
-      await Promise.race([new Promise<void>((resolve) => this.client.once('ready', resolve)), ended]);
-    } finally {
-      ended.catch(() => undefined);
-      stop.abort();
-    }
   }
+}
+
+function closed(): SessionStoreError {
+  return new SessionStoreError('The connection to Redis has been closed');
+}
+
+/** Between the loss of a connection and the event that says so: nothing was written, so it can still be sent. */
+function wasNotSent(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("Stream isn't writeable");
 }
 
 function storeError(error: unknown): SessionStoreError {

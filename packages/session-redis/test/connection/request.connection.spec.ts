@@ -1,0 +1,92 @@
+import { inspect } from 'node:util';
+import { SessionStoreError } from '@nest-session/core';
+import { eventually, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { RequestConnection } from '../../src/connection/request.connection.js';
+
+LeakGuard.install();
+
+const RULES = { autoResendUnfulfilledCommands: false, enableOfflineQueue: false, maxRetriesPerRequest: null } as const;
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let direct: Redis;
+let client: Redis;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start({ port: server.port });
+  direct = new Redis(server.url);
+});
+beforeEach(async () => {
+  client = new Redis(proxy.url, { ...RULES, lazyConnect: true, disconnectTimeout: 10, retryStrategy: () => 10 });
+  client.on('error', () => undefined);
+  await client.connect();
+});
+afterEach(() => client.disconnect());
+afterAll(async () => {
+  direct.disconnect();
+  await proxy.stop();
+  await server.stop();
+});
+
+const increment = (connection: RequestConnection, key: string) => connection.run((redis) => redis.incr(key));
+
+it('waits for a connection that is being made again, and sends each command once', async () => {
+  const connection = new RequestConnection(client, 20_000);
+  for (let round = 1; round <= 50; round++) {
+    proxy.cut();
+    await eventually(() => client.status !== 'ready', { interval: 1 });
+    expect(await increment(connection, 'waits')).toBe(round);
+  }
+});
+
+it('fails at once, not after its time, when the connection is lost before the answer', async () => {
+  const connection = new RequestConnection(client, 60_000);
+  for (let round = 1; round <= 20; round++) {
+    proxy.hold('reply', 'lost');
+    const lost = increment(connection, 'lost').catch((error: unknown) => error);
+    await proxy.untilHeld('reply');
+    proxy.cut();
+    expect(await lost).toBeInstanceOf(SessionStoreError);
+    proxy.release('reply');
+  }
+});
+
+it('waits on the very first command too', async () => {
+  const lazy = new Redis(proxy.url, { ...RULES, lazyConnect: true, disconnectTimeout: 10 });
+  try {
+    expect(await increment(new RequestConnection(lazy, 20_000), 'first')).toBe(1);
+  } finally {
+    lazy.disconnect();
+  }
+});
+
+it('fails in time when there is no connection, and does not send afterwards what it has given up', async () => {
+  const connection = new RequestConnection(client, 100);
+  proxy.refuse();
+  proxy.cut();
+  await eventually(() => client.status !== 'ready', { interval: 1 });
+  await expect(increment(connection, 'given-up')).rejects.toThrow('did not answer within 100 ms');
+  await proxy.accept();
+  expect(await increment(new RequestConnection(client, 20_000), 'given-up')).toBe(1);
+});
+
+it('never sends again what had no answer', async () => {
+  const connection = new RequestConnection(client, 300);
+  const dropped = proxy.dropNextReply((burst) => burst.includes('unanswered'));
+  await expect(increment(connection, 'unanswered')).rejects.toBeInstanceOf(SessionStoreError);
+  await dropped;
+  expect(await increment(new RequestConnection(client, 20_000), 'marker')).toBe(1);
+  expect(await direct.get('unanswered')).toBe('1');
+});
+
+it('keeps the values of a command that failed out of its error', async () => {
+  await direct.set('text', 'x');
+  const connection = new RequestConnection(client, 20_000);
+  const error: unknown = await connection
+    .run((redis) => redis.hset('text', 'sessionAttr:card', 'very secret'))
+    .catch((e: unknown) => e);
+  expect(error).toBeInstanceOf(SessionStoreError);
+  expect(inspect(error, { depth: 10 })).not.toContain('very secret');
+  expect((error as Error).message).toContain('WRONGTYPE');
+});
