@@ -295,7 +295,7 @@ export class TrackedSession extends RefusesProperties implements Session {
       if (!changes) return this.#ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#writer.write(changes);
       if (reply.outcome !== 'collision') return this.#settle(changes, reply);
-      this.changeSessionId();
+      this.#drawKey();
     }
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
   }
