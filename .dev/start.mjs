@@ -19,8 +19,7 @@ await main(async () => {
   const compiler = watch ? startCompiler() : undefined;
   try {
     const store = redis ? { REDIS_URL: redis.url } : process.env.REDIS_URL ? {} : { SESSION_STORE: 'memory' };
-    const port = process.env.PORT || `${await freePort(USUAL_PORT)}`;
-    return await runDemo({ ...process.env, ...store, PORT: port }, told.signal);
+    return await runDemo({ ...process.env, ...store, PORT: `${await choosePort()}` }, told.signal);
   } finally {
     compiler?.kill();
     await redis?.stop();
@@ -63,6 +62,18 @@ async function runDemo(env, told) {
   });
   const [code] = await once(demo, 'exit');
   return told.aborted ? 0 : (code ?? 1);
+}
+
+/** The one of the environment; else the usual one, or any other where that is taken. */
+async function choosePort() {
+  const wanted = process.env.PORT;
+  if (wanted) {
+    if (/^\d+$/.test(wanted) && Number(wanted) < 65_536) return wanted;
+    throw new Error(`PORT is ${wanted}: it must be a number from 0 to 65535.`);
+  }
+  const port = await freePort(USUAL_PORT);
+  if (port !== USUAL_PORT) console.log(`Port ${USUAL_PORT} is taken, ${port} is used instead.`);
+  return port;
 }
 
 /** The port itself where it is free, else any other. */

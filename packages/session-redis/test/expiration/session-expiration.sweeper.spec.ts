@@ -15,6 +15,9 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 beforeEach(() => store.client.flushall());
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 const sweeper = (batchSize = 100) => new SessionExpirationSweeper(store.client, store.scripts, store.keys, batchSize);
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
@@ -26,7 +29,6 @@ it('ends every session that is over, batch by batch, and no other one', async ()
   const claims = jest.spyOn(store.scripts, 'claimExpired');
   expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 150, alive: 30, already: 0, corrupt: 0 });
   expect(Math.max(...claims.mock.calls.map(([members]) => members.length))).toBe(10);
-  claims.mockRestore();
   for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
   for (const id of alive) expect(await store.isAlive(id)).toBe(true);
   expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, alive: 30, already: 0 });
@@ -82,5 +84,4 @@ it('ends before its next batch when it is told to', async () => {
   });
   await sweeper(1).runOnce({ ahead: HOUR, signal: stop.signal });
   expect(claims.mock.calls.length).toBeLessThan(300);
-  claims.mockRestore();
 });
