@@ -104,7 +104,11 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       keys: SessionKeys,
       options: ResolvedRedisSessionOptions,
       sweeper: SessionExpirationSweeper,
-    ) => new KeyEventListener(connections.subscriber, scripts, keys, options.batchSize, () => sweeper.runOnce()),
+    ) =>
+      new KeyEventListener(connections.subscriber, scripts, keys, options.batchSize, () =>
+        // Also the bucket of this minute: it holds what has ended while nobody listened.
+        sweeper.runOnce({ ahead: 60_000 }),
+      ),
   },
   {
     provide: SESSION_EVENT_CONSUMER,

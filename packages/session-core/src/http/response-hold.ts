@@ -57,6 +57,8 @@ export class ResponseHold {
     const hold = new ResponseHold(response, gate);
     Object.assign(response, {
       writeHead: (...args: unknown[]) => hold.#writeHead(args),
+      // Its old name in Node.js.
+      writeHeader: (...args: unknown[]) => hold.#writeHead(args),
       write: (...args: unknown[]) => hold.#write(args),
       end: (...args: unknown[]) => hold.#end(args),
       flushHeaders: () => hold.#flushHeaders(),

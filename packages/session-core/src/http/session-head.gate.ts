@@ -33,7 +33,9 @@ export class SessionHeadGate implements HeadGate {
   }
 
   passed(): void {
+    if (this.session.isHeadSent) return;
     this.session.closeHead();
+    this.response.once('close', () => this.session.reportUnsaved());
   }
 
   replace(error: unknown): ErrorAnswer {

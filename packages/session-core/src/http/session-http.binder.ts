@@ -82,7 +82,8 @@ export class SessionHttpBinder implements OnModuleInit {
     // Not enumerable: who copies or prints a request does not ask for its session.
     Object.defineProperty(request, 'session', {
       configurable: true,
-      get: () => session.session,
+      // An access log that asks for the session after the answer must not fail with the store.
+      get: () => (session.isUnavailable && session.isHeadSent ? undefined : session.session),
       set: refuseAssignment,
     });
     ResponseHold.install(response, new SessionHeadGate(session, this.resolver, request, response));

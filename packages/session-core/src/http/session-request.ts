@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { SessionStoreError } from '../session.errors.js';
 import type { Session } from '../session/session.js';
@@ -16,6 +17,7 @@ export interface SessionRequestInit {
   readonly loadError?: unknown;
 }
 
+const logger = new Logger('Session');
 const requests = new WeakMap<object, SessionRequest>();
 
 /** What one request knows about its session, from before the first middleware until its head has left. */
@@ -54,6 +56,11 @@ export class SessionRequest {
     if (this.#loadError !== undefined) throw this.#loadError;
     this.#session ??= this.#createSession();
     return this.#session;
+  }
+
+  /** Whether the store failed to say which session this is. */
+  get isUnavailable(): boolean {
+    return this.#loadError !== undefined;
   }
 
   /** Whether anybody has asked for the session, so that the answer may depend on it. */
@@ -105,6 +112,19 @@ export class SessionRequest {
   startHead(): Promise<void> | undefined {
     this.#head = 'started';
     return this.needsCommit ? this.commit() : undefined;
+  }
+
+  get isHeadSent(): boolean {
+    return this.#head === 'sent';
+  }
+
+  /** Says in the log that the session was changed when only `session.save()` could still store it, and nobody did. */
+  reportUnsaved(): void {
+    if (!this.needsCommit) return;
+    logger.warn(
+      `Changes of session ${this.#session?.id} are lost: they were made after the head of the response had been sent. ` +
+        'Make them before the first byte, or call `await session.save()`',
+    );
   }
 
   /** The head has left, and no cookie can follow. */

@@ -126,8 +126,11 @@ export class MapSessionStore {
         newId !== undefined || (maxInactiveInterval ?? 0) !== 0 || attributes.has(PRINCIPAL_NAME_INDEX_NAME);
       if (isMore) return { outcome: 'gone' };
     }
-    if (expected && session.attributes.get(expected.name) !== expected.text)
+    if (expected && session.attributes.get(expected.name) !== expected.text) {
+      // The old token is to read nothing any more, so a late request is not told what there is now.
+      if (currentId !== id) return { outcome: 'gone' };
       return { outcome: 'conflict', current: session.attributes.get(expected.name) };
+    }
     if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
 
     apply(attributes, session);

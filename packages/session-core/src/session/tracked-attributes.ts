@@ -46,8 +46,7 @@ export class TrackedAttributes {
 
   /** @throws SessionAttributeError when the value cannot be stored: here, where the caller can be seen in the stack */
   set(name: string, value: unknown): void {
-    if (typeof name !== 'string' || name === '')
-      throw new TypeError('The name of a session attribute is a non-empty string');
+    assertName(name);
     const removed = value === undefined || value === null;
     if (!removed) this.#stored.encode(name, value);
     this.#entries.set(name, { value: removed ? undefined : value, assigned: true, baseline: undefined });
@@ -127,6 +126,13 @@ export class TrackedAttributes {
   /** The text to store for it, null for its removal. */
   #textOf(name: string, entry: Entry): string | null {
     return entry.value === undefined ? null : this.#stored.encode(name, entry.value);
+  }
+}
+
+/** @throws TypeError for what could not be read back under the same name: half of a surrogate pair is no UTF-8 */
+export function assertName(name: unknown): void {
+  if (typeof name !== 'string' || name === '' || /\p{Surrogate}/u.test(name)) {
+    throw new TypeError('The name of a session attribute is a non-empty string of well-formed Unicode');
   }
 }
 

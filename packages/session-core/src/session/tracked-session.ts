@@ -4,7 +4,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './ses
 import type { SessionKey, SessionToken } from './session-key.js';
 import type { SessionChanges, SessionRecord, WriteReply } from './session-record.js';
 import { StoredAttributes } from './stored-attributes.js';
-import { TrackedAttributes } from './tracked-attributes.js';
+import { assertName, TrackedAttributes } from './tracked-attributes.js';
 
 /** What a session needs of the repository it belongs to. */
 export interface SessionWriter {
@@ -166,6 +166,7 @@ export class TrackedSession extends RefusesProperties implements Session {
     update: (current: T | undefined) => T | undefined,
   ): Promise<T | undefined> {
     this.#assertWritable();
+    assertName(name);
     if (this.isNew) {
       this.setAttribute(name, update(this.getAttribute<T>(name)));
       return this.getAttribute<T>(name);

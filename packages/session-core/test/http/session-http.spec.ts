@@ -246,6 +246,13 @@ class TestController {
     session.setAttribute('cart', {});
   }
 
+  @Get('lose-late')
+  loseLate(@Session() session: Session, @Res() response: ServerResponse) {
+    response.write('begun');
+    session.setAttribute('lost', true);
+    response.end();
+  }
+
   @Get('after-head/:when')
   afterHead(@Req() request: { session: Session }, @Res() response: ServerResponse, @Param('when') when: string) {
     let session = when === 'early' ? request.session : undefined;
@@ -697,6 +704,35 @@ describe('the session', () => {
     await client.get('/set/value');
     expect((await client.get('/save-late')).text).toBe('begun saved');
     expect((await client.get('/read')).json()).toEqual({ via: 'value', late: true });
+  });
+
+  it('says in the log that what was changed after the head has left is lost', async () => {
+    const { log, agent } = await startApp(base);
+    const client = agent();
+    await client.get('/set/value');
+    expect((await client.get('/lose-late')).text).toBe('begun');
+    await eventually(() => expect(log.matching(/^warn Changes of session \S+ are lost/)).toHaveLength(1));
+    expect((await client.get('/read')).json()).toEqual({ via: 'value' });
+    await client.get('/save-late');
+    expect(log.matching(/^warn Changes of session/)).toHaveLength(1);
+  });
+
+  it('may be asked for by an access log while the store is away', async () => {
+    const asked: unknown[] = [];
+    const { store, agent } = await startApp({
+      ...base,
+      configure: (app) =>
+        app.use((request: { session?: Session }, response: ServerResponse, next: () => void) => {
+          response.on('finish', () => asked.push(request.session?.id));
+          next();
+        }),
+    });
+    const client = agent();
+    await client.get('/set/value');
+    store.break('findById');
+    expect((await client.get('/plain')).status).toBe(200);
+    await eventually(() => asked.length === 2);
+    expect(asked).toEqual([expect.stringMatching(/^[\w-]{43}$/), undefined]);
   });
 
   it('serves a request whose client leaves while it is loaded', async () => {

@@ -42,6 +42,8 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
       autoResendUnfulfilledCommands: false,
       enableOfflineQueue: false,
       commandTimeout: options.commandTimeout,
+      // Soon: until it is replaced, a connection that died silently fails every request.
+      socketTimeout: 2 * options.commandTimeout,
     }),
     background: open('background', { socketTimeout: SILENCE }),
     subscriber: open('subscriber', { autoResubscribe: false }),

@@ -58,15 +58,16 @@ export class SessionEventConsumer {
     await Promise.race([this.dispatcher.ready(), aborted(signal)]);
     // Without handlers it would take events from the instances that have some.
     if (signal.aborted || !this.dispatcher.hasHandlers) return;
+    // Not by the clock, which may be set back.
     let nextTakeOver = 0;
     let failed = false;
     while (!signal.aborted) {
       try {
         if (this.#free === 0) await Promise.race(this.#running.values());
-        if (Date.now() >= nextTakeOver) {
+        if (performance.now() >= nextTakeOver) {
           await this.#join();
           for (const entry of await this.group.takeOver(this.#free, this.options.lease)) this.#begin(entry, true);
-          nextTakeOver = Date.now() + this.options.lease / 2;
+          nextTakeOver = performance.now() + this.options.lease / 2;
         }
         if (this.#free > 0) {
           const patience = Math.min(LONGEST_WAIT, Math.ceil(this.options.lease / 2));

@@ -6,6 +6,9 @@ const REMOVE_CONSUMER = loadScript('remove-consumer');
 
 /** One instance's membership in a group of the events stream: each entry goes to one of the group's instances. */
 export class SessionEventGroup {
+  /** Where the next look for entries to take over begins: entries that fail again and again must not hide the others. */
+  #cursor = '0-0';
+
   constructor(
     /** Waits for entries, and is used for nothing else meanwhile. */
     private readonly reader: Redis,
@@ -55,9 +58,10 @@ export class SessionEventGroup {
   /** Up to `count` entries that an instance, this one included, was given `lease` milliseconds ago and never finished. */
   async takeOver(count: number, lease: number): Promise<StreamEntry[]> {
     try {
-      const [, entries] = (await this.background.xautoclaim(
-        ...([this.stream, this.name, this.consumer, lease, '0-0', 'COUNT', count] as const),
+      const [cursor, entries] = (await this.background.xautoclaim(
+        ...([this.stream, this.name, this.consumer, lease, this.#cursor, 'COUNT', count] as const),
       )) as [cursor: string, entries: (StreamEntry | null)[]];
+      this.#cursor = cursor;
       return entries.filter((entry) => entry !== null);
     } catch (error) {
       if (!isReply(error, 'NOGROUP')) throw error;

@@ -82,12 +82,19 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
 
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
     const key = this.#parts.keys.index(indexName, value);
-    const ids = await this.#run((client) => client.smembers(key));
-    const sessions = await this.#load(ids);
+    const found = new Map<string, Session | undefined>();
+    for (let look = 0; look < LOOKS; look++) {
+      const ids = await this.#run((client) => client.smembers(key));
+      const unseen = ids.filter((id) => !found.has(id));
+      const sessions = await this.#load(unseen);
+      unseen.forEach((id, i) => found.set(id, sessions[i]));
+      // One that was gone may have changed its id between the two, and stands in the index under the new one.
+      if (!sessions.includes(undefined)) break;
+    }
     // What an outage longer than the grace has left: its session is over, and an id never comes back.
-    const dead = ids.filter((_, i) => sessions[i] === undefined);
+    const dead = [...found.keys()].filter((id) => found.get(id) === undefined);
     if (dead.length > 0) await this.#run((client) => client.srem(key, ...dead));
-    return sessions.filter((session) => session !== undefined);
+    return [...found.values()].filter((session) => session !== undefined);
   }
 
   async write(changes: SessionChanges): Promise<WriteReply> {
@@ -150,6 +157,9 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
     return this.#parts.connection.run(command);
   }
 }
+
+// How often an index is read while sessions in it keep changing their ids.
+const LOOKS = 5;
 
 // What PTTL says of a key that does not exist.
 const NO_KEY = -2;

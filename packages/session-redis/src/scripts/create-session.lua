@@ -36,7 +36,7 @@ local absolute_expiry = absolute_timeout and now + absolute_timeout
 local ttl = time_to_live(interval, absolute_expiry, now)
 local written = keys_of(session)
 if ttl then table.insert(written, { bucket_key(bucket_of(now + ttl)), 'set' }) end
-for _, entry in ipairs(indexes) do table.insert(written, { index_key(entry[1], entry[2]), 'set' }) end
+for _, entry in ipairs(indexes) do table.insert(written, index_set(entry[1], entry[2])) end
 local problem = wrong_type(shared_keys()) or wrong_type(written)
 if problem then return problem end
 

@@ -23,7 +23,8 @@
   Returns
     {'saved'}
     {'gone'}             the session has ended, or had its id changed by another request and this is more than a change
-                         of attributes: a request held open across a login must not get at the session after it
+                         of attributes, or finds another text than it expects: a request held open across a login must
+                         not get at the session after it
     {'collision'}        the new id is taken
     {'conflict', text}   ARGV[7] is not so; the text there is now, missing when there is none
 ]]
@@ -52,7 +53,7 @@ end
 local now = now_in_ms()
 local written = keys_of(session)
 for _, entry in ipairs(indexes) do
-  if entry[2] ~= '' then table.insert(written, { index_key(entry[1], entry[2]), 'set' }) end
+  if entry[2] ~= '' then table.insert(written, index_set(entry[1], entry[2])) end
 end
 local problem = wrong_type(shared_keys()) or wrong_type(written)
 if problem then return problem end
@@ -65,7 +66,11 @@ if expectation ~= 'any' then
   local current = redis.call('HGET', session.key, 'sessionAttr:' .. expected_name)
   local as_expected = expectation == 'none' and not current or expectation == 'text' and current == expected_text
   -- Also when the text is the one this change would write: another request may have counted from 1 to 2 as well.
-  if not as_expected then return { 'conflict', current } end
+  if not as_expected then
+    -- The old token is to read nothing any more, so a late request is not told what there is now.
+    if session.id ~= id then return { 'gone' } end
+    return { 'conflict', current }
+  end
 end
 
 write_attributes(session, attributes)

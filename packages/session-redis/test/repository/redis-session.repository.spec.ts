@@ -82,6 +82,18 @@ it('finds the sessions of a principal, and only those that are alive', async () 
   expect(await client.exists(index)).toBe(0);
 });
 
+it('finds a live session of a principal that changes its id meanwhile', async () => {
+  const session = sessions.createSession();
+  session.principalName = 'mover';
+  await session.save();
+  for (let round = 0; round < 200; round++) {
+    const found = sessions.findByPrincipalName('mover');
+    session.changeSessionId();
+    await session.save();
+    expect((await found).length).toBeGreaterThan(0);
+  }
+});
+
 it('ends a session once', async () => {
   const session = sessions.createSession();
   session.setAttribute('a', 1);

@@ -154,6 +154,17 @@ describe('save-session', () => {
     expect(await store.client.exists(store.keys.index('principal', 'eve'))).toBe(0);
   });
 
+  it('tells a late request nothing of what the session holds after the move', async () => {
+    const id = await store.create({ secret: '"before"' });
+    const newId = store.id();
+    await store.save(id, { newId, attributes: [['secret', '"of the victim"']] });
+    const swap = (text: string) =>
+      store.save(id, { attributes: [['secret', '"mine"']], expected: { name: 'secret', text } });
+    expect(await swap('"before"')).toEqual(['gone']);
+    expect((await store.session(newId))['sessionAttr:secret']).toBe('"of the victim"');
+    expect(await swap('"of the victim"')).toEqual(['saved']);
+  });
+
   it('answers a change of id that is sent twice as it did the first time', async () => {
     const id = await store.create({ a: '1' });
     const newId = store.id();
@@ -265,7 +276,7 @@ describe('save-session', () => {
     const id = await store.create({ a: '1' }, { principal: 'typed' });
     await store.client.set(store.keys.index('team', 'blue'), 'x');
     const save = store.save(id, { attributes: [['a', '2']], indexes: [['team', 'blue']], newId: store.id() });
-    await expect(save).rejects.toThrow('WRONGTYPE');
+    await expect(save).rejects.toThrow(/^WRONGTYPE nest:session:index:team:\.\.\. is a string/);
     expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1' });
     expect(await store.client.smembers(store.keys.index('principal', 'typed'))).toEqual([id]);
   });

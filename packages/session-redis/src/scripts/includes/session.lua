@@ -33,7 +33,7 @@ local function keys_of(session)
   local bucket = redis.call('HGET', session.key, 'bucket')
   if bucket then table.insert(keys, { bucket_key(bucket), 'set' }) end
   for _, entry in ipairs(memberships(session)) do
-    table.insert(keys, { index_key(entry[1], entry[2]), 'set' })
+    table.insert(keys, index_set(entry[1], entry[2]))
   end
   return keys
 end
