@@ -103,16 +103,17 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   async #open(): Promise<void> {
     const { request, background } = this.connections;
-    // With every connection: a Redis that was restarted has forgotten the scripts.
-    request.on('ready', () => void SessionScripts.preload(request).catch(() => undefined));
+    const preload = () => SessionScripts.preload(request).catch(() => undefined);
     background.connect().catch(() => undefined);
     await this.#connect(request);
-    if (request.status !== 'ready') {
+    if (request.status === 'ready') {
+      await preload();
+      await checkStore(request, this.keys);
+    } else {
       background.once('ready', () => void this.#checkLate());
-      return;
     }
-    await SessionScripts.preload(request).catch(() => undefined);
-    await checkStore(request, this.keys);
+    // With every further connection: a Redis that was restarted has forgotten the scripts.
+    request.on('ready', () => void preload());
   }
 
   async #connect(client: Redis): Promise<void> {

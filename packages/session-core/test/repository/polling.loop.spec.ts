@@ -3,6 +3,12 @@ import { jest } from '@jest/globals';
 import { eventually } from '@nest-session/testing';
 import { PollingLoop } from '../../src/repository/polling.loop.js';
 
+/** When every step has begun whose timer was set before: timers of one duration fire in the order they were set in. */
+async function dueTimers(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
 describe('PollingLoop', () => {
   it('repeats a step, never two at a time, until it is stopped', async () => {
     let running = 0;
@@ -23,7 +29,7 @@ describe('PollingLoop', () => {
     await eventually(() => steps >= 6, { interval: 1 });
     await loop.stop();
     const before = steps;
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await dueTimers();
     expect({ most, running, steps }).toEqual({ most: 1, running: 0, steps: before });
   });
 
@@ -47,7 +53,7 @@ describe('PollingLoop', () => {
     await eventually(() => finish.length === 1, { interval: 1 });
     const stopped = loop.stop();
     loop.start();
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await dueTimers();
     expect(finish).toHaveLength(1);
     finish[0]!();
     await stopped;

@@ -17,6 +17,8 @@ export class KeyEventListener {
   #timer: NodeJS.Timeout | undefined;
   #claiming: Promise<void> = Promise.resolve();
   #lastState = '';
+  readonly #onMessage = (_channel: string, key: string) => this.#onExpired(key);
+  readonly #onReady = () => void this.#subscribe();
 
   constructor(
     private readonly subscriber: Redis,
@@ -28,15 +30,13 @@ export class KeyEventListener {
   ) {}
 
   start(): void {
-    this.subscriber.on('message', (_channel: string, key: string) => this.#onExpired(key));
-    this.subscriber.on('ready', () => void this.#subscribe());
+    this.subscriber.on('message', this.#onMessage).on('ready', this.#onReady);
     this.subscriber.connect().catch(() => undefined);
   }
 
   /** Resolves when the claims that were sent have been answered. */
   async stop(): Promise<void> {
-    this.subscriber.removeAllListeners('message');
-    this.subscriber.removeAllListeners('ready');
+    this.subscriber.off('message', this.#onMessage).off('ready', this.#onReady);
     clearTimeout(this.#timer);
     this.#due.clear();
     await this.#claiming;

@@ -18,11 +18,6 @@
 -- include: store, expiration, session
 local session = live_session({ id = ARGV[4], key = KEYS[3], shadow = KEYS[4] })
 if not session then return { 'gone' } end
-if redis.call('EXISTS', session.key) == 0 then
-  -- A shadow without a session is no session, but it must not stay: the sweeper then reports what it stood for.
-  redis.call('DEL', session.shadow)
-  return { 'gone' }
-end
 
 local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))
 if problem then return problem end

@@ -44,11 +44,6 @@ if session.id ~= id then
   if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
   if rotates or #indexes > 0 or (interval and interval ~= 0) then return { 'gone' } end
 end
-if redis.call('EXISTS', session.key) == 0 then
-  -- A shadow without a session is no session: completing it would bring back half of one.
-  redis.call('DEL', session.shadow)
-  return { 'gone' }
-end
 
 local now = now_in_ms()
 local written = keys_of(session)

@@ -18,11 +18,6 @@
 -- include: store, expiration, session
 local session = live_session({ id = ARGV[4], key = KEYS[3], shadow = KEYS[4] })
 if not session then return { 'gone' } end
-if redis.call('EXISTS', session.key) == 0 then
-  -- A shadow without a session is no session: completing it would bring back half of one.
-  redis.call('DEL', session.shadow)
-  return { 'gone' }
-end
 
 local now = now_in_ms()
 local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))

@@ -4,7 +4,13 @@
 -- A chain of moves within the life of the marks is short; the bound only keeps a planted circle from turning for ever.
 local function live_session(session)
   for _ = 1, 16 do
-    if redis.call('EXISTS', session.shadow) == 1 then return session end
+    if redis.call('EXISTS', session.shadow) == 1 then
+      if redis.call('EXISTS', session.key) == 1 then return session end
+      -- A shadow without a session is none, and completing it would bring back half of one. It must not stay either:
+      -- the sweeper then reports what it stood for.
+      redis.call('DEL', session.shadow)
+      return nil
+    end
     local moved_to = redis.call('GET', moved_key(session.id))
     if not moved_to then return nil end
     session = session_of(moved_to)
