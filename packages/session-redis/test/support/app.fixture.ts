@@ -11,6 +11,8 @@ import {
   type Type,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { OnSessionEvent, Session, SessionEvent, SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
 import { HttpAgent, SessionEventRecorder } from '@nest-session/testing';
@@ -91,7 +93,11 @@ class TestController {
   }
 }
 
+const ADAPTERS = { express: ExpressAdapter, fastify: FastifyAdapter };
+
 export interface AppOptions {
+  /** @default 'express' */
+  adapter?: keyof typeof ADAPTERS;
   session?: SessionModuleOptions;
   redis?: RedisSessionModuleOptions;
   imports?: ModuleMetadata['imports'];
@@ -109,7 +115,7 @@ export class App {
   ) {}
 
   static async start(options: AppOptions = {}): Promise<App> {
-    const { session, redis, imports = [], providers = [], handlers = true } = options;
+    const { adapter = 'express', session, redis, imports = [], providers = [], handlers = true } = options;
     const recorder = new SessionEventRecorder();
     @Injectable()
     class Handlers {
@@ -126,6 +132,7 @@ export class App {
         controllers: [TestController],
         providers: [...providers, ...(handlers ? [Handlers] : [])],
       },
+      new ADAPTERS[adapter](),
       { logger: false, abortOnError: false },
     );
     await nest.listen(0, '127.0.0.1');
