@@ -1,12 +1,15 @@
-// tsc copies no .lua files: puts the Redis scripts beside the compiled code that reads them.
+// tsc copies nothing but TypeScript: puts the Redis scripts, and the C source of the test kit, beside the compiled code
+// that reads them.
 import { cpSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const folder = fileURLToPath(new URL('../packages/session-redis/', import.meta.url));
-const isFolderOrScript = (path) => !path.includes('.') || path.endsWith('.lua');
-cpSync(`${folder}src/scripts`, `${folder}dist/scripts`, {
-  recursive: true,
-  filter: (source) => isFolderOrScript(source.slice(folder.length)),
-});
-if (!readdirSync(`${folder}dist/scripts`).some((name) => name.endsWith('.lua')))
-  throw new Error('No .lua file was copied');
+copy('packages/session-redis', 'scripts', '.lua');
+copy('libs/testing', 'redis', '.c');
+
+function copy(packageFolder, folder, extension) {
+  const root = fileURLToPath(new URL(`../${packageFolder}/`, import.meta.url));
+  const isWanted = (path) => !path.includes('.') || path.endsWith(extension);
+  const target = `${root}dist/${folder}`;
+  cpSync(`${root}src/${folder}`, target, { recursive: true, filter: (source) => isWanted(source.slice(root.length)) });
+  if (!readdirSync(target).some((name) => name.endsWith(extension))) throw new Error(`No ${extension} file was copied`);
+}

@@ -36,8 +36,39 @@ export async function ensureRedis() {
   return program;
 }
 
+/**
+ * Installs a C compiler where tests need one: on Linux, for the clock of a redis-server.
+ * @throws Error that says in a sentence what to do
+ */
+export async function ensureCompiler() {
+  if (process.platform !== 'linux' || (await canCompile())) return;
+  if (!canUseApt()) throw new Error(`${NO_COMPILER}: sudo apt-get install gcc libc6-dev, or what your system has.`);
+  console.log('Installing gcc with apt-get ...');
+  // One unreachable source of many is no reason to give up: the installation itself tells whether it mattered.
+  await runQuietly('apt-get', ['update', '-q']).catch(() => undefined);
+  await runQuietly('apt-get', [
+    ...['install', '-qy', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=300', 'gcc', 'libc6-dev'],
+  ]);
+  if (!(await canCompile())) throw new Error(`${NO_COMPILER}, although gcc was installed: is it on the PATH?`);
+}
+
+const NO_COMPILER = 'The tests need gcc and the headers of the C library';
+
+/** Whether there is a compiler, and the headers, which are a package of their own. */
+async function canCompile() {
+  const source = join(root, 'libs/testing/src/redis/redis.clock.c');
+  return runQuietly('gcc', ['-fsyntax-only', source]).then(
+    () => true,
+    () => false,
+  );
+}
+
+function canUseApt() {
+  return process.getuid?.() === 0 && findProgram('apt-get') !== undefined;
+}
+
 async function installRedis() {
-  if (process.getuid?.() === 0 && findProgram('apt-get')) {
+  if (canUseApt()) {
     console.log('Installing redis-server with apt-get ...');
     await runQuietly('/bin/sh', [join(root, '.dev/install-redis.sh')]);
   } else if (process.platform === 'darwin' && findProgram('brew')) {

@@ -1,10 +1,11 @@
 // npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis.
-import { ensurePackages, ensureRedis } from './install.mjs';
+import { ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
 import { main, run, runQuietly } from './processes.mjs';
 
 await main(async () => {
   await ensurePackages();
   const redisServer = await ensureRedis();
+  await ensureCompiler();
   // Tests import the sources; the programs that some of them start are the built ones.
   await runQuietly('npm', ['run', '--silent', 'build']);
   return run(

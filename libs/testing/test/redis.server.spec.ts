@@ -126,6 +126,74 @@ describe('RedisServer', () => {
     }
   });
 
+  describe('with a clock that can be stepped', () => {
+    const HOUR = 3_600_000;
+    const MINUTE = 60_000;
+
+    /** By how much the clock of Redis is ahead of ours. */
+    async function ahead(client: Redis): Promise<number> {
+      const [seconds, microseconds] = await client.time();
+      return Number(seconds) * 1000 + Number(microseconds) / 1000 - Date.now();
+    }
+
+    // Both clocks are read one after the other, on a machine that may be busy.
+    const expectAhead = async (client: Redis, ms: number) =>
+      expect(Math.abs((await ahead(client)) - ms)).toBeLessThan(10 * MINUTE);
+
+    it('tells our time until it is stepped, and then another, at once and over a restart', async () => {
+      const server = await start({ steppableClock: true });
+      const client = connect(server);
+      await expectAhead(client, 0);
+      await server.stepClock(2 * HOUR);
+      await expectAhead(client, 2 * HOUR);
+      await server.restart();
+      await expectAhead(client, 2 * HOUR);
+      await server.stepClock(-5 * HOUR - 1);
+      await expectAhead(client, -3 * HOUR);
+      await server.stop();
+      await server.restart();
+      await expectAhead(client, -3 * HOUR);
+    });
+
+    it('lets keys expire, or live longer, by that time', async () => {
+      const server = await start({ steppableClock: true });
+      const client = connect(server);
+      await client.set('hour', '', 'PX', HOUR);
+      await client.set('minute', '', 'PX', MINUTE);
+      await client.set('two hours', '', 'PX', 2 * HOUR);
+      await server.stepClock(HOUR + MINUTE);
+      await expect(client.exists('hour', 'minute')).resolves.toBe(0);
+      await expect(client.exists('two hours')).resolves.toBe(1);
+      await server.stepClock(-3 * HOUR);
+      await expect(client.pttl('two hours')).resolves.toBeGreaterThan(3 * HOUR);
+    });
+
+    it('uses the same time in scripts and in the ids of streams', async () => {
+      const server = await start({ steppableClock: true });
+      const client = connect(server);
+      await server.stepClock(2 * HOUR);
+      const inScript = await client.eval("return redis.call('TIME')[1]", 0);
+      expect(Number(inScript) * 1000 - Date.now()).toBeGreaterThan(HOUR);
+      const id = await client.xadd('stream', '*', 'a', '1');
+      expect(Number.parseInt(id!) - Date.now()).toBeGreaterThan(HOUR);
+    });
+
+    it('is not there unless it was asked for', async () => {
+      const server = await start();
+      await expect(server.stepClock(1000)).rejects.toThrow('steppableClock');
+    });
+
+    it('says what to install where there is no compiler', async () => {
+      const before = process.env['PATH'];
+      process.env['PATH'] = '/nowhere';
+      try {
+        await expect(start({ steppableClock: true })).rejects.toThrow(/apt-get install gcc libc6-dev.*ENOENT/);
+      } finally {
+        process.env['PATH'] = before;
+      }
+    });
+  });
+
   it('gives the output of Redis when that cannot start', async () => {
     await expect(RedisServer.start({ args: ['--no-such-option', 'x'] })).rejects.toThrow(/no-such-option/);
   });
@@ -149,7 +217,7 @@ describe('RedisServer', () => {
   });
 
   it('ends with the process that started it, even one that is killed', async () => {
-    const folder = await compile('redis/redis.server', 'redis/redis.process', 'net/free-port');
+    const folder = await compile('redis/redis.server', 'redis/redis.process', 'redis/redis.clock', 'net/free-port');
     const started = await startInProcess(folder);
     const [, dir] = (await connect(started).config('GET', 'dir')) as [string, string];
     await access(dir);

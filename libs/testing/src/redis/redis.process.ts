@@ -8,6 +8,8 @@ export interface RedisProcessOptions {
   readonly args: readonly string[];
   /** A folder that belongs to this Redis alone. */
   readonly home: string;
+  /** Besides the environment of this process. */
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 const START_TIMEOUT = 20_000;
@@ -52,6 +54,7 @@ export class RedisProcess {
     const child = spawn(program, [...options.args, '--unixsocket', socketPath], {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...options.environment },
     });
     const redis = new RedisProcess(child);
     try {

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../net/free-port.js';
+import { RedisClock } from './redis.clock.js';
 import { RedisProcess } from './redis.process.js';
 
 /** How a private Redis is started. */
@@ -12,6 +13,8 @@ export interface RedisServerOptions {
   readonly port?: number | undefined;
   /** Where Redis keeps its files; left in place by `stop()`. @default a folder of its own, removed by `stop()` */
   readonly dir?: string | undefined;
+  /** Whether `stepClock()` can be called; needs Linux and gcc. @default false */
+  readonly steppableClock?: boolean | undefined;
 }
 
 // Between finding a free port and listening on it, somebody else may take it: other test files do the same at once.
@@ -23,17 +26,23 @@ const PORT_ATTEMPTS = 10;
  */
 export class RedisServer {
   readonly port: number;
-  readonly #args: readonly string[];
+  readonly #launch: (port: number) => Promise<RedisProcess>;
   readonly #home: string;
-  readonly #dir: string;
+  readonly #clock: RedisClock | undefined;
   #process: RedisProcess;
 
-  private constructor(home: string, dir: string, port: number, args: readonly string[], process: RedisProcess) {
-    this.#home = home;
-    this.#dir = dir;
-    this.port = port;
-    this.#args = args;
-    this.#process = process;
+  private constructor(parts: {
+    readonly port: number;
+    readonly launch: (port: number) => Promise<RedisProcess>;
+    readonly home: string;
+    readonly clock: RedisClock | undefined;
+    readonly process: RedisProcess;
+  }) {
+    this.port = parts.port;
+    this.#launch = parts.launch;
+    this.#home = parts.home;
+    this.#clock = parts.clock;
+    this.#process = parts.process;
   }
 
   /**
@@ -43,11 +52,18 @@ export class RedisServer {
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
     const home = await mkdtemp(join(tmpdir(), 'redis-'));
     const { dir = home, args = [] } = options;
+    const clock = options.steppableClock ? new RedisClock(home) : undefined;
+    const launch = async (port: number) =>
+      RedisProcess.launch({
+        args: ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir, ...args],
+        home,
+        environment: (await clock?.environment()) ?? {},
+      });
     try {
       for (let attempt = 1; ; attempt++) {
         const port = options.port ?? (await freePort());
         try {
-          return new RedisServer(home, dir, port, args, await launch(home, dir, port, args));
+          return new RedisServer({ port, launch, home, clock, process: await launch(port) });
         } catch (error) {
           const portWasTaken = error instanceof Error && error.message.includes('Address already in use');
           if (!portWasTaken || options.port !== undefined || attempt === PORT_ATTEMPTS) throw error;
@@ -87,7 +103,7 @@ export class RedisServer {
   async restart(): Promise<void> {
     await this.#process.terminate();
     await mkdir(this.#home, { recursive: true });
-    this.#process = await launch(this.#home, this.#dir, this.port, this.#args);
+    this.#process = await this.#launch(this.port);
   }
 
   /** Suspends Redis: connections stay open, the system even accepts new ones, but nothing is answered. */
@@ -99,11 +115,14 @@ export class RedisServer {
   thaw(): void {
     this.#process.signal('SIGCONT');
   }
-}
 
-function launch(home: string, dir: string, port: number, args: readonly string[]): Promise<RedisProcess> {
-  return RedisProcess.launch({
-    args: ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir, ...args],
-    home,
-  });
+  /**
+   * Sets the clock by which Redis tells the time, ahead or back by so many milliseconds; it stays so over a restart. What
+   * Redis measures by its other clock, such as how often it does what, goes on as before.
+   * @throws Error when Redis was not started with `steppableClock`
+   */
+  async stepClock(ms: number): Promise<void> {
+    if (!this.#clock) throw new Error('Only a RedisServer that was started with `steppableClock` has such a clock');
+    await this.#clock.step(ms);
+  }
 }

@@ -1,0 +1,49 @@
+// Shifts the wall clock of the program that it is preloaded into, by the milliseconds a file holds at that moment.
+// It asks the kernel itself: looking up the functions it replaces may allocate, and an allocator asks for the time.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile const int64_t *offset;
+
+__attribute__((constructor)) static void find_offset(void) {
+  const char *path = getenv("REDIS_CLOCK_OFFSET");
+  int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
+  if (mapped == MAP_FAILED) abort();
+  close(file);
+  offset = mapped;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  int failed = (int)syscall(SYS_clock_gettime, clock, now);
+  if (failed || !offset || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return failed;
+  int64_t shifted = (int64_t)now->tv_sec * 1000 + *offset;
+  now->tv_sec = (time_t)(shifted / 1000);
+  now->tv_nsec += shifted % 1000 * 1000000;
+  if (now->tv_nsec >= 1000000000) now->tv_sec++, now->tv_nsec -= 1000000000;
+  return 0;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+  struct timespec precise;
+  (void)zone;
+  if (clock_gettime(CLOCK_REALTIME, &precise)) return -1;
+  now->tv_sec = precise.tv_sec;
+  now->tv_usec = precise.tv_nsec / 1000;
+  return 0;
+}
+
+time_t time(time_t *now) {
+  struct timespec precise;
+  time_t seconds = clock_gettime(CLOCK_REALTIME, &precise) ? (time_t)-1 : precise.tv_sec;
+  if (now) *now = seconds;
+  return seconds;
+}

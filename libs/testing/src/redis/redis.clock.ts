@@ -1,0 +1,65 @@
+import { execFile } from 'node:child_process';
+import { mkdir, open, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const SOURCE = fileURLToPath(new URL('./redis.clock.c', import.meta.url));
+
+/** The wall clock of a redis-server, which can be set: a library that is preloaded into it shifts what it reads. */
+export class RedisClock {
+  #offset = 0;
+  readonly #library: string;
+  readonly #offsetFile: string;
+
+  /** `home`: the folder of the server. */
+  constructor(private readonly home: string) {
+    this.#library = join(home, 'clock.so');
+    this.#offsetFile = join(home, 'clock-offset');
+  }
+
+  /**
+   * The environment of a server with this clock.
+   * @throws Error that says what is missing on this machine
+   */
+  async environment(): Promise<Record<string, string>> {
+    if (process.platform !== 'linux') {
+      throw new Error(`The clock of a redis-server can be stepped on Linux alone, and this is ${process.platform}`);
+    }
+    await mkdir(this.home, { recursive: true });
+    await compile(SOURCE, this.#library);
+    await writeFile(this.#offsetFile, this.#content());
+    const preloaded = [this.#library, process.env['LD_PRELOAD']].filter(Boolean).join(':');
+    return { LD_PRELOAD: preloaded, REDIS_CLOCK_OFFSET: this.#offsetFile };
+  }
+
+  /** From when this resolves, each command is executed at a time that is so many milliseconds later, or earlier. */
+  async step(ms: number): Promise<void> {
+    if (!Number.isInteger(ms)) throw new RangeError('A clock is stepped by whole milliseconds');
+    this.#offset += ms;
+    // In place: the server has the file mapped, and must never find it empty.
+    const file = await open(this.#offsetFile, 'r+');
+    try {
+      await file.write(this.#content(), 0, 8, 0);
+    } finally {
+      await file.close();
+    }
+  }
+
+  #content(): Uint8Array {
+    return new Uint8Array(BigInt64Array.of(BigInt(this.#offset)).buffer);
+  }
+}
+
+async function compile(source: string, library: string): Promise<void> {
+  try {
+    await promisify(execFile)('gcc', ['-O1', '-shared', '-fPIC', '-o', library, source], { env: process.env });
+  } catch (error) {
+    const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
+    throw new Error(
+      'The clock of a redis-server cannot be stepped without a C compiler and the headers of the C library ' +
+        `(Debian and Ubuntu: apt-get install gcc libc6-dev): gcc failed (${code}). ${stderr ?? ''}`.trim(),
+      { cause: error },
+    );
+  }
+}
