@@ -46,9 +46,8 @@ export async function ensureCompiler() {
   console.log('Installing gcc with apt-get ...');
   // One unreachable source of many is no reason to give up: the installation itself tells whether it mattered.
   await runQuietly('apt-get', ['update', '-q']).catch(() => undefined);
-  await runQuietly('apt-get', [
-    ...['install', '-qy', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=300', 'gcc', 'libc6-dev'],
-  ]);
+  const patiently = ['-o', 'DPkg::Lock::Timeout=300'];
+  await runQuietly('apt-get', ['install', '-qy', '--no-install-recommends', ...patiently, 'gcc', 'libc6-dev']);
   if (!(await canCompile())) throw new Error(`${NO_COMPILER}, although gcc was installed: is it on the PATH?`);
 }
 
