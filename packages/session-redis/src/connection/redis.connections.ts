@@ -35,6 +35,7 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
     const { connection } = options;
     const client = 'client' in connection ? connection.client.duplicate(all) : new Redis(connection.url, all);
     log.watch(client);
+    client.on('close', () => endSocketTimeout(client));
     return client;
   };
   return {
@@ -49,4 +50,14 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
     subscriber: open('subscriber', { autoResubscribe: false }),
     reader: open('reader', { socketTimeout: SILENCE }),
   };
+}
+
+/**
+ * ioredis 5 leaves the timer of `socketTimeout` running when the connection closes: it keeps the process alive, and then
+ * it closes the next connection, which nothing is wrong with. ioredis 6 ends it here, too.
+ */
+function endSocketTimeout(client: Redis): void {
+  const internals = client as unknown as { socketTimeoutTimer: NodeJS.Timeout | undefined };
+  clearTimeout(internals.socketTimeoutTimer);
+  internals.socketTimeoutTimer = undefined;
 }
