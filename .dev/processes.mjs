@@ -28,12 +28,18 @@ export async function run(command, args, env = {}) {
  * @throws Error that ends with the output
  */
 export async function runQuietly(command, args) {
-  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const { code, output } = await capture(command, args);
+  if (code !== 0) throw new Error(`${[command, ...args].join(' ')} failed:\n${output}`);
+  return output;
+}
+
+/** Runs a command and resolves to its exit code, null when it was killed, and its output. Takes options of `spawn()`. */
+export async function capture(command, args, options = {}) {
+  const child = spawn(command, args, { cwd: root, ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`${[command, ...args].join(' ')} failed:\n${output}`);
-  return output;
+  return { code, output };
 }
 
 /** Runs a script to its end; what it throws is for a person to read, so it is printed without a stack. */

@@ -1,0 +1,132 @@
+// What a user relies on, checked on the adapter that ADAPTER names. Prints TAP; ends by itself if nothing is left open.
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import type { INestApplication } from '@nestjs/common';
+import { SchedulerRegistry } from '@nestjs/schedule';
+import { HttpAgent, type HttpResponse, LeakGuard, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { type Adapter, type Basket, Heard, openShop } from './shop.js';
+
+const adapter = process.env['ADAPTER'] as Adapter;
+const leaks = new LeakGuard();
+
+let redis: RedisServer;
+let admin: Redis;
+let books: INestApplication;
+let music: INestApplication;
+
+before(async () => {
+  leaks.start();
+  redis = await RedisServer.start();
+  admin = new Redis(redis.url);
+  books = await openShop('books', adapter, redis.url);
+  music = await openShop('music', adapter, redis.url);
+});
+
+test('a request that stores nothing costs no cookie', async () => {
+  const customer = await enter(books);
+  assert.deepEqual((await customer.get('/plain')).setCookies, []);
+  assert.deepEqual((await customer.get('/basket')).setCookies, []);
+});
+
+test('the first attribute sets the cookie, the next one does not', async () => {
+  const customer = await enter(books);
+  const first = await post(customer, '/basket', { item: 'apple' });
+  assert.match(first.setCookies.join(), /^books=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
+  assert.deepEqual((await post(customer, '/basket', { item: 'pear' })).setCookies, []);
+});
+
+test('the next request reads what was stored', async () => {
+  const customer = await enter(books);
+  await post(customer, '/basket', { item: 'apple' });
+  assert.deepEqual((await basketOf(customer)).items, ['apple']);
+  await post(customer, '/basket/by-hand', { item: 'pear' });
+  assert.deepEqual((await basketOf(customer)).items, ['apple', 'pear']);
+});
+
+test('a login ends the old token and keeps the data', async () => {
+  const customer = await enter(books);
+  await post(customer, '/basket', { item: 'apple' });
+  const thief = customer.fork();
+  const before = await basketOf(customer);
+  assert.equal((await post(customer, '/login', { user: 'ann' })).setCookies.length, 1);
+  const after = await basketOf(customer);
+  assert.deepEqual([after.user, after.items, after.isNew], ['ann', ['apple'], false]);
+  assert.notEqual(after.id, before.id);
+  assert.equal((await basketOf(thief)).isNew, true);
+});
+
+test('a logout expires the cookie and ends the session', async () => {
+  const customer = await enter(books);
+  await post(customer, '/basket', { item: 'apple' });
+  const other = customer.fork();
+  const response = await post(customer, '/logout');
+  assert.equal(response.setCookies.length, 1);
+  assert.equal(customer.cookie('books'), undefined);
+  assert.equal((await basketOf(other)).isNew, true);
+});
+
+test('a save that fails is a 503 without a cookie', async () => {
+  await admin.config('SET', 'maxmemory', '1');
+  try {
+    for (const path of ['/basket', '/basket/by-hand']) {
+      const response = await (await enter(books)).post(path, { item: 'apple' });
+      assert.deepEqual([path, response.status, response.setCookies], [path, 503, []]);
+      assert.deepEqual(response.json(), {
+        statusCode: 503,
+        message: 'Session store unavailable',
+        error: 'Service Unavailable',
+      });
+    }
+  } finally {
+    await admin.config('SET', 'maxmemory', '0');
+  }
+});
+
+test('an expired session reaches @OnSessionEvent and @OnEvent, with its data', async () => {
+  const customer = await enter(books);
+  await post(customer, '/basket', { item: 'apple' });
+  const { id } = await basketOf(customer);
+  await post(customer, '/leave');
+  for (const heard of [books.get(Heard).bySession, books.get(Heard).byEmitter]) {
+    const { session, dataLost } = await heard.next('expired', id);
+    assert.deepEqual([session.getAttribute('items'), dataLost], [['apple'], false]);
+  }
+});
+
+test('two applications on one Redis have a session each and see nothing of the other', async () => {
+  const [reader, listener] = [await enter(books), await enter(music)];
+  await post(reader, '/basket', { item: 'apple' });
+  await post(listener, '/basket', { item: 'pear' });
+  const cookie = `books=${reader.cookie('books')}; music=${listener.cookie('music')}`;
+  const swapped = `books=${listener.cookie('music')}; music=${reader.cookie('books')}`;
+  assert.deepEqual((await basketOf(await enter(books), cookie)).items, ['apple']);
+  assert.deepEqual((await basketOf(await enter(music), cookie)).items, ['pear']);
+  for (const shop of [books, music]) assert.equal((await basketOf(await enter(shop), swapped)).isNew, true);
+});
+
+test('@nestjs/schedule lists the cleanup job', () => {
+  assert.equal(books.get(SchedulerRegistry).doesExist('cron', 'session-cleanup'), true);
+});
+
+test('all of it closes and leaves nothing open', async () => {
+  await Promise.all([books.close(), music.close()]);
+  await admin.quit();
+  await redis.stop();
+  await leaks.check();
+  leaks.stop();
+});
+
+async function enter(shop: INestApplication): Promise<HttpAgent> {
+  return new HttpAgent(await shop.getUrl());
+}
+
+async function post(customer: HttpAgent, path: string, body?: object): Promise<HttpResponse> {
+  const response = await customer.post(path, body);
+  assert.equal(response.status, 201, response.text);
+  return response;
+}
+
+async function basketOf(customer: HttpAgent, cookie?: string): Promise<Basket> {
+  return (await customer.get('/basket', cookie === undefined ? {} : { headers: { cookie } })).json();
+}

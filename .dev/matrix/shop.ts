@@ -1,0 +1,126 @@
+// The application of a user of the packages.
+import 'reflect-metadata';
+import { Body, Controller, Get, type INestApplication, Injectable, Module, Post, Res } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { ScheduleModule } from '@nestjs/schedule';
+import {
+  OnSessionEvent,
+  Session,
+  SessionContext,
+  SessionEvent,
+  SessionExpiredEvent,
+  SessionModule,
+} from '@nest-session/core';
+import { RedisSessionModule } from '@nest-session/redis';
+import { SessionEventRecorder } from '@nest-session/testing';
+
+declare module '@nest-session/core' {
+  interface SessionAttributes {
+    items: string[];
+  }
+}
+
+const ADAPTERS = { express: ExpressAdapter, fastify: FastifyAdapter };
+
+export type Adapter = keyof typeof ADAPTERS;
+
+/** What a client sees of its session. */
+export interface Basket {
+  readonly id: string;
+  readonly isNew: boolean;
+  readonly user: string | undefined;
+  readonly items: readonly string[];
+}
+
+@Injectable()
+class Baskets {
+  constructor(private readonly context: SessionContext) {}
+
+  add(item: string): void {
+    const { session } = this.context;
+    session.setAttribute('items', [...session.getAttributeOrDefault('items', []), item]);
+  }
+}
+
+@Controller()
+class ShopController {
+  constructor(private readonly baskets: Baskets) {}
+
+  @Get('plain')
+  plain(): string {
+    return 'plain';
+  }
+
+  @Get('basket')
+  basket(@Session() session: Session): Basket {
+    const { id, isNew, principalName: user } = session;
+    return { id, isNew, user, items: session.getAttributeOrDefault('items', []) };
+  }
+
+  @Post('basket')
+  add(@Body('item') item: string): void {
+    this.baskets.add(item);
+  }
+
+  /** Answers past Nest's own way, where no interceptor sees the answer. */
+  @Post('basket/by-hand')
+  addByHand(@Body('item') item: string, @Res() response: { send(body: string): unknown }): void {
+    this.baskets.add(item);
+    response.send('added');
+  }
+
+  @Post('leave')
+  leave(@Session() session: Session): void {
+    session.maxInactiveInterval = 1;
+  }
+
+  @Post('login')
+  login(@Session() session: Session, @Body('user') user: string): void {
+    session.changeSessionId();
+    session.principalName = user;
+  }
+
+  @Post('logout')
+  logout(@Session() session: Session): void {
+    session.invalidate();
+  }
+}
+
+/** What this application was told of. */
+@Injectable()
+export class Heard {
+  readonly bySession = new SessionEventRecorder();
+  readonly byEmitter = new SessionEventRecorder();
+
+  @OnSessionEvent(SessionExpiredEvent)
+  onSessionEvent(event: SessionExpiredEvent): void {
+    this.bySession.record(event);
+  }
+
+  @OnEvent('session.expired')
+  onEvent(event: SessionEvent): void {
+    this.byEmitter.record(event);
+  }
+}
+
+@Module({ controllers: [ShopController], providers: [Baskets, Heard] })
+class ShopModule {}
+
+/** Opens a shop of this name, which its cookie and its keys in Redis begin with, on a free port. */
+export async function openShop(name: string, adapter: Adapter, redisUrl: string): Promise<INestApplication> {
+  const imports = [
+    ScheduleModule.forRoot(),
+    EventEmitterModule.forRoot(),
+    SessionModule.forRoot({ cookie: { name } }),
+    RedisSessionModule.forRoot({ url: redisUrl, namespace: name }),
+  ];
+  const shop = await NestFactory.create({ module: ShopModule, imports }, new ADAPTERS[adapter](), {
+    logger: ['error', 'warn'],
+    abortOnError: false,
+  });
+  await shop.listen(0, '127.0.0.1');
+  return shop;
+}
