@@ -174,15 +174,17 @@ export class ResponseHold {
 
   #release(): void {
     this.#state = 'through';
+    let isFull = false;
     try {
       // A client that has left: Node.js drops what is written, as ever.
-      for (const { run } of this.#calls.splice(0)) run();
+      for (const { run } of this.#calls.splice(0)) if (run() === false) isFull = true;
     } catch (error) {
       // What Node.js would have refused in the call itself, such as an invalid status.
       this.#replace(error);
       return;
     }
-    if (!this.#isEnded && !this.#response.writableNeedDrain) this.#response.emit('drain');
+    // Not asked of `writableNeedDrain`: the response of light-my-request, which never drains, says true.
+    if (!this.#isEnded && !isFull) this.#response.emit('drain');
   }
 
   #replace(error: unknown): void {
@@ -205,6 +207,9 @@ export class ResponseHold {
     applyHeaders(response, {
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(body),
+      // A source that goes on, such as that of server-sent events, may listen to nothing but the end of the connection.
+      // HTTP/2 ends the stream in any case.
+      ...(!this.#isEnded && response.req.httpVersionMajor === 1 && { Connection: 'close' }),
     });
     this.#sendHead([status]);
     this.#original.end.call(response, response.req.method === 'HEAD' ? undefined : body, 'utf8');
