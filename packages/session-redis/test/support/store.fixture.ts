@@ -1,4 +1,4 @@
-import { RedisServer } from '@nest-session/testing';
+import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
 import { SessionKeys } from '../../src/keys/session.keys.js';
@@ -20,8 +20,8 @@ export class Store {
     this.scripts = new SessionScripts(client, this.keys, { grace: GRACE, retention: RETENTION });
   }
 
-  static async open(): Promise<Store> {
-    const server = await RedisServer.start();
+  static async open(options?: RedisServerOptions): Promise<Store> {
+    const server = await RedisServer.start(options);
     return new Store(server, new Redis(server.url));
   }
 
@@ -85,14 +85,23 @@ export class Store {
 
   /** What was recorded of a session: the type of each event, with its further fields. */
   async events(id: string): Promise<Record<string, string>[]> {
-    const entries = await this.client.xrange(this.keys.events, '-', '+');
-    const events = entries.map(([, fields]) =>
-      Object.fromEntries(fields.flatMap((field, i) => (i % 2 === 0 ? [[field, fields[i + 1]!]] : []))),
-    );
+    const events = await this.#entries(this.keys.events);
     return events.filter((event) => event['session'] === id || event['previous'] === id);
   }
 
   async eventTypes(id: string): Promise<string[]> {
     return (await this.events(id)).map((event) => event['type']!);
+  }
+
+  /** What was set aside, in order. */
+  deadLetters(): Promise<Record<string, string>[]> {
+    return this.#entries(this.keys.deadLetters);
+  }
+
+  async #entries(stream: string): Promise<Record<string, string>[]> {
+    const entries = await this.client.xrange(stream, '-', '+');
+    return entries.map(([, fields]) =>
+      Object.fromEntries(fields.flatMap((field, i) => (i % 2 === 0 ? [[field, fields[i + 1]!]] : []))),
+    );
   }
 }
