@@ -6,6 +6,18 @@ export type { RedisSessionModuleOptions } from './redis-session.options.js';
 // Sessions in Redis
 export { RedisSessionRepository } from './repository/redis-session.repository.js';
 
+// Key-space notifications
+export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
+export type { KeyspaceNotification } from './notifications/keyspace-notification.js';
+export type { KeyEventName } from './notifications/key-events.js';
+export type {
+  KeyspaceGap,
+  KeyspaceHealth,
+  KeyspaceState,
+  KeyspaceSubscription,
+  KeyspaceSubscriptionOptions,
+} from './notifications/keyspace-subscription.options.js';
+
 // Expiry
 export { SESSION_CLEANUP_JOB } from './expiration/session-cleanup.job.js';
 export {

@@ -19,6 +19,7 @@ import type { KeyEventListener } from './expiration/key-event.listener.js';
 import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from './keys/session.keys.js';
+import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import type { ResolvedRedisSessionOptions } from './redis-session.options.js';
 import {
   KEY_EVENT_LISTENER,
@@ -46,6 +47,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(SESSION_KEYS) private readonly keys: SessionKeys,
     @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
     @Inject(KEY_EVENT_LISTENER) private readonly listener: KeyEventListener,
+    @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
     @Inject(SESSION_EVENT_CONSUMER) private readonly consumer: SessionEventConsumer,
     @Inject(SESSION_EVENT_TRIMMER) private readonly trimmer: SessionEventTrimmer,
     // There when the application has ScheduleModule. We must not import it: a second ScheduleModule.forRoot() runs
@@ -69,18 +71,22 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
       );
     }
     if (this.options.notifications === 'auto') this.listener.start();
+    this.notifications.start();
     this.#job.start();
     if (this.options.events.consume) this.consumer.start();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    const { background, subscriber, reader } = this.connections;
+    const { background, reader } = this.connections;
     // Work that waits for a Redis which is not there would keep us waiting as well.
     if (background.status !== 'ready') background.disconnect();
     this.consumer.stop();
-    subscriber.disconnect();
     reader.disconnect();
-    await this.#finish(Promise.all([this.#job.stop(), this.listener.stop()]));
+    await Promise.all([
+      this.#finish(Promise.all([this.#job.stop(), this.listener.stop()])),
+      // Waits for handlers of the application, for as long as they take.
+      this.notifications.stop(),
+    ]);
   }
 
   async onApplicationShutdown(): Promise<void> {

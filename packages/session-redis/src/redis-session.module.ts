@@ -1,5 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
+import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
 import { RedisSessionModuleDefinition } from './redis-session.module-definition.js';
@@ -13,7 +14,13 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
  */
 @Module({
   providers: [...REDIS_SESSION_PROVIDERS, RedisSessionLifecycle],
-  exports: [SessionRepository, IndexedSessionRepository, RedisSessionRepository, SessionExpirationSweeper],
+  exports: [
+    SessionRepository,
+    IndexedSessionRepository,
+    RedisSessionRepository,
+    SessionExpirationSweeper,
+    KeyspaceNotificationListener,
+  ],
 })
 export class RedisSessionModule extends RedisSessionModuleDefinition {
   static override forRoot(options: RedisSessionModuleOptions = {}): DynamicModule {

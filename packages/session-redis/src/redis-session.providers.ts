@@ -16,6 +16,7 @@ import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { KeyEventListener } from './expiration/key-event.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SessionKeys } from './keys/session.keys.js';
+import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './redis-session.module-definition.js';
 import {
   type RedisSessionModuleOptions,
@@ -104,11 +105,20 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       keys: SessionKeys,
       options: ResolvedRedisSessionOptions,
       sweeper: SessionExpirationSweeper,
-    ) =>
-      new KeyEventListener(connections.subscriber, scripts, keys, options.batchSize, () =>
+    ) => {
+      const notifications = new KeyspaceNotificationListener(connections.subscriber, connections.background);
+      return new KeyEventListener(notifications, scripts, keys, options.batchSize, (signal) =>
         // Also the bucket of this minute: it holds what has ended while nobody listened.
-        sweeper.runOnce({ ahead: 60_000 }),
-      ),
+        sweeper.runOnce({ ahead: 60_000, signal }),
+      );
+    },
+  },
+  {
+    // The application's. Not the sessions' own: what it listens to must not fill the connection that they rely on.
+    provide: KeyspaceNotificationListener,
+    inject: [REDIS_CONNECTIONS],
+    useFactory: ({ notifications, background }: RedisConnections) =>
+      new KeyspaceNotificationListener(notifications, background),
   },
   {
     provide: SESSION_EVENT_CONSUMER,

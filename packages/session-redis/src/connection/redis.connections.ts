@@ -8,8 +8,10 @@ export interface RedisConnections {
   readonly request: Redis;
   /** Background work: waits out a restart of Redis and sends again what had no answer; its scripts allow that. */
   readonly background: Redis;
-  /** Key events. It subscribes anew by itself at each `ready`: ioredis' own way can end the process. */
+  /** What Redis announces of shadow keys. Opened, closed and subscribed anew by its KeyspaceNotificationListener. */
   readonly subscriber: Redis;
+  /** The same for what the application listens to, if it does. */
+  readonly notifications: Redis;
   /** Waits for events. Never with a command timeout: what arrives after it is delivered to nobody. */
   readonly reader: Redis;
 }
@@ -18,16 +20,29 @@ const LONGEST_PAUSE = 1000;
 // A connection whose other end has vanished is never closed by TCP while we wait. Longer than the reader blocks.
 const SILENCE = 10_000;
 
+const retryStrategy = (attempt: number) => Math.min(50 * 2 ** attempt, LONGEST_PAUSE);
+
+/** Whatever the application's own client is set to. */
 const COMMON: RedisOptions = {
   lazyConnect: true,
-  // Never gives up, whatever the application's own client does: sessions must be back as soon as Redis is.
-  retryStrategy: (attempt) => Math.min(50 * 2 ** attempt, LONGEST_PAUSE),
+  // Never gives up: sessions must be back as soon as Redis is.
+  retryStrategy,
+  sentinelRetryStrategy: retryStrategy,
+  maxRetriesPerRequest: null,
+  // The server was a master and is none any more. The next connection finds the one that is; the command is not sent
+  // again, so that a server which stays read-only is not asked without end.
+  reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  enableOfflineQueue: true,
+  autoResendUnfulfilledCommands: true,
   enableAutoPipelining: false,
   commandTimeout: undefined,
-  maxRetriesPerRequest: null,
+  blockingTimeout: undefined,
+  readOnly: false,
+  stringNumbers: false,
+  replyMapping: 'legacy',
 };
 
-/** Four connections of our own, not connected yet. A client of the application is only a pattern for them. */
+/** Connections of our own, not connected yet. A client of the application is only a pattern for them. */
 export function createConnections(options: ResolvedRedisSessionOptions): RedisConnections {
   const log = new OutageLog();
   const open = (name: string, rules: RedisOptions): Redis => {
@@ -38,6 +53,8 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
     client.on('close', () => endSocketTimeout(client));
     return client;
   };
+  // ioredis subscribes again without waiting for the answer: a connection that is lost then ends the process.
+  const subscriber = { autoResubscribe: false, socketTimeout: SILENCE };
   return {
     request: open('request', {
       autoResendUnfulfilledCommands: false,
@@ -47,7 +64,8 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
       socketTimeout: 2 * options.commandTimeout,
     }),
     background: open('background', { socketTimeout: SILENCE }),
-    subscriber: open('subscriber', { autoResubscribe: false }),
+    subscriber: open('subscriber', subscriber),
+    notifications: open('notifications', subscriber),
     reader: open('reader', { socketTimeout: SILENCE }),
   };
 }

@@ -49,6 +49,11 @@ export class SessionKeys {
     return key.startsWith(start) ? key.slice(start.length) : undefined;
   }
 
+  /** What the shadow of no session begins with: written to find out whether Redis announces expired shadows. */
+  get canary(): string {
+    return this.shadow('canary:');
+  }
+
   /** STRING: the id that a session was given instead of this one, for as long as a save may still follow it. */
   moved(id: string): string {
     return `${this.prefix}sessions:moved:${id}`;

@@ -1,0 +1,54 @@
+/** The events of keys, under the flag of `notify-keyspace-events` that has Redis announce them. */
+const EVENTS = {
+  x: ['expired'],
+  e: ['evicted'],
+  g: ['del', 'expire', 'persist', 'rename_from', 'rename_to', 'move_from', 'move_to', 'copy_to', 'restore'],
+  $: ['set', 'setrange', 'setbit', 'append', 'incrby', 'incrbyfloat', 'pfadd'],
+  h: ['hset', 'hdel', 'hincrby', 'hincrbyfloat', 'hexpire', 'hexpired', 'hpersist'],
+  l: ['lpush', 'rpush', 'lpop', 'rpop', 'linsert', 'lset', 'lrem', 'ltrim', 'sortstore'],
+  s: ['sadd', 'srem', 'spop', 'sinterstore', 'sunionstore', 'sdiffstore'],
+  z: [
+    'zadd',
+    'zincr',
+    'zrem',
+    'zpopmin',
+    'zpopmax',
+    'zremrangebyrank',
+    'zremrangebyscore',
+    'zremrangebylex',
+    'zrangestore',
+    'zinterstore',
+    'zunionstore',
+    'zdiffstore',
+    'geosearchstore',
+    'georadiusstore',
+  ],
+  t: [
+    'xadd',
+    'xdel',
+    'xtrim',
+    'xsetid',
+    'xgroup-create',
+    'xgroup-setid',
+    'xgroup-destroy',
+    'xgroup-createconsumer',
+    'xgroup-delconsumer',
+  ],
+  m: ['keymiss'],
+  n: ['new'],
+} as const;
+
+/** What has happened to a key, by Redis' name for it. Others than these exist, and may be given as well. */
+export type KeyEventName = (typeof EVENTS)[keyof typeof EVENTS][number] | (string & {});
+
+/** The classes that `A` stands for: all but misses and new keys. */
+export const ALL_CLASSES = 'g$lshzxetd';
+
+/** The flags that have Redis announce these events; for one that is not known here, of every class. */
+export function classesOf(events: readonly KeyEventName[]): string {
+  const flags = events.map((event) => {
+    const known = Object.entries(EVENTS).find(([, names]) => (names as readonly string[]).includes(event));
+    return known?.[0] ?? ALL_CLASSES;
+  });
+  return [...new Set(flags.join('').split(''))].join('');
+}

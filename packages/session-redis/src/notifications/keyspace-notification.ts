@@ -1,0 +1,26 @@
+import type { KeyEventName } from './key-events.js';
+
+/** That something has happened to a key, as Redis has announced it. */
+export interface KeyspaceNotification {
+  readonly event: KeyEventName;
+  readonly key: string;
+  readonly database: number;
+  /** The channel it came on: of the key (`__keyspace@0__:<key>`) or of the event (`__keyevent@0__:<event>`). */
+  readonly channel: string;
+  /** The pattern that matched the channel; undefined where it was subscribed to by its name. */
+  readonly pattern: string | undefined;
+}
+
+const CHANNEL = /^__key(space|event)@(\d+)__:(.*)$/s;
+
+/** Undefined for a message that is no notification. */
+export function toKeyspaceNotification(
+  channel: string,
+  message: string,
+  pattern?: string,
+): KeyspaceNotification | undefined {
+  const [, kind, database, name = ''] = CHANNEL.exec(channel) ?? [];
+  if (kind === undefined) return undefined;
+  const [key, event] = kind === 'space' ? [name, message] : [message, name];
+  return { event, key, database: Number(database), channel, pattern };
+}

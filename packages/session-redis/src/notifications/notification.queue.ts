@@ -1,0 +1,59 @@
+import { Logger } from '@nestjs/common';
+import type { KeyspaceNotification } from './keyspace-notification.js';
+
+// What waits for a handler that is too slow must not fill the memory.
+const LONGEST_QUEUE = 10_000;
+
+/** Has notifications handled in their order, so many at a time. */
+export class NotificationQueue {
+  readonly #logger = new Logger('KeyspaceNotifications');
+  readonly #running = new Set<Promise<void>>();
+  #waiting: KeyspaceNotification[] = [];
+
+  constructor(
+    private readonly concurrency: number,
+    private readonly handler: (notification: KeyspaceNotification) => unknown,
+    /** Is given what was not processed, and why. */
+    private readonly onError: (error: unknown, notification: KeyspaceNotification) => unknown = (error, { event }) =>
+      this.#logger.error(`A notification of "${event}" was not processed: ${String(error)}`),
+  ) {}
+
+  push(notification: KeyspaceNotification): void {
+    if (this.#running.size < this.concurrency) this.#begin(notification);
+    else if (this.#waiting.length < LONGEST_QUEUE) this.#waiting.push(notification);
+    else void this.#fail(new Error(`${LONGEST_QUEUE} notifications are waiting already`), notification);
+  }
+
+  /** Begins no other one. Resolves when what is running has finished. */
+  async stop(): Promise<void> {
+    const left = this.#waiting;
+    this.#waiting = [];
+    await Promise.all(left.map((each) => this.#fail(new Error('The listener was stopped before its turn'), each)));
+    await Promise.all(this.#running);
+  }
+
+  #begin(notification: KeyspaceNotification): void {
+    const running = this.#handle(notification).finally(() => {
+      this.#running.delete(running);
+      const next = this.#waiting.shift();
+      if (next) this.#begin(next);
+    });
+    this.#running.add(running);
+  }
+
+  async #handle(notification: KeyspaceNotification): Promise<void> {
+    try {
+      await this.handler(notification);
+    } catch (error) {
+      await this.#fail(error, notification);
+    }
+  }
+
+  async #fail(error: unknown, notification: KeyspaceNotification): Promise<void> {
+    try {
+      await this.onError(error, notification);
+    } catch (failure) {
+      this.#logger.error(`The error handler of "${notification.event}" has failed: ${String(failure)}`);
+    }
+  }
+}

@@ -1,0 +1,201 @@
+import { Logger } from '@nestjs/common';
+import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { KeyEvents, recordedExpirations } from '../support/key-event.fixture.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const logged: string[] = [];
+const record = (line: string) => void logged.push(line);
+Logger.overrideLogger({ log: record, warn: record, error: record });
+
+const ANNOUNCES = 'Redis announces expired sessions';
+const GONE = expect.stringContaining('the cleanup job finds them: there is no connection to Redis') as string;
+const caughtUp = (count: number) => `Caught up with ${count} sessions that nobody had heard of`;
+
+// A Redis that keeps what it has, but not what CONFIG has set, and that cuts off a subscriber early.
+const ARGS = ['--appendonly', 'yes', '--appendfsync', 'always', '--client-output-buffer-limit', 'pubsub 100kb 0 0'];
+
+let store: Store;
+let proxy: TcpProxy;
+/** Only its connection for notifications leads through the proxy. */
+let instance: KeyEvents;
+
+beforeAll(async () => {
+  store = await Store.open({ args: ARGS });
+  proxy = await TcpProxy.start({ port: store.server.port });
+});
+beforeEach(async () => {
+  await store.client.flushall();
+  logged.length = 0;
+});
+afterEach(async () => {
+  await instance.stop();
+  proxy.release();
+  await proxy.accept();
+  await store.client.config('SET', 'notify-keyspace-events', '');
+});
+afterAll(async () => {
+  await store.close();
+  await proxy.stop();
+});
+
+const state = () => instance.notifications.health.state;
+const setFlags = (flags: string) => store.client.config('SET', 'notify-keyspace-events', flags);
+
+async function start(url = store.server.url): Promise<void> {
+  instance = KeyEvents.start(store, url, proxy.url);
+  await isLive();
+}
+
+/** An instance of a user with these rights. */
+async function startAs(...rights: string[]): Promise<void> {
+  await store.client.acl('SETUSER', 'app', 'reset', 'on', '>secret', '~*', '+@all', ...rights);
+  instance = KeyEvents.start(store, `redis://app:secret@127.0.0.1:${store.server.port}`);
+}
+
+const create = (count: number) =>
+  Promise.all(Array.from({ length: count }, () => store.create({ a: '1' }, { interval: 1 })));
+
+/** Until Redis has noticed that these sessions are over, and announced it to whoever hears it. */
+async function end(ids: readonly string[]): Promise<void> {
+  await eventually(async () => (await store.client.exists(...ids.map((id) => store.keys.shadow(id)))) === 0);
+}
+
+async function isRecordedOnce(ids: readonly string[]): Promise<void> {
+  await eventually(async () => {
+    const counts = await recordedExpirations(store);
+    expect(ids.filter((id) => counts.get(id) !== 1)).toEqual([]);
+  });
+}
+
+/** That an expiry is recorded because it was announced: the bucket of this session is too far ahead for a sweep. */
+async function isLive(): Promise<void> {
+  await eventually(() => state() === 'listening');
+  const id = await store.create({ a: '1' });
+  await store.client.pexpire(store.keys.shadow(id), 10);
+  await end([id]);
+  await isRecordedOnce([id]);
+}
+
+it('catches up after the subscriber was killed, and says so in one line for each state', async () => {
+  await start();
+  proxy.refuse();
+  await store.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  const lost = await create(50);
+  await end(lost);
+  await proxy.accept();
+  await isRecordedOnce(lost);
+  await isLive();
+  expect(logged).toEqual([ANNOUNCES, GONE, ANNOUNCES, caughtUp(50)]);
+});
+
+it('loses no expiry while the subscriber is killed again and again', async () => {
+  await start();
+  const ids = await create(100);
+  for (let round = 0; round < 10; round++) {
+    await store.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await eventually(() => state() === 'listening');
+  }
+  await end(ids);
+  await isRecordedOnce(ids);
+  await isLive();
+});
+
+it('notices that its connection leads nowhere, and catches up when one leads to Redis again', async () => {
+  await start();
+  proxy.blackHole();
+  const lost = await create(50);
+  await end(lost);
+  await eventually(() => state() === 'connecting');
+  proxy.blackHole(false);
+  await isRecordedOnce(lost);
+  await isLive();
+  expect(logged).toEqual([ANNOUNCES, GONE, ANNOUNCES, caughtUp(50)]);
+});
+
+it('catches up when more was announced at once than the output buffer holds', async () => {
+  await start();
+  const ids = await create(1000);
+  const shadows = ids.map((id) => store.keys.shadow(id));
+  // They shall end in one go. The bucket stays the one of the first second.
+  const longer = store.client.pipeline();
+  for (const shadow of shadows) longer.pexpire(shadow, 60_000);
+  await longer.exec();
+  const shorter = store.client.pipeline();
+  for (const shadow of shadows) shorter.pexpire(shadow, 1);
+  await shorter.exec();
+  await store.client.exists(...shadows);
+  await isRecordedOnce(ids);
+  await isLive();
+  // Nothing else would have closed the connection.
+  expect(logged).toEqual([ANNOUNCES, GONE, ANNOUNCES, expect.stringMatching(/^Caught up with [1-9]/)]);
+});
+
+it('catches up when Redis was restarted without its CONFIG, and sets it again', async () => {
+  await start();
+  const lost = await create(50);
+  proxy.refuse();
+  await store.server.kill();
+  await store.server.restart();
+  await end(lost);
+  await proxy.accept();
+  await isRecordedOnce(lost);
+  await isLive();
+  expect(await store.client.config('GET', 'notify-keyspace-events')).toEqual(['notify-keyspace-events', 'xK']);
+});
+
+it('is there again when Redis was frozen', async () => {
+  await start();
+  const lost = await create(50);
+  store.server.freeze();
+  await eventually(() => state() === 'connecting');
+  store.server.thaw();
+  await isRecordedOnce(lost);
+  await isLive();
+});
+
+it('switches notifications on again when they were switched off in the middle, and catches up', async () => {
+  await start(proxy.url);
+  // So that it does not notice at once.
+  proxy.hold('request', 'notify-keyspace-events');
+  await proxy.untilHeld('request');
+  await setFlags('');
+  const lost = await create(50);
+  await end(lost);
+  proxy.release();
+  await isRecordedOnce(lost);
+  await isLive();
+  expect(logged).toEqual([ANNOUNCES, caughtUp(50)]);
+});
+
+it('leaves it to the sweep where CONFIG is not allowed, and hears again when notifications are switched on', async () => {
+  await startAs('&*', '-config');
+  await eventually(() => state() === 'silent');
+  expect(logged).toEqual([expect.stringMatching(/cleanup job finds them: CONFIG is not allowed .*NOPERM.* "Kx"/)]);
+  const unheard = await create(50);
+  await end(unheard);
+  expect(await instance.sweeper.runOnce({ ahead: 60_000 })).toMatchObject({ claimed: 50 });
+  await setFlags('Kx');
+  await isLive();
+
+  await setFlags('');
+  await eventually(() => state() === 'silent');
+  const missed = await create(50);
+  await end(missed);
+  await setFlags('Kx');
+  await isRecordedOnce(missed);
+  await isLive();
+  expect(logged.at(-1)).toBe(caughtUp(50));
+});
+
+it('leaves it to the sweep where the channel is not allowed, and hears as soon as it is', async () => {
+  await startAs('resetchannels');
+  await eventually(() => state() === 'refused');
+  expect(logged).toEqual([expect.stringMatching(/cleanup job finds them: the channel is not allowed .*NOPERM/)]);
+  const unheard = await create(50);
+  await end(unheard);
+  expect(await instance.sweeper.runOnce({ ahead: 60_000 })).toMatchObject({ claimed: 50 });
+  await store.client.acl('SETUSER', 'app', `&__keyspace@0__:${store.keys.shadow('')}*`);
+  await isLive();
+});

@@ -1,0 +1,51 @@
+import { createConnections } from '../../src/connection/redis.connections.js';
+import { KeyEventListener } from '../../src/expiration/key-event.listener.js';
+import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
+import { KeyspaceNotificationListener } from '../../src/notifications/keyspace-notification.listener.js';
+import { resolveRedisSessionOptions } from '../../src/redis-session.options.js';
+import { SessionScripts } from '../../src/scripts/session.scripts.js';
+import { GRACE, RETENTION, type Store } from './store.fixture.js';
+
+/** So that a test needs no real minutes. */
+const PACE = { heartbeat: 50, proof: 100 };
+
+/** What one instance of an application has running to hear of expiries, quicker to notice that it hears nothing. */
+export class KeyEvents {
+  private constructor(
+    readonly notifications: KeyspaceNotificationListener,
+    readonly sweeper: SessionExpirationSweeper,
+    readonly stop: () => Promise<void>,
+  ) {}
+
+  /** `subscriberUrl`: where only the connection for notifications leads. */
+  static start(store: Store, url = store.server.url, subscriberUrl = url): KeyEvents {
+    const { background } = createConnections(resolveRedisSessionOptions({ url }));
+    const subscriber = subscriberTo(subscriberUrl);
+    const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
+    const scripts = new SessionScripts(background, store.keys, { grace: GRACE, retention: RETENTION });
+    const sweeper = new SessionExpirationSweeper(background, scripts, store.keys, 100);
+    const listener = new KeyEventListener(notifications, scripts, store.keys, 100, (signal) =>
+      sweeper.runOnce({ ahead: 60_000, signal }),
+    );
+    listener.start();
+    return new KeyEvents(notifications, sweeper, async () => {
+      await listener.stop();
+      background.disconnect();
+    });
+  }
+}
+
+/** A connection for notifications as the module makes it, but less patient. */
+export function subscriberTo(url: string) {
+  const { subscriber } = createConnections(resolveRedisSessionOptions({ url }));
+  return subscriber.duplicate({ socketTimeout: 3000, disconnectTimeout: 10 }).on('error', () => undefined);
+}
+
+/** How often the expiry of each session was recorded. */
+export async function recordedExpirations(store: Store): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const [, [, type, , id = '']] of await store.client.xrange(store.keys.events, '-', '+')) {
+    if (type === 'expired') counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  return counts;
+}
