@@ -10,7 +10,7 @@ import { ResponseHold } from './response-hold.js';
 import { SessionContext } from './session-context.js';
 import { SessionHeadGate } from './session-head.gate.js';
 import { SessionIdResolver } from './session-id.resolver.js';
-import type { SessionRequest } from './session-request.js';
+import { SessionRequest } from './session-request.js';
 import { SessionRequestLoader } from './session-request.loader.js';
 
 type Next = (error?: unknown) => void;
@@ -79,17 +79,25 @@ export class SessionHttpBinder implements OnModuleInit {
 
   #enter(session: SessionRequest, request: IncomingMessage, response: ServerResponse, next: Next): void {
     session.attachTo(request);
-    // Not enumerable: who copies or prints a request does not ask for its session.
-    Object.defineProperty(request, 'session', {
-      configurable: true,
-      // An access log that asks for the session after the answer must not fail with the store.
-      get: () => (session.isUnavailable && session.isHeadSent ? undefined : session.session),
-      set: refuseAssignment,
-    });
+    Object.defineProperty(request, 'session', sessionProperty);
     ResponseHold.install(response, new SessionHeadGate(session, this.resolver, request, response));
     this.context.run(session, next);
   }
 }
+
+/**
+ * `request.session`. Not enumerable: who copies or prints a request does not ask for its session. One for all requests:
+ * accessors of its own would make each request an object that V8 cannot optimize.
+ */
+const sessionProperty = {
+  configurable: true,
+  get(this: IncomingMessage): Session | undefined {
+    const session = SessionRequest.of(this);
+    // An access log that asks for the session after the answer must not fail with the store.
+    return session?.isUnavailable && session.isHeadSent ? undefined : session?.session;
+  },
+  set: refuseAssignment,
+};
 
 function refuseAssignment(): never {
   throw new SessionStateError(

@@ -18,7 +18,13 @@ export interface SessionRequestInit {
 }
 
 const logger = new Logger('Session');
-const requests = new WeakMap<object, SessionRequest>();
+const ATTACHED = Symbol('session request');
+
+/** A request of Node.js, or one of a platform that wraps it as `raw`. */
+interface AttachedTo {
+  readonly [ATTACHED]?: SessionRequest;
+  readonly raw?: object;
+}
 
 /** What one request knows about its session, from before the first middleware until its head has left. */
 export class SessionRequest {
@@ -40,14 +46,15 @@ export class SessionRequest {
     this.#session = init.loaded ? TrackedSession.of(init.loaded) : undefined;
   }
 
-  /** Of the request of Node.js, or of a platform's that wraps it as `raw`; undefined when it has no session. */
-  static of(request: { readonly raw?: object }): SessionRequest | undefined {
-    return requests.get(request.raw ?? request);
+  /** What was attached to a request; undefined when it has no session. */
+  static of(request: object): SessionRequest | undefined {
+    const { raw = request }: AttachedTo = request;
+    return (raw as AttachedTo)[ATTACHED];
   }
 
-  /** From now on `of(request)` finds this. */
+  /** From now on `of(request)` finds this, and so do wrappers of the request; copies do not. */
   attachTo(request: object): void {
-    requests.set(request, this);
+    Object.defineProperty(request, ATTACHED, { value: this, configurable: true });
   }
 
   /** The loaded session, or a new one, made when it is first asked for. @throws what kept the session from being loaded */
