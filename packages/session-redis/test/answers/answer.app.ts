@@ -1,0 +1,160 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  type ArgumentsHost,
+  Catch,
+  Inject,
+  type INestApplication,
+  RequestMethod,
+  VersioningType,
+} from '@nestjs/common';
+import {
+  APP_FILTER,
+  APP_INTERCEPTOR,
+  BaseExceptionFilter,
+  ContextIdFactory,
+  HttpAdapterHost,
+  NestFactory,
+} from '@nestjs/core';
+import { type MicroserviceOptions, Transport } from '@nestjs/microservices';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { type Session, SessionModule } from '@nest-session/core';
+import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
+import { freePort } from '@nest-session/testing';
+import { type AnswerClient, Http2Client, HttpClient, InjectClient } from './answer.client.js';
+import {
+  AnswerController,
+  globalInterceptor,
+  mark,
+  outerInterceptor,
+  OutsideController,
+  SCOPED_PROVIDERS,
+  ScopedController,
+} from './answer.routes.js';
+import { type Companion, EXPRESS_COMPANIONS, FASTIFY_COMPANIONS } from './companions.js';
+
+/** How an application is set up: its platform, what works on its answers beside us, and how it is asked. */
+export interface AnswerColumn {
+  readonly platform: 'express' | 'fastify';
+  readonly companion?: () => Companion<never>;
+  /** @default http */
+  readonly transport?: 'http2' | 'inject';
+  /** Whether it is a microservice as well. */
+  readonly isHybrid?: boolean;
+}
+
+export const ANSWER_COLUMNS: Readonly<Record<string, AnswerColumn>> = {
+  Express: { platform: 'express' },
+  Fastify: { platform: 'fastify' },
+  ...columnsWith('Express', 'express', EXPRESS_COMPANIONS),
+  ...columnsWith('Fastify', 'fastify', FASTIFY_COMPANIONS),
+  'Express, hybrid': { platform: 'express', isHybrid: true },
+  'Fastify, hybrid': { platform: 'fastify', isHybrid: true },
+  'Fastify, HTTP/2': { platform: 'fastify', transport: 'http2' },
+  'Fastify, inject()': { platform: 'fastify', transport: 'inject' },
+};
+
+function columnsWith(
+  title: string,
+  platform: AnswerColumn['platform'],
+  companions: Readonly<Record<string, () => Companion<never>>>,
+): Record<string, AnswerColumn> {
+  return Object.fromEntries(
+    Object.entries(companions).map(([name, companion]) => [`${title}, ${name}`, { platform, companion }]),
+  );
+}
+
+/** Counts what exception filters are given, and answers as Nest does by itself. */
+@Catch()
+export class CountingFilter extends BaseExceptionFilter {
+  calls = 0;
+
+  constructor(@Inject(HttpAdapterHost) host: HttpAdapterHost) {
+    super(host.httpAdapter);
+  }
+
+  override catch(error: unknown, host: ArgumentsHost): void {
+    this.calls++;
+    super.catch(error, host);
+  }
+}
+
+/** An application of a column, and a client that keeps no cookies. */
+export class AnswerApp {
+  private constructor(
+    readonly nest: INestApplication,
+    readonly client: AnswerClient,
+    readonly companion: Companion<never> | undefined,
+  ) {}
+
+  static async start(column: AnswerColumn, redis: RedisSessionModuleOptions): Promise<AnswerApp> {
+    const companion = column.companion?.();
+    const adapter = adapterOf(column);
+    companion?.before?.(adapter.getInstance());
+    const nest = await NestFactory.create(moduleWith(redis), adapter, { logger: false, abortOnError: false });
+    await companion?.configure?.(nest as never);
+    configure(nest);
+    if (column.isHybrid) await connectMicroservice(nest);
+    await nest.listen(0, '127.0.0.1');
+    return new AnswerApp(nest, await clientOf(column, nest), companion);
+  }
+
+  /** Calls of exception filters since the last time. */
+  takeFilterCalls(): number {
+    const filter = this.nest.get<CountingFilter>(CountingFilter, { strict: false });
+    const { calls } = filter;
+    filter.calls = 0;
+    return calls;
+  }
+
+  async stop(): Promise<void> {
+    this.client.close();
+    await this.nest.close();
+    await this.companion?.remove?.();
+  }
+}
+
+function moduleWith(redis: RedisSessionModuleOptions) {
+  class AppModule {}
+  return {
+    module: AppModule,
+    imports: [SessionModule.forRoot(), RedisSessionModule.forRoot(redis)],
+    controllers: [AnswerController, ScopedController, OutsideController],
+    providers: [
+      ...SCOPED_PROVIDERS,
+      CountingFilter,
+      { provide: APP_FILTER, useExisting: CountingFilter },
+      { provide: APP_INTERCEPTOR, useValue: outerInterceptor },
+    ],
+  };
+}
+
+function adapterOf({ platform, transport }: AnswerColumn): ExpressAdapter | FastifyAdapter {
+  if (platform === 'express') return new ExpressAdapter();
+  return transport === 'http2' ? new FastifyAdapter({ http2: true }) : new FastifyAdapter();
+}
+
+function configure(app: INestApplication): void {
+  app.setGlobalPrefix('api', { exclude: [{ path: 'outside', method: RequestMethod.GET }] });
+  app.enableVersioning({ type: VersioningType.URI });
+  app.useGlobalInterceptors(globalInterceptor);
+  app.use((request: IncomingMessage & { session: Session }, response: ServerResponse, next: () => void) => {
+    const by = request.headers['x-mark'];
+    if (by !== undefined) mark(request.session, String(by));
+    if (request.url === '/middleware') response.end('answered');
+    else next();
+  });
+  const tenant = ContextIdFactory.create();
+  ContextIdFactory.apply({ attach: (id) => ({ resolve: (host) => (host.isTreeDurable ? tenant : id), payload: {} }) });
+}
+
+async function connectMicroservice(app: INestApplication): Promise<void> {
+  const options = { host: '127.0.0.1', port: await freePort() };
+  app.connectMicroservice<MicroserviceOptions>({ transport: Transport.TCP, options }, { inheritAppConfig: true });
+  await app.startAllMicroservices();
+}
+
+async function clientOf({ transport }: AnswerColumn, app: INestApplication): Promise<AnswerClient> {
+  if (transport === 'inject') return new InjectClient(app as NestFastifyApplication);
+  return transport === 'http2' ? new Http2Client(await app.getUrl()) : new HttpClient(await app.getUrl());
+}
