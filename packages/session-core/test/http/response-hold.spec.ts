@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import { connect, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -71,6 +72,12 @@ async function serve(handler: Handler, configure: (gate: TestGate) => void = () 
   await once(held, 'listening');
   const origin = `http://127.0.0.1:${(held.address() as AddressInfo).port}`;
   return { origin, agent: new HttpAgent(origin), started, gate: () => gate };
+}
+
+function connectionsOf(held: Server): Promise<number> {
+  return new Promise((resolve, reject) =>
+    held.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  );
 }
 
 const nothingToSave = (gate: TestGate) => (gate.work = undefined);
@@ -476,6 +483,50 @@ describe('ResponseHold when the save fails', () => {
     gate().open();
     expect((await second).text).toBe('hello');
     agent.close();
+  });
+
+  it('closes the connection under a source that goes on, which may listen to nothing else', async () => {
+    const { origin, started, gate } = await serve((response, { socket }) => {
+      const source = setInterval(() => response.write('a'), 1);
+      socket.once('close', () => clearInterval(source));
+      response.write('a');
+    });
+    const agent = new HttpAgent(origin, { keepAlive: true });
+    const answer = agent.get('/');
+    await started;
+    gate().fail(failure);
+    expect((await answer).json()).toEqual({ statusCode: 503 });
+    expect((await answer).headers.connection).toBe('close');
+    await eventually(async () => expect(await connectionsOf(server!)).toBe(0));
+  });
+
+  it('ends the stream under a source that goes on, and leaves the connection open, on HTTP/2', async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error) => warnings.push(warning);
+    process.on('warning', warned);
+    const closed: string[] = [];
+    let gate!: TestGate;
+    const held = createHttp2Server((request, response) => {
+      gate = new TestGate(response as unknown as ServerResponse);
+      ResponseHold.install(response as unknown as ServerResponse, gate);
+      request.socket.once('close', () => closed.push(request.url));
+      response.write('a');
+    }).listen(0, '127.0.0.1');
+    await once(held, 'listening');
+    const client = connect(`http://127.0.0.1:${(held.address() as AddressInfo).port}`);
+    for (const path of ['/first', '/second']) {
+      const stream = client.request({ ':path': path });
+      await once(held, 'request');
+      gate.fail(failure);
+      expect(await stream.toArray().then((chunks) => JSON.parse(String(chunks)) as unknown)).toEqual({
+        statusCode: 503,
+      });
+    }
+    await eventually(() => expect(closed).toEqual(['/first', '/second']));
+    client.close();
+    await new Promise((resolve) => held.close(resolve));
+    process.off('warning', warned);
+    expect(warnings).toEqual([]);
   });
 
   it('tells the callbacks of what was held', async () => {
