@@ -687,6 +687,21 @@ describe('the session', () => {
     expect(keys).not.toContain('session');
   });
 
+  it('is there in wrappers of the request, and not in copies', async () => {
+    const seen: unknown[] = [];
+    const { agent } = await startApp({
+      ...base,
+      configure: (app) =>
+        app.use((request: { session: Session }, _: unknown, next: () => void) => {
+          const wrappers = [Object.create(request) as typeof request, new Proxy(request, {})];
+          seen.push(...wrappers.map(({ session }) => session === request.session), { ...request }.session);
+          next();
+        }),
+    });
+    await agent().get('/plain');
+    expect(seen).toEqual([true, true, undefined]);
+  });
+
   it('cannot be replaced', async () => {
     const { agent } = await startApp(base);
     expect((await agent().get('/assign')).text).toMatch(/session\.invalidate\(\)/);
