@@ -20,8 +20,5 @@ export type {
 
 // Expiry
 export { SESSION_CLEANUP_JOB } from './expiration/session-cleanup.job.js';
-export {
-  SessionExpirationSweeper,
-  type SweepOptions,
-  type SweepResult,
-} from './expiration/session-expiration.sweeper.js';
+export { SessionExpirationSweeper, type SweepOptions } from './expiration/session-expiration.sweeper.js';
+export type { SweepResult } from './expiration/sweep.tally.js';

@@ -106,7 +106,8 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   }
 
   async #cleanUp(signal: AbortSignal): Promise<void> {
-    await this.sweeper.runOnce({ signal });
+    const { late } = await this.sweeper.runOnce({ signal });
+    if (late > 0) this.#logger.log(`Caught up with ${late} sessions whose end nobody had noticed in time`);
     await this.trimmer.runOnce();
   }
 

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
 import { loadScript } from '../scripts/script.loader.js';
 import type { StreamEntry } from './session-event.mapper.js';
 
@@ -78,8 +79,4 @@ export class SessionEventGroup {
   async leave(): Promise<void> {
     await this.background.eval(REMOVE_CONSUMER, 1, this.stream, this.name, this.consumer);
   }
-}
-
-function isReply(error: unknown, code: string): boolean {
-  return error instanceof Error && error.message.startsWith(code);
 }

@@ -14,6 +14,7 @@ import {
   type WriteReply,
 } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
 import type { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session.keys.js';
 import type { Pairs, SessionScripts } from '../scripts/session.scripts.js';
@@ -166,6 +167,8 @@ const NO_KEY = -2;
 
 function valuesOf(replies: [error: Error | null, value: unknown][] | null): unknown[] {
   return (replies ?? []).map(([error, value]) => {
+    // Somebody else's key where a session should be: there is none.
+    if (error && isReply(error, 'WRONGTYPE')) return {};
     if (error) throw error;
     return value;
   });

@@ -13,36 +13,42 @@
   ARGV[4] minute of the bucket in which the members were found; empty: a key event named them
   ARGV[5..] the members, expires:<id>
 
-  Returns one word for each member
+  Returns one word for each member, and one more, 'corrupt', when it is the bucket whose key has a foreign type
     'claimed'  it is over, and this call has recorded that; also when only the member was left of it
     'alive'
-    'already'  it was over, and another call has recorded that
-    'corrupt'  a key has a foreign type, or the member a foreign form: among the dead letters now
+    'already'  it is over, and not this call records that: another one has, or the sweep of its bucket will
+    'corrupt'  a key has a foreign type, or the member a foreign form: among the dead letters now. When the foreign key
+               is an index the session's end is recorded all the same
 ]]
 -- include: store, expiration, session
 local minute = ARGV[4]
 local from_bucket = minute ~= ''
+local foreign_bucket = from_bucket and wrong_type({ { bucket_key(minute), 'set' } })
 local now = now_in_ms()
 
--- Takes the member out of the bucket it was found in; 1 when it was still there.
+-- Takes the member out of the bucket it was found in. True when it was still there: of several calls, only one is told.
 local function take(member)
-  return from_bucket and leave_bucket(member, minute) or 0
+  return from_bucket and not foreign_bucket and redis.call('SREM', bucket_key(minute), member) == 1
+end
+
+local function add_dead_letter(what, reason)
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', 10000, '*', 'member', what, 'reason', reason, 'at', integer(now))
 end
 
 local function set_aside(member, reason)
-  take(member)
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', 10000, '*', 'member', member, 'reason', reason, 'at', integer(now))
+  if not take(member) then return 'already' end
+  add_dead_letter(member, reason)
   return 'corrupt'
 end
 
 local function keep(session, member)
   local ttl = redis.call('PTTL', session.shadow)
-  local right = ttl >= 0 and bucket_of(now + ttl)
+  local right = ttl >= 0 and bucket_to_join(now + ttl)
   if not from_bucket or right == minute then return 'alive' end
-  local recorded = redis.call('HGET', session.key, 'bucket')
+  locate(session)
   take(member)
-  -- Recorded elsewhere: this member was a stray one.
-  if recorded and recorded ~= minute then return 'alive' end
+  -- Standing elsewhere as well: this member was a stray one.
+  if session.bucket and session.bucket ~= minute then return 'alive' end
   if right then join_bucket(session, right) else redis.call('HDEL', session.key, 'bucket') end
   return 'alive'
 end
@@ -59,23 +65,37 @@ local function claim(session, member)
   if not has_data then
     -- Only the member tells that there was a session, so whoever takes it reports it. Somebody else may have been
     -- faster, or have changed its id.
-    if take(member) == 0 then return 'already' end
+    if not take(member) then return 'already' end
     record('expired', session.id, now, 'dataLost', 1)
     return 'claimed'
   end
-  local ended = redis.call('HEXISTS', session.key, 'ended') == 1
-  if not ended then end_session(session, 'expired', now) end
+  local word = 'already'
+  if redis.call('HEXISTS', session.key, 'ended') == 0 then
+    locate(session)
+    word = session.foreign and set_aside(member, session.foreign.err) or 'claimed'
+    if word ~= 'already' then end_session(session, 'expired', now) end
+  end
   take(member)
-  return ended and 'already' or 'claimed'
+  return word
 end
 
 local problem = wrong_type(shared_keys()) or wrong_type({ { KEYS[3], 'stream' } })
 if problem then return problem end
+local members = { unpack(ARGV, 5) }
+local peeked = from_bucket and not foreign_bucket and #members > 0
+local present = peeked and redis.call('SMISMEMBER', bucket_key(minute), unpack(members))
 local words = {}
-for i = 5, #ARGV do
-  local member = ARGV[i]
-  local at = 4 + 2 * (i - 5)
-  words[i - 4] = claim({ id = string.match(member, '^expires:(.+)$'), key = KEYS[at], shadow = KEYS[at + 1] }, member)
+for i, member in ipairs(members) do
+  local session = { id = string.match(member, '^expires:(.+)$'), key = KEYS[2 + 2 * i], shadow = KEYS[3 + 2 * i] }
+  -- Gone since it was peeked: another instance sweeps as well, and has dealt with it.
+  words[i] = present and present[i] == 0 and 'already' or claim(session, member)
 end
-if from_bucket then forget_empty_bucket(minute) end
+if foreign_bucket then
+  if redis.call('ZREM', bucket_list, minute) == 1 then
+    add_dead_letter('expirations:' .. minute, foreign_bucket.err)
+    table.insert(words, 'corrupt')
+  end
+elseif from_bucket then
+  forget_empty_bucket(minute)
+end
 return words

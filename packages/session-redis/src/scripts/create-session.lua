@@ -22,7 +22,7 @@
                    a session of its own would replace the cookie of the login
 ]]
 -- include: store, expiration, session, arguments
-local session = { id = ARGV[4], key = KEYS[3], shadow = KEYS[4] }
+local session = { id = ARGV[4], key = KEYS[3], shadow = KEYS[4], entries = {} }
 local interval = tonumber(ARGV[5])
 local absolute_timeout = tonumber(ARGV[6])
 local attributes, position = read_list(7, 2)
@@ -33,9 +33,8 @@ if redis.call('EXISTS', session.key, session.shadow) > 0 then return { 'collisio
 
 local now = now_in_ms()
 local absolute_expiry = absolute_timeout and now + absolute_timeout
-local ttl = time_to_live(interval, absolute_expiry, now)
-local written = keys_of(session)
-if ttl then table.insert(written, { bucket_key(bucket_of(now + ttl)), 'set' }) end
+local new_end = end_when_renewed(interval, absolute_expiry, now)
+local written = {}
 for _, entry in ipairs(indexes) do table.insert(written, index_set(entry[1], entry[2])) end
 local problem = wrong_type(shared_keys()) or wrong_type(written)
 if problem then return problem end
@@ -45,7 +44,7 @@ redis.call('HSET', session.key,
 if absolute_expiry then redis.call('HSET', session.key, 'absoluteExpiry', integer(absolute_expiry)) end
 write_attributes(session, attributes)
 redis.call('SET', session.shadow, '')
-set_end(session, ttl, now)
+set_end(session, new_end, now)
 write_indexes(session, indexes)
 record('created', session.id, now)
 return { 'created', integer(now) }

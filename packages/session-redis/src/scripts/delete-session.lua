@@ -21,5 +21,6 @@ if not session then return { 'gone' } end
 
 local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))
 if problem then return problem end
+locate(session)
 end_session(session, 'deleted', now_in_ms())
 return { 'deleted' }

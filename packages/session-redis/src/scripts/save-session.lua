@@ -52,9 +52,8 @@ for _, entry in ipairs(indexes) do
 end
 local problem = wrong_type(shared_keys()) or wrong_type(written)
 if problem then return problem end
-local ttl = end_when_renewed(session, now, interval)
-problem = ttl and wrong_type({ { bucket_key(bucket_of(now + ttl)), 'set' } })
-if problem then return problem end
+locate(session)
+local new_end = recorded_end(session, now, interval)
 
 if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end
 if expectation ~= 'any' then
@@ -76,21 +75,19 @@ if interval == 0 then
 end
 write_indexes(session, indexes)
 if interval then redis.call('HSET', session.key, 'maxInactiveInterval', ARGV[6]) end
-renew(session, ttl, now)
+renew(session, new_end, now)
 
 if rotates then
   local target = { id = new_id, key = KEYS[6], shadow = KEYS[7] }
-  for _, entry in ipairs(memberships(session)) do
+  for _, entry in ipairs(session.entries) do
     redis.call('SREM', index_key(entry[1], entry[2]), session.id)
     redis.call('SADD', index_key(entry[1], entry[2]), target.id)
   end
-  local bucket = redis.call('HGET', session.key, 'bucket')
+  local bucket = session.bucket
+  leave_bucket(session)
   redis.call('RENAME', session.key, target.key)
   redis.call('RENAME', session.shadow, target.shadow)
-  if bucket then
-    leave_bucket(member_of(session), bucket)
-    join_bucket(target, bucket)
-  end
+  if bucket then join_bucket(target, bucket) end
   redis.call('SET', KEYS[5], target.id, 'PX', 60000)
   record('id-changed', target.id, now, 'previous', session.id)
 end

@@ -22,9 +22,7 @@ if not session then return { 'gone' } end
 local now = now_in_ms()
 local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))
 if problem then return problem end
-local ttl = end_when_renewed(session, now)
-problem = ttl and wrong_type({ { bucket_key(bucket_of(now + ttl)), 'set' } })
-if problem then return problem end
+locate(session)
 
-renew(session, ttl, now)
+renew(session, recorded_end(session, now), now)
 return { 'touched' }

@@ -49,8 +49,9 @@ it('gets past a bucket that is none, and a member that is none', async () => {
   await client.sadd(keys.bucket(String(2 * MINUTE)), 'foreign');
   const [id] = await many(1);
   await store.runOut(id!);
-  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 1, corrupt: 1 });
+  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 1, corrupt: 2 });
   expect(await store.eventTypes(id!)).toEqual(['created', 'expired']);
+  expect(await client.exists(keys.bucketList)).toBe(0);
   expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, corrupt: 0 });
 });
 
@@ -72,6 +73,41 @@ it('finds a session that was renewed while no sweeper was there, and moves it on
   expect(Number(right)).toBeGreaterThan(Number(early) + HOUR);
   await store.runOut(id);
   expect(await sweeper().runOnce({ ahead: 3 * HOUR })).toMatchObject({ claimed: 1 });
+});
+
+it('goes on with the other batches when one fails, and finds the rest in the next pass', async () => {
+  const over = await many(300);
+  await Promise.all(over.map((id) => store.runOut(id)));
+  const errors = jest.spyOn(Logger.prototype, 'error');
+  jest.spyOn(store.scripts, 'claimExpired').mockRejectedValueOnce(new Error('the first batch'));
+  const first = await sweeper(20).runOnce({ ahead: HOUR });
+  expect(first.claimed).toBeGreaterThan(200);
+  expect(first.claimed).toBeLessThan(300);
+  expect(errors.mock.calls).toEqual([[expect.stringMatching(/^1 batches failed.*the first batch/)]]);
+  expect(await sweeper(20).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 300 - first.claimed });
+});
+
+it('tells of those it found that an earlier pass should have found', async () => {
+  const { client, keys } = store;
+  const [late, justNow] = await many(2);
+  await client.del(keys.session(late!), keys.shadow(late!));
+  await client.srem(keys.bucket((await store.buckets(late!))[0]!), `expires:${late}`);
+  await client.sadd(keys.bucket('60000'), `expires:${late}`);
+  await client.zadd(keys.bucketList, 60000, '60000');
+  await store.runOut(justNow!);
+  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 2, late: 1 });
+});
+
+it('does not claim again what another instance has claimed since it looked', async () => {
+  const over = await many(20);
+  await Promise.all(over.map((id) => store.runOut(id)));
+  const claim = store.scripts.claimExpired.bind(store.scripts);
+  jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce(async (members, minute) => {
+    await claim(members, minute);
+    return claim(members, minute);
+  });
+  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, already: 20 });
+  for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
 });
 
 it('ends before its next batch when it is told to', async () => {

@@ -57,6 +57,17 @@ it('treats an id that cannot be one, or whose hash is none, as no session', asyn
   expect(await sessions.findById(half)).toBeNull();
 });
 
+it('finds no session where a foreign key is, and all the others of that principal', async () => {
+  const [bad, good] = [sessions.createSession(), sessions.createSession()];
+  for (const session of [bad, good]) {
+    session.principalName = 'neighbour';
+    await session.save();
+  }
+  await client.set(`nest:session:sessions:${bad.id}`, 'planted');
+  expect(await sessions.findById(bad.id)).toBeNull();
+  expect((await sessions.findByPrincipalName('neighbour')).map((session) => session.id)).toEqual([good.id]);
+});
+
 it('finds the sessions of a principal, and only those that are alive', async () => {
   const open = async (name: string) => {
     const session = sessions.createSession();

@@ -19,13 +19,14 @@ local function write_attributes(session, attributes)
   end
 end
 
--- Enters the session where `changes`, a list of {index, value}, says; an empty value takes it out of that index.
+-- Enters a session that was located where `changes`, a list of {index, value}, says; an empty value takes it out of that
+-- index.
 local function write_indexes(session, changes)
   if #changes == 0 then return end
   local changed = {}
   for _, change in ipairs(changes) do changed[change[1]] = true end
   local entries = {}
-  for _, entry in ipairs(memberships(session)) do
+  for _, entry in ipairs(session.entries) do
     if changed[entry[1]] then redis.call('SREM', index_key(entry[1], entry[2]), session.id)
     else table.insert(entries, entry) end
   end
@@ -35,6 +36,7 @@ local function write_indexes(session, changes)
       table.insert(entries, change)
     end
   end
+  session.entries = entries
   if #entries == 0 then redis.call('HDEL', session.key, 'index')
   else redis.call('HSET', session.key, 'index', cjson.encode(cjson.encode(entries))) end
 end

@@ -18,13 +18,18 @@ local function live_session(session)
   return nil
 end
 
--- The exact index entries of a session, a list of {name, value}; stored as JSON in a JSON string, since Spring
--- decodes every field and may be given no array. A field that somebody else wrote must not stop the session's end.
+-- The exact index entries that are recorded in a session, a list of {name, value}; stored as JSON in a JSON string,
+-- since Spring decodes every field and may be given no array. A field that somebody else wrote must not stop the
+-- session's end.
 local function memberships(session)
   local field = redis.call('HGET', session.key, 'index')
-  if not field then return {} end
-  local readable, entries = pcall(function() return cjson.decode(cjson.decode(field)) end)
-  return readable and type(entries) == 'table' and entries or {}
+  local readable, decoded = pcall(function() return cjson.decode(cjson.decode(field)) end)
+  local entries = {}
+  for _, entry in ipairs(readable and type(decoded) == 'table' and decoded or {}) do
+    local is_entry = type(entry) == 'table' and type(entry[1]) == 'string' and type(entry[2]) == 'string'
+    if is_entry then table.insert(entries, { entry[1], entry[2] }) end
+  end
+  return entries
 end
 
 -- The {key, type} of what all sessions share.
@@ -32,26 +37,32 @@ local function shared_keys()
   return { { bucket_list, 'zset' }, { events, 'stream' } }
 end
 
--- Every {key, type} of its own that ending or moving the session writes.
+-- The {key, type} of a session's own.
 local function keys_of(session)
-  local keys = { { session.key, 'hash' }, { session.shadow, 'string' } }
-  if redis.call('TYPE', session.key).ok ~= 'hash' then return keys end
-  local bucket = redis.call('HGET', session.key, 'bucket')
-  if bucket then table.insert(keys, { bucket_key(bucket), 'set' }) end
-  for _, entry in ipairs(memberships(session)) do
-    table.insert(keys, index_set(entry[1], entry[2]))
-  end
-  return keys
+  return { { session.key, 'hash' }, { session.shadow, 'string' } }
 end
 
--- Ends a session whose hash is there: nothing finds it any more, its data stays for the handlers of the event. The
--- interval of 0 is what Spring Session, which never looks at the shadow, takes for the end.
-local function end_session(session, how, now)
+-- Reads in which bucket and in which indexes a session stands: `bucket` and `entries` are where it really does, whatever
+-- is recorded. A foreign key in the place of a set, which `foreign` tells, stops neither its renewal nor its end.
+local function locate(session)
+  local minute = redis.call('HGET', session.key, 'bucket')
+  local is_set = minute and tonumber(minute) and not wrong_type({ { bucket_key(minute), 'set' } })
+  local stands = is_set and redis.call('SISMEMBER', bucket_key(minute), member_of(session)) == 1
+  session.bucket = stands and minute or nil
+  session.entries = {}
   for _, entry in ipairs(memberships(session)) do
+    local problem = wrong_type({ index_set(entry[1], entry[2]) })
+    if problem then session.foreign = problem else table.insert(session.entries, entry) end
+  end
+end
+
+-- Ends a session that was located: nothing finds it any more, its data stays for the handlers of the event. The interval
+-- of 0 is what Spring Session, which never looks at the shadow, takes for the end.
+local function end_session(session, how, now)
+  for _, entry in ipairs(session.entries) do
     redis.call('SREM', index_key(entry[1], entry[2]), session.id)
   end
-  local bucket = redis.call('HGET', session.key, 'bucket')
-  if bucket then leave_bucket(member_of(session), bucket) end
+  leave_bucket(session)
   redis.call('DEL', session.shadow)
   redis.call('HSET', session.key, 'ended', cjson.encode(how), 'maxInactiveInterval', 0)
   redis.call('HDEL', session.key, 'bucket', 'index')

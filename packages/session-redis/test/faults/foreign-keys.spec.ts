@@ -1,0 +1,185 @@
+import { Logger } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { LeakGuard } from '@nest-session/testing';
+import fc from 'fast-check';
+import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
+import { MINUTE, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+Logger.overrideLogger(false);
+
+const HOUR = 60 * MINUTE;
+
+let store: Store;
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterAll(() => store.close());
+beforeEach(() => store.client.flushall());
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+const sweep = () =>
+  new SessionExpirationSweeper(store.client, store.scripts, store.keys, 100).runOnce({ ahead: 3 * HOUR });
+const bucketOf = async (id: string) => (await store.buckets(id))[0]!;
+const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
+
+interface Fault {
+  readonly name: string;
+  /** Plants something foreign where a session has a key; resolves to what is to stand among the dead letters. */
+  readonly plant: (id: string) => Promise<string>;
+  /** What is recorded of that session in the end. */
+  readonly recorded: readonly string[];
+}
+
+const FAULTS: readonly Fault[] = [
+  {
+    name: 'a string in the place of a session',
+    plant: async (id) => {
+      await store.client.set(store.keys.session(id), 'planted');
+      return `expires:${id}`;
+    },
+    recorded: ['created'],
+  },
+  {
+    name: 'a list in the place of a shadow',
+    plant: async (id) => {
+      await store.client.rpush(store.keys.shadow(id), 'planted');
+      return `expires:${id}`;
+    },
+    recorded: ['created'],
+  },
+  {
+    name: 'a hash in the place of an index',
+    plant: async (id) => {
+      await store.client.del(store.keys.index('principal', 'bad'));
+      await store.client.hset(store.keys.index('principal', 'bad'), 'planted', '1');
+      return `expires:${id}`;
+    },
+    // Its data is there, and so is its end.
+    recorded: ['created', 'expired'],
+  },
+  {
+    name: 'a list in the place of a bucket',
+    plant: async (id) => {
+      const minute = await bucketOf(id);
+      await store.client.del(store.keys.bucket(minute));
+      await store.client.rpush(store.keys.bucket(minute), 'planted');
+      return `expirations:${minute}`;
+    },
+    recorded: ['created'],
+  },
+  {
+    name: 'a foreign member in a bucket',
+    plant: async (id) => {
+      await store.client.sadd(store.keys.bucket(await bucketOf(id)), 'planted');
+      return 'planted';
+    },
+    recorded: ['created', 'expired'],
+  },
+];
+
+describe.each(FAULTS)('$name', ({ plant, recorded }) => {
+  it('is set aside and said once, while the others are reported', async () => {
+    const others = await many(150);
+    const bad = await store.create({ a: '1' }, { principal: 'bad', interval: 7200 });
+    const neighbours = await Promise.all([1, 2, 3].map(() => store.create({ a: '1' }, { interval: 3600 })));
+    for (const id of [bad, ...others, ...neighbours]) await store.runOut(id);
+    const letter = await plant(bad);
+    const errors = jest.spyOn(Logger.prototype, 'error');
+
+    // Redis announces the end to three instances, and all three sweep.
+    for (let i = 0; i < 3; i++) await store.scripts.claimExpired([`expires:${bad}`].filter((m) => m === letter));
+    await Promise.all([sweep(), sweep(), sweep()]);
+    await sweep();
+
+    for (const id of [...others, ...neighbours]) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+    expect(await store.eventTypes(bad)).toEqual(recorded);
+    expect(await store.deadLetters()).toEqual([expect.objectContaining({ member: letter })]);
+    expect(errors.mock.calls).toEqual([[expect.stringMatching(/^Set aside 1:.*nest:session:events:dead/)]]);
+    expect(await store.client.exists(store.keys.bucketList)).toBe(0);
+  });
+});
+
+it('a session whose bucket was replaced is put into another one when it is renewed', async () => {
+  const [touched, saved, rotated] = (await many(3)) as [string, string, string];
+  const minute = await bucketOf(touched);
+  await store.client.del(store.keys.bucket(minute));
+  await store.client.rpush(store.keys.bucket(minute), 'planted');
+  const newId = store.id();
+  expect(await store.scripts.touch(touched)).toEqual(['touched']);
+  expect(await store.save(saved, { attributes: [['a', '2']] })).toEqual(['saved']);
+  expect(await store.save(rotated, { newId })).toEqual(['saved']);
+  expect(await sweep()).toMatchObject({ alive: 3, corrupt: 1 });
+  for (const id of [touched, saved, newId]) {
+    const buckets = await store.buckets(id);
+    expect(buckets).toHaveLength(1);
+    // Never a later one than that of its end.
+    expect(Number(buckets[0])).toBeLessThanOrEqual((await store.client.pexpiretime(store.keys.shadow(id))) + MINUTE);
+    await store.runOut(id);
+  }
+  await sweep();
+  for (const id of [touched, saved, newId]) expect(await store.eventTypes(id)).toContain('expired');
+});
+
+it('a session is created, kept and reported although every bucket near its minute is foreign', async () => {
+  const [probe] = await many(1);
+  const minute = Number(await bucketOf(probe!));
+  await store.client.flushall();
+  for (let i = -2; i <= 2; i++) await store.client.rpush(store.keys.bucket(String(minute + i * MINUTE)), 'planted');
+  const [id] = (await many(1)) as [string];
+  const early = await bucketOf(id);
+  expect(Number(early)).toBeLessThan(minute - 2 * MINUTE);
+  expect(await sweep()).toMatchObject({ alive: 1, claimed: 0 });
+  expect(await store.buckets(id)).toHaveLength(1);
+  await store.runOut(id);
+  expect(await sweep()).toMatchObject({ claimed: 1 });
+});
+
+it('a session that is announced is reported although its bucket was replaced', async () => {
+  const [id] = (await many(1)) as [string];
+  const minute = await bucketOf(id);
+  await store.client.del(store.keys.bucket(minute));
+  await store.client.rpush(store.keys.bucket(minute), 'planted');
+  await store.runOut(id);
+  expect(await store.scripts.claimExpired([`expires:${id}`])).toEqual(['claimed']);
+  expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+});
+
+it('a hash in the place of an index keeps nobody from saving, changing the id or logging out', async () => {
+  const id = await store.create({ a: '1' }, { principal: 'bad' });
+  const index = store.keys.index('principal', 'bad');
+  await store.client.del(index);
+  await store.client.hset(index, 'planted', '1');
+  const newId = store.id();
+  expect(await store.save(id, { attributes: [['a', '2']] })).toEqual(['saved']);
+  expect(await store.save(id, { newId })).toEqual(['saved']);
+  expect(await store.scripts.touch(newId)).toEqual(['touched']);
+  expect(await sweep()).toMatchObject({ alive: 1, corrupt: 0 });
+  expect(await store.buckets(newId)).toHaveLength(1);
+  expect(await store.scripts.delete(newId)).toEqual(['deleted']);
+  expect(await store.client.hgetall(index)).toEqual({ planted: '1' });
+});
+
+it('whatever stands in the fields of sessions, each of them is reported', async () => {
+  const text = fc.oneof(
+    fc.json(),
+    fc.string({ unit: 'binary' }),
+    fc.json().map((json) => JSON.stringify(json)),
+    // Nearly right.
+    fc
+      .array(fc.array(fc.oneof(fc.string(), fc.integer(), fc.constant(null))))
+      .map((v) => JSON.stringify(JSON.stringify(v))),
+  );
+  const values = fc.sample(fc.record({ index: text, bucket: text, maxInactiveInterval: text, absoluteExpiry: text }), {
+    numRuns: 300,
+    seed: 20_261_120,
+  });
+  const ids = await many(values.length);
+  await Promise.all(ids.map((id, i) => store.client.hset(store.keys.session(id), values[i]!)));
+  const [alive, over] = [ids.slice(0, 100), ids.slice(100)];
+  for (const id of over) await store.runOut(id);
+  expect(await sweep()).toMatchObject({ claimed: over.length, alive: alive.length, corrupt: 0 });
+  for (const id of alive) expect(await store.buckets(id)).toHaveLength(1);
+});
