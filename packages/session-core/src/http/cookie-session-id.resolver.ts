@@ -47,10 +47,11 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie));
   }
 
-  #isSecure(request: IncomingMessage & { secure?: boolean }): boolean {
+  #isSecure(request: IncomingMessage & { protocol?: string }): boolean {
     if (this.#cookie.secure !== 'auto') return this.#cookie.secure;
-    // Express' own answer, which knows `trust proxy`; elsewhere the connection's.
-    return request.secure ?? ('encrypted' in request.socket && request.socket.encrypted === true);
+    // Express and Fastify know of trusted proxies.
+    if (request.protocol !== undefined) return request.protocol === 'https';
+    return 'encrypted' in request.socket && request.socket.encrypted === true;
   }
 
   #warnOfUntrustedProxy(request: IncomingMessage): void {
@@ -59,7 +60,8 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     this.#hasWarned = true;
     this.#logger.warn(
       `The cookie ${this.#cookie.name} is set without Secure: X-Forwarded-Proto says https, but no proxy is trusted, so ` +
-        "the request counts as http. Behind a proxy that ends TLS, call app.set('trust proxy', ...) with its address, " +
+        'the request counts as http. Behind a proxy that ends TLS, name its address: ' +
+        "app.set('trust proxy', ...) on Express, new FastifyAdapter({ trustProxy: ... }) on Fastify; " +
         'or set `cookie.secure` to true',
     );
   }

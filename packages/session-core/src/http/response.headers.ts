@@ -1,5 +1,15 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
+// For all other names: who could tell whether they were said about the answer that does not leave.
+const OF_EVERY_ANSWER = new RegExp(
+  [
+    '^(access-control-.*|cross-origin-.*|origin-agent-cluster|timing-allow-origin|vary', // another origin may read it
+    'content-security-policy.*|permissions-policy|referrer-policy|strict-transport-security|x-content-type-options',
+    'x-dns-prefetch-control|x-download-options|x-frame-options|x-permitted-cross-domain-policies|x-xss-protection',
+    '(x-)?ratelimit.*|x-(request|correlation)-id|connection)$',
+  ].join('|'),
+);
+
 /** What `writeHead()` takes: an object, names and values in turn, or pairs of them. */
 export type HeadersArgument = OutgoingHttpHeaders | readonly OutgoingHttpHeader[];
 
@@ -24,6 +34,14 @@ export function applyHeaders(response: ServerResponse, headers: HeadersArgument)
 export function appendHeader(response: ServerResponse, name: string, value: OutgoingHttpHeader): void {
   const values = [response.getHeader(name) ?? [], value].flat();
   response.setHeader(name, values.map(String));
+}
+
+/**
+ * Takes away what the application has said of its answer, for another to be sent. What servers say of every answer
+ * stays: without CORS headers a browser would not even show the status to the page.
+ */
+export function dropAnswerHeaders(response: ServerResponse): void {
+  for (const name of response.getHeaderNames()) if (!OF_EVERY_ANSWER.test(name)) response.removeHeader(name);
 }
 
 /** Says that the answer depends on a header of the request. */

@@ -69,8 +69,8 @@ describe('CookieSessionIdResolver', () => {
   });
 
   it.each([
-    ['Express says so', Object.assign(requestWith({}), { secure: true }), true],
-    ['Express denies it', Object.assign(requestWith({}, { encrypted: true }), { secure: false }), false],
+    ['the platform says so', Object.assign(requestWith({}), { protocol: 'https' }), true],
+    ['the platform denies it', Object.assign(requestWith({}, { encrypted: true }), { protocol: 'http' }), false],
     ['TLS', requestWith({}, { encrypted: true }), true],
     ['a header that nobody trusts', requestWith({ 'x-forwarded-proto': 'https' }), false],
   ])('Secure auto: %s', (_, request, secure) => {
