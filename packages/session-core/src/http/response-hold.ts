@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
-import { applyHeaders, type HeadersArgument } from './response.headers.js';
+import { applyHeaders, dropAnswerHeaders, type HeadersArgument } from './response.headers.js';
 
 /** What the head of a response has to wait for, and what it takes along. */
 export interface HeadGate {
@@ -199,7 +199,7 @@ export class ResponseHold {
 
   #answer(status: number, body: string): void {
     const response = this.#response;
-    for (const name of response.getHeaderNames()) response.removeHeader(name);
+    dropAnswerHeaders(response);
     // Its default belongs to the status; setting it would be a warning on HTTP/2.
     Reflect.deleteProperty(response, 'statusMessage');
     this.#state = 'through';

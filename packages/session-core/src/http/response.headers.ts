@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-// For all other names: who could tell whether they were said about the answer that does not leave.
+// Any other may have been meant for the one answer that does not leave.
 const OF_EVERY_ANSWER = new RegExp(
   [
     '^(access-control-.*|cross-origin-.*|origin-agent-cluster|timing-allow-origin|vary', // another origin may read it
