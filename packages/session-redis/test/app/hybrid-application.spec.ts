@@ -1,0 +1,70 @@
+import { Controller, Get, Inject, Injectable } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ClientProxyFactory, MessagePattern, type MicroserviceOptions, Transport } from '@nestjs/microservices';
+import { Session, SessionContext, SessionModule } from '@nest-session/core';
+import { RedisSessionModule, RedisSessionRepository } from '@nest-session/redis';
+import { freePort, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { lastValueFrom } from 'rxjs';
+
+LeakGuard.install();
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(async () => {
+  await server.stop();
+});
+
+@Injectable()
+class Greeter {
+  constructor(@Inject(SessionContext) private readonly context: SessionContext) {}
+
+  greet() {
+    return this.context.isActive ? `hello ${this.context.session.id}` : 'hello nobody';
+  }
+}
+
+@Controller()
+class TestController {
+  constructor(
+    @Inject(Greeter) private readonly greeter: Greeter,
+    @Inject(RedisSessionRepository) private readonly repository: RedisSessionRepository,
+  ) {}
+
+  @Get('visit')
+  visit(@Session() session: Session) {
+    session.setAttribute('visited', true);
+    return { id: session.id };
+  }
+
+  @MessagePattern('visited')
+  async visited(id: string) {
+    const session = await this.repository.findById(id);
+    return { greeting: this.greeter.greet(), visited: session?.getAttribute('visited') };
+  }
+}
+
+function appModule() {
+  class AppModule {}
+  return {
+    module: AppModule,
+    imports: [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: server.url, notifications: 'off' })],
+    controllers: [TestController],
+    providers: [Greeter],
+  };
+}
+
+it('message handlers of a hybrid application have no session of a request, and find sessions by their id', async () => {
+  const app = await NestFactory.create(appModule(), { logger: false, abortOnError: false });
+  const at = { host: '127.0.0.1', port: await freePort() };
+  app.connectMicroservice<MicroserviceOptions>({ transport: Transport.TCP, options: at }, { inheritAppConfig: true });
+  await app.startAllMicroservices();
+  await app.listen(0, '127.0.0.1');
+  const { id } = (await new HttpAgent(await app.getUrl()).get('/visit')).json<{ id: string }>();
+
+  const client = ClientProxyFactory.create({ transport: Transport.TCP, options: at });
+  expect(await lastValueFrom(client.send('visited', id))).toEqual({ greeting: 'hello nobody', visited: true });
+  await client.close();
+  await app.close();
+});
