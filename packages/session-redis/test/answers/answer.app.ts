@@ -66,7 +66,7 @@ function columnsWith(
 
 /** Counts what exception filters are given, and answers as Nest does by itself. */
 @Catch()
-export class CountingFilter extends BaseExceptionFilter {
+class CountingFilter extends BaseExceptionFilter {
   calls = 0;
 
   constructor(@Inject(HttpAdapterHost) host: HttpAdapterHost) {

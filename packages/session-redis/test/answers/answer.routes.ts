@@ -58,7 +58,7 @@ export function mark(session: Session, by: string): void {
   session.setAttribute(ATTRIBUTE, [...session.getAttributeOrDefault<string[]>(ATTRIBUTE, []), by]);
 }
 
-export function fiveMegabytes(): Readable {
+function fiveMegabytes(): Readable {
   return Readable.from(Array<Buffer>(80).fill(Buffer.alloc(FILE_SIZE / 80, 'x')));
 }
 

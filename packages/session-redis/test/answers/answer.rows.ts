@@ -40,7 +40,7 @@ function route(name: string) {
   return { path: `/api/${name}`, marks: [name], status: 200 };
 }
 
-export const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
+const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
   'a value': { ...route('value'), ...byInterceptor, ...JSON_OK },
   'a promise': { ...route('promise'), ...byInterceptor, ...JSON_OK },
   'an Observable': { ...route('observable'), ...byInterceptor, ...JSON_OK },
