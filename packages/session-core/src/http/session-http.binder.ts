@@ -15,9 +15,16 @@ import { SessionRequestLoader } from './session-request.loader.js';
 
 type Next = (error?: unknown) => void;
 
+interface RawRequest {
+  readonly raw: { session?: unknown };
+}
+
 /** The part of a Fastify instance that is used here. */
 interface RequestDecorator {
-  decorateRequest(name: string, property: { getter(this: { raw: { session?: Session } }): unknown }): unknown;
+  decorateRequest(
+    name: string,
+    property: { getter(this: RawRequest): unknown; setter(this: RawRequest, value: unknown): void },
+  ): unknown;
 }
 
 const boundHosts = new WeakSet<HttpAdapterHost>();
@@ -65,6 +72,9 @@ export class SessionHttpBinder implements OnModuleInit {
       adapter.getInstance<RequestDecorator>().decorateRequest('session', {
         getter() {
           return this.raw.session;
+        },
+        setter(session) {
+          this.raw.session = session;
         },
       });
     }

@@ -1,18 +1,25 @@
 import { type DynamicModule, type INestApplication, Module, type Provider, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { NestExpressApplication } from '@nestjs/platform-express';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { HttpAgent } from '@nest-session/testing';
 import { SessionModule, type SessionModuleOptions, SessionRepository } from '../../src/index.js';
 import { GatedRepository } from './gated.repository.js';
 import { LogRecorder } from './log.recorder.js';
 
+export type Platform = 'express' | 'fastify';
+
 export interface SessionAppOptions {
+  /** @default express */
+  readonly platform?: Platform;
+  /** What the platform knows of proxies that may say how a request has come. */
+  readonly trustProxy?: string;
   readonly controllers?: Type[];
   readonly providers?: Provider[];
   readonly session?: SessionModuleOptions;
   readonly store?: GatedRepository;
   /** What main.ts does between creating the application and listening. */
-  readonly configure?: (app: NestExpressApplication) => void;
+  readonly configure?: (app: INestApplication) => void;
 }
 
 export interface SessionApp {
@@ -47,12 +54,19 @@ export async function startApp(options: SessionAppOptions): Promise<SessionApp> 
     controllers: options.controllers ?? [],
     providers: options.providers ?? [],
   };
-  const app = await NestFactory.create<NestExpressApplication>(module, { logger: log, abortOnError: false });
+  const app = await NestFactory.create(module, adapterOf(options), { logger: log, abortOnError: false });
   options.configure?.(app);
   await app.listen(0, '127.0.0.1');
   running.push(app);
   const origin = await app.getUrl();
   return { app, store, log, origin, agent: () => new HttpAgent(origin) };
+}
+
+function adapterOf({ platform, trustProxy }: SessionAppOptions): ExpressAdapter | FastifyAdapter {
+  if (platform === 'fastify') return new FastifyAdapter(trustProxy === undefined ? {} : { trustProxy });
+  const adapter = new ExpressAdapter();
+  if (trustProxy !== undefined) adapter.set('trust proxy', trustProxy);
+  return adapter;
 }
 
 /** Closes what `startApp()` has started; for `afterEach`. */
