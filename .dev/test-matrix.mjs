@@ -1,6 +1,6 @@
 // npm run test:matrix: the packages as they would be published, with everything they are said to work with. They are
-// packed, and installed outside of the repository once for each of VERSIONS. The application of .dev/matrix is compiled
-// against them, as an ES module and as CommonJS, and its checks run on Express and on Fastify.
+// packed, and installed outside of the repository once for each folder of .dev/matrix. The application that lies there
+// is compiled against them, as an ES module and as CommonJS, and its checks run on Express and on Fastify.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,6 @@ import { capture, main, onStopSignal, root, runQuietly } from './processes.mjs';
 
 const PACKAGES = ['packages/session-core', 'packages/session-redis', 'libs/testing'];
 const APPLICATION = join(root, '.dev/matrix');
-const VERSIONS = ['nest-12', 'nest-11'];
 const MODULE_SYSTEMS = { module: 'ES module', commonjs: 'CommonJS' };
 const ADAPTERS = { express: 'Express', fastify: 'Fastify' };
 // Only for what would never end: it takes seconds.
@@ -27,7 +26,8 @@ await main(async () => {
   await runQuietly('npm', ['run', '--silent', 'build']);
   const folder = temporaryFolder();
   await runQuietly('npm', ['pack', ...PACKAGES.flatMap((path) => ['-w', path]), '--pack-destination', folder]);
-  const rows = (await Promise.all(VERSIONS.map((versions) => checkVersions(versions, folder)))).flat();
+  const folders = readdirSync(APPLICATION, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const rows = (await Promise.all(folders.map(({ name }) => checkVersions(name, folder)))).flat();
   const total = countsOf(rows);
   console.log(`\n${table(rows)}\n\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
   if (outputFile) await writeFile(outputFile, JSON.stringify(total));
