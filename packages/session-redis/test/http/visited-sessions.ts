@@ -1,0 +1,66 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import type { Redis } from 'ioredis';
+import { SessionKeys } from '../../src/keys/session.keys.js';
+import { VISIT_ATTRIBUTES } from './visit.routes.js';
+
+/** The visited sessions of a namespace, as they stand in Redis. */
+export class VisitedSessions {
+  readonly #keys: SessionKeys;
+
+  constructor(
+    private readonly client: Redis,
+    namespace: string,
+  ) {
+    this.#keys = new SessionKeys(namespace);
+  }
+
+  /** Those of the marks that no session has. */
+  async missing(marks: readonly string[]): Promise<string[]> {
+    const found = await Promise.all(marks.map((mark) => this.client.exists(this.#index(mark))));
+    return marks.filter((_, i) => found[i] === 0);
+  }
+
+  /**
+   * Expects every session to be whole: its hash, with all that a visit sets, its shadow, its member of a bucket and its
+   * member of the index of that visit; and expects nothing that belongs to no session.
+   */
+  async areWhole(): Promise<void> {
+    const names = await this.client.keys(`${this.#keys.prefix}*`);
+    const after = (prefix: string) =>
+      names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+    const ids = after(this.#keys.session(''))
+      .filter((id) => !id.includes(':'))
+      .sort();
+    const shadows = after(this.#keys.shadow(''));
+    const buckets = await Promise.all(
+      after(this.#keys.bucket('')).map((minute) => this.#members(this.#keys.bucket(minute))),
+    );
+    const indexes = await Promise.all(after(this.#index('')).map((mark) => this.#members(this.#index(mark), mark)));
+    const markOf = new Map(indexes.flat());
+    const fields = VISIT_ATTRIBUTES.map((name) => `sessionAttr:${name}`);
+    const values = await Promise.all(ids.map((id) => this.client.hmget(this.#keys.session(id), ...fields)));
+
+    expect(shadows.sort()).toEqual(ids);
+    expect(
+      buckets
+        .flat()
+        .map(([member]) => member)
+        .sort(),
+    ).toEqual(ids.map((id) => `expires:${id}`));
+    expect(
+      indexes
+        .flat()
+        .map(([id]) => id)
+        .sort(),
+    ).toEqual(ids);
+    expect(values).toEqual(ids.map((id) => fields.map(() => JSON.stringify(markOf.get(id)))));
+  }
+
+  #index(mark: string): string {
+    return this.#keys.index(PRINCIPAL_NAME_INDEX_NAME, mark);
+  }
+
+  async #members(key: string, label = key): Promise<[member: string, label: string][]> {
+    return (await this.client.smembers(key)).map((member) => [member, label]);
+  }
+}
