@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -115,6 +115,28 @@ describe.each([
       await eventually(() => expect(program.output()).toContain(line), { timeout: 30_000 });
     }, 40_000);
   }
+});
+
+describe('the versions of the README', () => {
+  const tested = async (manifest: string): Promise<string[]> => {
+    const { dependencies, devDependencies } = JSON.parse(await readFile(join(ROOT, manifest), 'utf8'));
+    const versions = { ...dependencies, ...devDependencies };
+    return ['@nestjs/core', 'ioredis', '@nestjs/schedule', '@nestjs/event-emitter'].map((name) => versions[name]);
+  };
+
+  it('are those that npm run test:matrix installs, and the first are those of all other tests', async () => {
+    const rows = [...section(readme, 'Install').matchAll(/^\| (\d.*) \|$/gm)].map(([, row]) => row!.split(/ *\| */));
+    expect(new Set(rows.map(([, on, as]) => `${on}; ${as}`))).toEqual(
+      new Set(['Express, Fastify; ES module, CommonJS']),
+    );
+    const told = rows.map(([nest, , , ...others]) => [nest, ...others.map((version) => version.trim())]);
+    expect(told[0]).toEqual(await tested('package.json'));
+    const folders = await readdir(join(ROOT, '.dev/matrix'), { withFileTypes: true });
+    const manifests = folders
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `.dev/matrix/${name}/package.json`);
+    expect(told.toSorted()).toEqual((await Promise.all(manifests.map(tested))).toSorted());
+  });
 });
 
 describe('the options of the README', () => {
