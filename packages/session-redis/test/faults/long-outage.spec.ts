@@ -1,0 +1,136 @@
+import { Logger } from '@nestjs/common';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
+import { RedisSessionRepository } from '@nest-session/redis';
+import { jest } from '@jest/globals';
+import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { SessionKeys } from '../../src/keys/session.keys.js';
+import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
+
+const MINUTE = 60_000;
+const TIMEOUT = 30 * MINUTE;
+const GRACE = 5 * MINUTE;
+const keys = new SessionKeys('nest:session');
+
+// What the outage leaves of sessions, by how long they may be idle: `outage` later, they are ...
+const OUTAGE = TIMEOUT + GRACE + 60 * MINUTE;
+const KINDS = {
+  lost: { interval: TIMEOUT, count: 150 }, // ... over for so long that nothing but the member in the bucket is left
+  kept: { interval: OUTAGE - 3 * MINUTE, count: 150 }, // ... over, with their data
+  alive: { interval: OUTAGE + 10 * MINUTE, count: 50 }, // ... alive, although the minute of their first end is past
+};
+type Kind = keyof typeof KINDS;
+
+describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
+  'an outage of interval and grace and more, notifications $notifications',
+  ({ notifications }) => {
+    let server: RedisServer;
+    let client: Redis;
+    beforeAll(async () => {
+      const args = ['--appendonly', 'yes', '--appendfsync', 'always'];
+      server = await RedisServer.start({ args, steppableClock: true });
+      client = new Redis(server.url);
+      client.on('error', () => undefined);
+    });
+    afterAll(async () => {
+      client.disconnect();
+      await server.stop();
+    });
+    afterEach(() => {
+      jest.restoreAllMocks();
+    });
+
+    const start = () => {
+      // An hour of Redis' is a moment of ours: the job ticks every second.
+      const cleanup = { cron: '* * * * * *' };
+      return App.start({ redis: { url: server.url, notifications, cleanup, grace: `${GRACE}ms` } });
+    };
+
+    const openSessions = async (app: App, kind: Kind) => {
+      const repository = app.nest.get(RedisSessionRepository, { strict: false });
+      return Promise.all(
+        Array.from({ length: KINDS[kind].count }, async (_, i) => {
+          const session = repository.createSession();
+          session.principalName = `${kind}${i % 10}`;
+          session.setAttribute('cart', i);
+          session.maxInactiveInterval = KINDS[kind].interval / 1000;
+          await session.save();
+          return session;
+        }),
+      );
+    };
+
+    it('misses no session: each that has ended is reported, each that lives is found and ends later', async () => {
+      const before = await start();
+      const repository = before.nest.get(RedisSessionRepository, { strict: false });
+      const [lost, kept, alive] = (await Promise.all(
+        (['lost', 'kept', 'alive'] as const).map((kind) => openSessions(before, kind)),
+      )) as [Session[], Session[], Session[]];
+      // Renewed, half by a read and half by a save, so that they stand in the bucket of an earlier end.
+      await server.stepClock(20 * MINUTE);
+      await Promise.all(
+        [...lost, ...kept, ...alive].map(async (session, i) => {
+          if (i % 2 === 0) return expect(await repository.touch(session)).toBe('touched');
+          session.setAttribute('renewed', true);
+          return expect(await session.save()).toBe('saved');
+        }),
+      );
+      await before.stop();
+      expect(before.events.count('expired')).toBe(0);
+
+      await server.kill();
+      await server.stepClock(OUTAGE);
+      await server.restart();
+      const logged = jest.spyOn(Logger.prototype, 'log');
+      const after = await start();
+      try {
+        for (const { id } of lost) expect(await after.events.next('expired', id)).toMatchObject({ dataLost: true });
+        for (const [i, { id }] of kept.entries()) {
+          const { dataLost, session, principalName } = await after.events.next('expired', id);
+          expect({ dataLost, cart: session.getAttribute('cart'), principalName }).toEqual({
+            dataLost: false,
+            cart: i,
+            principalName: `kept${i % 10}`,
+          });
+        }
+        const reported = lost.length + kept.length;
+        expect(after.events.count('expired')).toBe(reported);
+        // With notifications, some may have been announced before the sweep came to them.
+        const caughtUp = () =>
+          logged.mock.calls
+            .map(([line]) => /^Caught up with (\d+) sessions/.exec(String(line))?.[1] ?? 0)
+            .reduce((sum: number, count) => sum + Number(count), 0);
+        await eventually(() => caughtUp() >= (notifications === 'off' ? reported : 1));
+
+        for (const { id } of alive) await eventually(() => isInOrder(id));
+        const found = await after.nest.get(RedisSessionRepository, { strict: false }).findByPrincipalName('alive3');
+        expect(found.map(({ id }) => id).sort()).toEqual(
+          alive
+            .filter((_, i) => i % 10 === 3)
+            .map(({ id }) => id)
+            .sort(),
+        );
+
+        await server.stepClock(KINDS.alive.interval - OUTAGE + 2 * MINUTE);
+        for (const { id } of alive) expect(await after.events.next('expired', id)).toMatchObject({ dataLost: false });
+        expect(after.events.count('expired')).toBe(reported + alive.length);
+        expect(await client.exists(keys.bucketList)).toBe(0);
+      } finally {
+        await after.stop();
+      }
+    });
+
+    /** That a live session stands in its index, and in the bucket that is recorded: neither a past one nor a late one. */
+    async function isInOrder(id: string): Promise<void> {
+      const [bucket, name] = await client.hmget(keys.session(id), 'bucket', `sessionAttr:${PRINCIPAL_NAME_INDEX_NAME}`);
+      expect(await client.sismember(keys.bucket(bucket!), `expires:${id}`)).toBe(1);
+      expect(await client.zscore(keys.bucketList, bucket!)).toBe(bucket);
+      expect(Number(bucket)).toBeGreaterThan(Number((await client.time())[0]) * 1000);
+      expect(Number(bucket)).toBeLessThanOrEqual((await client.pexpiretime(keys.shadow(id))) + MINUTE);
+      const index = keys.index(PRINCIPAL_NAME_INDEX_NAME, JSON.parse(name!) as string);
+      expect(await client.sismember(index, id)).toBe(1);
+    }
+  },
+);
