@@ -135,7 +135,7 @@ describe('the versions of the README', () => {
     const manifests = folders
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => `.dev/matrix/${name}/package.json`);
-    expect(told.toSorted()).toEqual((await Promise.all(manifests.map(tested))).toSorted());
+    expect(new Set(told)).toEqual(new Set(await Promise.all(manifests.map(tested))));
   });
 });
 
