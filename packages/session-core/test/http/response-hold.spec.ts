@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
-import { connect, createServer as createHttp2Server } from 'node:http2';
+import { connect, constants, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -594,6 +594,60 @@ describe('ResponseHold when the save fails', () => {
     gate().fail(failure);
     expect((await answer).status).toBe(503);
     await eventually(() => expect(source?.destroyed).toBe(true));
+  });
+});
+
+describe('ResponseHold on HTTP/2', () => {
+  /** One request of a client of its own; what the response and the process have to say of it is in `events`. */
+  async function ask(handler: (response: ServerResponse) => unknown) {
+    const events: string[] = [];
+    let gate!: TestGate;
+    const http2 = createHttp2Server((_, response) => {
+      const compatible = response as unknown as ServerResponse;
+      gate = new TestGate(compatible);
+      ResponseHold.install(compatible, gate);
+      response.on('close', () => events.push('close')).on('error', () => events.push('error'));
+      handler(compatible);
+    });
+    http2.listen(0, '127.0.0.1');
+    await once(http2, 'listening');
+    const client = connect(`http://127.0.0.1:${(http2.address() as AddressInfo).port}`);
+    const stream = client.request({ ':path': '/' });
+    await eventually(() => expect(gate).toBeDefined());
+    const close = async () => {
+      client.close();
+      await new Promise<void>((resolve) => http2.close(() => resolve()));
+    };
+    return { stream, gate, events, close };
+  }
+
+  it('lets nothing leave before the save', async () => {
+    const { stream, gate, close } = await ask((response) => {
+      response.writeHead(202, { 'Set-Cookie': 'app=1' });
+      response.write('he');
+      response.end('llo');
+    });
+    stream.on('response', () => gate.log.push('head'));
+    gate.open();
+    const [head] = (await once(stream, 'response')) as [Record<string, unknown>];
+    expect([head[':status'], head['set-cookie']]).toEqual([202, ['app=1', 'SESSION=1']]);
+    expect(String(Buffer.concat(await stream.toArray()))).toBe('hello');
+    expect(gate.log).toEqual(['begin', 'saved', 'complete', 'passed', 'head']);
+    await close();
+  });
+
+  it.each(['open', 'fail'] as const)('does nothing for a client that has left during the save: %s', async (outcome) => {
+    const { stream, gate, events, close } = await ask((response) => {
+      response.write('a', () => events.push('called back'));
+      response.end('b');
+    });
+    stream.on('error', () => {});
+    stream.close(constants.NGHTTP2_CANCEL);
+    await eventually(() => expect(events).toContain('close'));
+    gate[outcome](new Error('store is down') as never);
+    await eventually(() => expect(events).toContain('called back'));
+    expect(events).toEqual(['close', 'called back']);
+    await close();
   });
 });
 
