@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import { eventually, HttpAgent, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
@@ -34,6 +35,8 @@ describe.each(['express', 'fastify'] as const)('the source of an answer, on %s,'
       redis: { url: proxy.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' },
       handlers: false,
     });
+    // So that it is not the server, either, that closes a connection which nobody uses.
+    (app.nest.getHttpServer() as Server).keepAliveTimeout = 0;
     sources = app.nest.get(EndlessSources, { strict: false });
   });
   afterAll(() => app.stop());
