@@ -11,6 +11,7 @@ import { SessionStoreError } from '@nest-session/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
 import { setTimeout as pause } from 'node:timers/promises';
+import { closeConnection } from './connection/close-connection.js';
 import type { RedisConnections } from './connection/redis.connections.js';
 import { checkStore } from './connection/store.check.js';
 import type { SessionEventConsumer } from './delivery/session-event.consumer.js';
@@ -62,7 +63,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
       await this.#open();
     } catch (error) {
       // Nest ends nothing of an application that did not start, and a connection keeps its process alive.
-      for (const client of Object.values(this.connections)) client.disconnect();
+      Object.values(this.connections).forEach(closeConnection);
       throw error;
     }
     if (this.options.grace < RECOMMENDED_GRACE) {
@@ -79,9 +80,9 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   async beforeApplicationShutdown(): Promise<void> {
     const { background, reader } = this.connections;
     // Work that waits for a Redis which is not there would keep us waiting as well.
-    if (background.status !== 'ready') background.disconnect();
+    if (background.status !== 'ready') closeConnection(background);
     this.consumer.stop();
-    reader.disconnect();
+    closeConnection(reader);
     await Promise.all([
       this.#finish(Promise.all([this.#job.stop(), this.listener.stop()])),
       // Waits for handlers of the application, for as long as they take.
@@ -102,7 +103,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   /** Waits for background work, unless Redis does not answer: then there is no answer to what follows either. */
   async #finish(work: Promise<unknown>): Promise<void> {
-    if (!(await atMost(PATIENCE, work))) this.connections.background.disconnect();
+    if (!(await atMost(PATIENCE, work))) closeConnection(this.connections.background);
   }
 
   async #cleanUp(signal: AbortSignal): Promise<void> {

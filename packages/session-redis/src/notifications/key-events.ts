@@ -1,10 +1,10 @@
-/** The events of keys, under the flag of `notify-keyspace-events` that has Redis announce them. */
-const EVENTS = {
+/** The events of keys in Redis 7.0, under the flag of `notify-keyspace-events` that has them announced. */
+export const KEY_EVENTS = {
   x: ['expired'],
   e: ['evicted'],
   g: ['del', 'expire', 'persist', 'rename_from', 'rename_to', 'move_from', 'move_to', 'copy_to', 'restore'],
   $: ['set', 'setrange', 'setbit', 'append', 'incrby', 'incrbyfloat', 'pfadd'],
-  h: ['hset', 'hdel', 'hincrby', 'hincrbyfloat', 'hexpire', 'hexpired', 'hpersist'],
+  h: ['hset', 'hdel', 'hincrby', 'hincrbyfloat'],
   l: ['lpush', 'rpush', 'lpop', 'rpop', 'linsert', 'lset', 'lrem', 'ltrim', 'sortstore'],
   s: ['sadd', 'srem', 'spop', 'sinterstore', 'sunionstore', 'sdiffstore'],
   z: [
@@ -39,7 +39,7 @@ const EVENTS = {
 } as const;
 
 /** What has happened to a key, by Redis' name for it. Others than these exist, and may be given as well. */
-export type KeyEventName = (typeof EVENTS)[keyof typeof EVENTS][number] | (string & {});
+export type KeyEventName = (typeof KEY_EVENTS)[keyof typeof KEY_EVENTS][number] | (string & {});
 
 /** The classes that `A` stands for: all but misses and new keys. */
 export const ALL_CLASSES = 'g$lshzxetd';
@@ -47,7 +47,7 @@ export const ALL_CLASSES = 'g$lshzxetd';
 /** The flags that have Redis announce these events; for one that is not known here, of every class. */
 export function classesOf(events: readonly KeyEventName[]): string {
   const flags = events.map((event) => {
-    const known = Object.entries(EVENTS).find(([, names]) => (names as readonly string[]).includes(event));
+    const known = Object.entries(KEY_EVENTS).find(([, names]) => (names as readonly string[]).includes(event));
     return known?.[0] ?? ALL_CLASSES;
   });
   return [...new Set(flags.join('').split(''))].join('');

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { closeConnection } from '../connection/close-connection.js';
 import { type KeyspaceNotification, toKeyspaceNotification } from './keyspace-notification.js';
 import type {
   KeyspaceHealth,
@@ -31,6 +32,7 @@ const WORST_FIRST: readonly KeyspaceState[] = ['refused', 'silent', 'connecting'
  */
 export class KeyspaceNotificationListener {
   readonly #subscriptions = new Set<ListenerSubscription>();
+  #state: 'new' | 'running' | 'stopped' = 'new';
   #heartbeat: NodeJS.Timeout | undefined;
   #isChecking = false;
   #isCheckDue = false;
@@ -77,9 +79,10 @@ export class KeyspaceNotificationListener {
     });
   }
 
-  /** Does not keep the process alive by itself; the connection does. */
+  /** Once; what was stopped is not started again. */
   start(): void {
-    if (this.#heartbeat) return;
+    if (this.#state !== 'new') return;
+    this.#state = 'running';
     this.subscriber
       .on('message', this.#onMessage)
       .on('pmessage', this.#onPatternMessage)
@@ -89,27 +92,27 @@ export class KeyspaceNotificationListener {
     this.#connect();
   }
 
-  /** Closes the connection. Resolves when the handlers that are running have finished; may be started again. */
+  /** Closes the connection, for good. Resolves when the handlers that are running have finished. */
   async stop(): Promise<void> {
+    this.#state = 'stopped';
     clearInterval(this.#heartbeat);
-    this.#heartbeat = undefined;
     this.subscriber
       .off('message', this.#onMessage)
       .off('pmessage', this.#onPatternMessage)
       .off('ready', this.#onReady)
       .off('close', this.#onClose);
-    this.subscriber.disconnect();
+    closeConnection(this.subscriber);
     await Promise.all([...this.#subscriptions].map((subscription) => subscription.stop()));
   }
 
   #connect(): void {
-    if (!this.#heartbeat || this.#subscriptions.size === 0) return;
+    if (this.#state !== 'running' || this.#subscriptions.size === 0) return;
     for (const subscription of this.#subscriptions) {
       if (subscription.health.state === 'stopped') subscription.disconnected();
     }
     const { status } = this.subscriber;
     if (status === 'ready') void this.#check();
-    else if (status === 'wait' || status === 'end') this.subscriber.connect().catch(() => undefined);
+    else if (status === 'wait') this.subscriber.connect().catch(() => undefined);
   }
 
   #beat(): void {

@@ -45,7 +45,7 @@ export class NotificationProof {
       const flagsWereMissing = await requireFlags(this.commands, this.flags);
       return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
     } catch (error) {
-      const refused = `CONFIG is not allowed (${String(error)}): set notify-keyspace-events to "${this.flags}" on the server`;
+      const refused = `CONFIG cannot be used (${String(error)}): set notify-keyspace-events to "${this.flags}" on the server`;
       return { flagsWereMissing: false, refused, heard: await this.#hearsCanary() };
     }
   }

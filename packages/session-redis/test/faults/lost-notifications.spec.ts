@@ -172,7 +172,7 @@ it('switches notifications on again when they were switched off in the middle, a
 it('leaves it to the sweep where CONFIG is not allowed, and hears again when notifications are switched on', async () => {
   await startAs('&*', '-config');
   await eventually(() => state() === 'silent');
-  expect(logged).toEqual([expect.stringMatching(/cleanup job finds them: CONFIG is not allowed .*NOPERM.* "Kx"/)]);
+  expect(logged).toEqual([expect.stringMatching(/cleanup job finds them: CONFIG cannot be used .*NOPERM.* "Kx"/)]);
   const unheard = await create(50);
   await end(unheard);
   expect(await instance.sweeper.runOnce({ ahead: 60_000 })).toMatchObject({ claimed: 50 });

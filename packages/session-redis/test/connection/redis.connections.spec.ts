@@ -1,0 +1,146 @@
+import { Logger } from '@nestjs/common';
+import { eventually, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { Redis, type RedisOptions } from 'ioredis';
+import { closeConnection } from '../../src/connection/close-connection.js';
+import { createConnections, type RedisConnections } from '../../src/connection/redis.connections.js';
+import { resolveRedisSessionOptions } from '../../src/redis-session.options.js';
+
+LeakGuard.install();
+
+const logged: string[] = [];
+const record = (line: string) => void logged.push(line);
+Logger.overrideLogger({ log: record, warn: record, error: record });
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let direct: Redis;
+let connections: RedisConnections;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start({ port: server.port });
+  direct = new Redis(server.url);
+});
+beforeEach(() => {
+  logged.length = 0;
+  connections = createConnections(resolveRedisSessionOptions({ url: proxy.url }));
+});
+afterEach(async () => {
+  Object.values(connections).forEach(closeConnection);
+  await proxy.accept();
+});
+afterAll(async () => {
+  direct.disconnect();
+  await proxy.stop();
+  await server.stop();
+});
+
+const failure = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'no failure',
+    (error: unknown) => String(error),
+  );
+
+/** Resolves when a connection has failed to connect so often. */
+async function attempts(client: Redis, count: number): Promise<void> {
+  let failed = 0;
+  const onReconnecting = () => failed++;
+  client.on('reconnecting', onReconnecting);
+  await eventually(() => failed >= count);
+  client.off('reconnecting', onReconnecting);
+}
+
+it('carries background work over an outage that ioredis by itself gives up on, and says so in two lines', async () => {
+  const { background, reader } = connections;
+  await Promise.all([background.set('a', '1'), reader.ping()]);
+  proxy.refuse();
+  proxy.cut();
+  const waiting = background.incr('a');
+  await Promise.all([attempts(background, 6), attempts(reader, 6)]);
+  await proxy.accept();
+  expect(await waiting).toBe(2);
+  await eventually(() => logged.length === 2);
+  expect(logged).toEqual([
+    expect.stringMatching(/^Redis cannot be reached: .*ECONNREFUSED/),
+    'Redis can be reached again',
+  ]);
+});
+
+it('leaves a server that is no master any more, without asking it again and again', async () => {
+  const { background, request } = connections;
+  await Promise.all([background.set('a', '1'), request.connect()]);
+  const ids = () => Promise.all([background.client('ID'), request.client('ID')]);
+  const before = await ids();
+  await direct.replicaof('127.0.0.1', '1');
+  expect(await failure(background.incr('a'))).toContain('READONLY');
+  expect(await failure(request.incr('a'))).toContain('READONLY');
+  await direct.replicaof('NO', 'ONE');
+  await eventually(() => background.status === 'ready' && request.status === 'ready');
+  for (const [i, id] of (await ids()).entries()) expect(id).toBeGreaterThan(before[i]!);
+  expect(await background.incr('a')).toBe(2);
+});
+
+describe('a client of the application', () => {
+  const options: RedisOptions = {
+    lazyConnect: true,
+    db: 4,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    commandTimeout: 1,
+    blockingTimeout: 1,
+    readOnly: true,
+    stringNumbers: true,
+    replyMapping: 'resp3',
+    connectionName: 'theirs',
+  };
+
+  it('says where Redis is, and not how the connections behave', async () => {
+    const client = new Redis(proxy.port, { ...options });
+    const own = createConnections(resolveRedisSessionOptions({ client }));
+    try {
+      await own.background.hset('hash', 'field', '1');
+      expect(await own.background.hgetall('hash')).toEqual({ field: '1' });
+      expect(await own.background.config('GET', 'port')).toEqual(['port', `${server.port}`]);
+      expect(await own.background.incr('number')).toBe(1);
+      expect(await own.reader.xread('BLOCK', 50, 'STREAMS', 'none', '$')).toBeNull();
+      expect(await direct.client('LIST')).toMatch(/name=nest:session:background .* db=4 /);
+      proxy.refuse();
+      proxy.cut();
+      const waiting = own.background.incr('number');
+      await attempts(own.background, 2);
+      await proxy.accept();
+      expect(await waiting).toBe(2);
+    } finally {
+      Object.values(own).forEach(closeConnection);
+    }
+  });
+
+  it('is neither used, changed nor closed', async () => {
+    const client = new Redis(server.port, { ...options, commandTimeout: 20_000 });
+    await client.connect();
+    const id = await client.client('ID');
+    const before = { ...client.options };
+    const listeners = client.eventNames().map((name) => [name, client.listenerCount(name)]);
+    const own = createConnections(resolveRedisSessionOptions({ client }));
+    await own.background.set('b', '1');
+    Object.values(own).forEach(closeConnection);
+    await eventually(() => own.background.status === 'end');
+    expect(client.options).toEqual(before);
+    expect(client.eventNames().map((name) => [name, client.listenerCount(name)])).toEqual(listeners);
+    expect(await client.client('ID')).toBe(id);
+    expect(await direct.client('LIST')).toMatch(new RegExp(`id=${id} .* name=theirs .* cmd=client\\|id `));
+    client.disconnect();
+  });
+});
+
+it('fails what is waiting when it is closed, also between two attempts to connect', async () => {
+  const { background } = connections;
+  await background.ping();
+  proxy.refuse();
+  proxy.cut();
+  await eventually(() => background.status === 'reconnecting', { interval: 1 });
+  const waiting = failure(background.incr('a'));
+  closeConnection(background);
+  expect(await waiting).toContain('Connection is closed');
+});

@@ -1,0 +1,354 @@
+import { Logger } from '@nestjs/common';
+import {
+  type KeyspaceNotification,
+  KeyspaceNotificationListener,
+  type KeyspaceSubscription,
+} from '@nest-session/redis';
+import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { subscriberTo } from '../support/key-event.fixture.js';
+
+LeakGuard.install();
+
+const logged: string[] = [];
+const record = (line: string) => void logged.push(line);
+Logger.overrideLogger({ log: record, warn: record, error: record });
+
+let server: RedisServer;
+let client: Redis;
+let listener: KeyspaceNotificationListener;
+let heard: KeyspaceNotification[];
+const opened: { listener: KeyspaceNotificationListener; commands: Redis }[] = [];
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+  client = new Redis(server.url);
+});
+beforeEach(async () => {
+  await client.flushall();
+  await setFlags('');
+  logged.length = 0;
+  heard = [];
+  listener = started(server.url);
+});
+afterEach(async () => {
+  for (const { listener, commands } of opened.splice(0)) {
+    await listener.stop();
+    commands.disconnect();
+  }
+});
+afterAll(async () => {
+  client.disconnect();
+  await server.stop();
+});
+
+const setFlags = (flags: string) => client.config('SET', 'notify-keyspace-events', flags);
+const handler = (notification: KeyspaceNotification) => void heard.push(notification);
+const keys = () => heard.map(({ key }) => key);
+
+function created(url: string): KeyspaceNotificationListener {
+  const commands = new Redis(url);
+  const listener = new KeyspaceNotificationListener(subscriberTo(url), commands, { heartbeat: 50, proof: 100 });
+  opened.push({ listener, commands });
+  return listener;
+}
+
+function started(url: string): KeyspaceNotificationListener {
+  const listener = created(url);
+  listener.start();
+  return listener;
+}
+
+async function isListening(...subscriptions: KeyspaceSubscription[]): Promise<void> {
+  for (const { health } of subscriptions) expect(['connecting', 'listening']).toContain(health.state);
+  await eventually(() => subscriptions.every(({ health }) => health.state === 'listening'));
+}
+
+/** Publishes what Redis would, so many of it in one go. */
+function announce(count: number, channel = '__keyevent@0__:expired') {
+  const lua = `for i = 1, ${count} do redis.call('PUBLISH', '${channel}', 'k' .. i) end`;
+  return client.eval(lua, 0);
+}
+
+/** A door that calls wait at, and how many do. */
+function gate() {
+  const waiting: (() => void)[] = [];
+  return { waiting, wait: () => new Promise<void>((resolve) => waiting.push(resolve)) };
+}
+
+describe('a notification', () => {
+  it('says what has happened to which key, and on which channel that was announced', async () => {
+    const events = listener.listen({ events: ['del', 'set'], handler });
+    const patterns = listener.listen({ keys: 'cart:*', events: 'del', database: '*', handler });
+    const names = listener.listen({ keys: ['cart:ann', 'cart:bob'], events: '*', handler });
+    await isListening(events, patterns, names);
+    await client.mset('cart:ann', 'x', 'other', 'x');
+    await client.del('cart:ann', 'other');
+    await eventually(() => heard.length === 7);
+    const both = { key: 'cart:ann', database: 0 };
+    expect(new Set(heard)).toEqual(
+      new Set([
+        { ...both, event: 'set', channel: '__keyspace@0__:cart:ann', pattern: undefined },
+        { ...both, event: 'set', channel: '__keyevent@0__:set', pattern: undefined },
+        { key: 'other', database: 0, event: 'set', channel: '__keyevent@0__:set', pattern: undefined },
+        { ...both, event: 'del', channel: '__keyspace@0__:cart:ann', pattern: undefined },
+        { ...both, event: 'del', channel: '__keyspace@0__:cart:ann', pattern: '__keyspace@*__:cart:*' },
+        { ...both, event: 'del', channel: '__keyevent@0__:del', pattern: undefined },
+        { key: 'other', database: 0, event: 'del', channel: '__keyevent@0__:del', pattern: undefined },
+      ]),
+    );
+  });
+
+  it('comes from the database of the listener, or from the one that was named', async () => {
+    const own = started(`${server.url}/3`);
+    await isListening(own.listen({ events: 'set', handler }), own.listen({ events: 'del', database: 5, handler }));
+    await client
+      .multi()
+      .select(5)
+      .set('five', 'x')
+      .del('five')
+      .select(3)
+      .set('three', 'x')
+      .del('three')
+      .select(0)
+      .exec();
+    await eventually(() => heard.length === 2);
+    expect(heard.map(({ event, key, database }) => [event, key, database])).toEqual([
+      ['del', 'five', 5],
+      ['set', 'three', 3],
+    ]);
+  });
+});
+
+describe('the handler', () => {
+  it('is called with one after the other, in their order, or with as many at a time as are allowed', async () => {
+    const doors = { one: gate(), three: gate() };
+    const order: string[] = [];
+    await isListening(
+      listener.listen({
+        events: 'expired',
+        handler: ({ key }) => {
+          order.push(key);
+          return doors.one.wait();
+        },
+      }),
+      listener.listen({ events: 'expired', concurrency: 3, handler: () => doors.three.wait() }),
+    );
+    await announce(10);
+    await eventually(() => doors.three.waiting.length === 3);
+    for (let finished = 1; finished <= 10; finished++) {
+      await eventually(() => doors.one.waiting.length === finished);
+      doors.one.waiting.at(-1)!();
+    }
+    expect(order).toEqual(Array.from({ length: 10 }, (_, i) => `k${i + 1}`));
+    expect(doors.three.waiting).toHaveLength(3);
+    doors.three.waiting.shift()!();
+    await eventually(() => doors.three.waiting.length === 3);
+    for (let open = 0; open < 9; open++) {
+      await eventually(() => doors.three.waiting.length > 0);
+      doors.three.waiting.shift()!();
+    }
+  });
+
+  it('hands what it fails on, what is too much for it and what the end leaves to the error handler', async () => {
+    const failed: [string, string][] = [];
+    const door = gate();
+    const subscription = listener.listen({
+      events: 'expired',
+      handler: async ({ key }) => {
+        if (key === 'k1') await door.wait();
+        if (key === 'k2') throw new Error('not today');
+      },
+      onError: (error, { key }) => failed.push([key, (error as Error).message]),
+    });
+    await isListening(subscription);
+    await announce(10_003);
+    await eventually(() => failed.length === 2);
+    expect(failed).toEqual([
+      ['k10002', '10000 notifications are waiting already'],
+      ['k10003', '10000 notifications are waiting already'],
+    ]);
+    door.waiting[0]!();
+    await eventually(() => failed.length === 3);
+    expect(failed[2]).toEqual(['k2', 'not today']);
+
+    await eventually(async () => {
+      await announce(2);
+      return door.waiting.length === 2;
+    });
+    const stopped = listener.stop();
+    expect(await Promise.race([stopped, 'still waits for the handler'])).toBe('still waits for the handler');
+    expect(failed.slice(3)).toContainEqual(['k2', 'The listener was stopped before its turn']);
+    door.waiting[1]!();
+    await stopped;
+  });
+
+  it('leaves a line in the log when nobody takes its errors, without the key, and so does a failing taker', async () => {
+    const events = ['expired', 'evicted'];
+    const fail = (message: string) => () => {
+      throw new Error(message);
+    };
+    await isListening(
+      listener.listen({ events: 'expired', handler: fail('no') }),
+      listener.listen({ events: 'evicted', handler: fail('no'), onError: fail('neither') }),
+    );
+    for (const event of events) await announce(1, `__keyevent@0__:${event}`);
+    await eventually(() => logged.length === 4);
+    expect(logged.slice(2)).toEqual([
+      'A notification of "expired" was not processed: Error: no',
+      'The error handler of "evicted" has failed: Error: neither',
+    ]);
+  });
+});
+
+describe('a subscription', () => {
+  it('may be made before the start or at any time later, and ends on its own', async () => {
+    const listener = created(server.url);
+    const first = listener.listen({ keys: 'a:*', events: 'set', handler });
+    expect(first.health.state).toBe('stopped');
+    listener.start();
+    await isListening(first);
+    const second = listener.listen({ keys: ['a:*', 'b'], events: 'set', handler });
+    await isListening(second);
+    await client.set('a:1', 'x');
+    await client.set('b', 'x');
+    await eventually(() => heard.length === 3);
+    expect(keys()).toEqual(['a:1', 'a:1', 'b']);
+    await second.close();
+    expect(second.health.state).toBe('stopped');
+    await eventually(async () => expect(await client.pubsub('CHANNELS')).toEqual([]));
+    await client.set('b', 'y');
+    await client.set('a:2', 'x');
+    await eventually(() => heard.length === 4);
+    expect(keys().at(-1)).toBe('a:2');
+    await first.close();
+    await eventually(async () => expect(await client.pubsub('NUMPAT')).toBe(0));
+  });
+
+  it('is refused with all that is wrong with it', () => {
+    const wrong = { events: [], keys: [''], concurency: 2, database: -1, canary: '', onGap: 1 } as never;
+    expect(() => listener.listen(wrong)).toThrow(
+      expect.objectContaining({
+        name: 'InvalidSessionOptionsError',
+        problems: [
+          'Option `events` names no event.',
+          'Option `keys` must be a key, a pattern of keys, or a list of them.',
+          'Option `database` must be the number of a database, or "*".',
+          'Option `canary` must not be empty.',
+          'Option `handler` is missing.',
+          'Option `onGap` must be a function.',
+          'Unknown option `concurency`: did you mean `concurrency`?',
+        ],
+      }),
+    );
+    expect(() => listener.listen({ events: 'set', canary: 'x', database: 7, handler })).toThrow(
+      /needs the event "expired".*needs the database of the listener/,
+    );
+    expect(listener.health.state).toBe('stopped');
+  });
+
+  it('that is not allowed is in the way of no other one', async () => {
+    await client.acl('SETUSER', 'half', 'on', '>secret', '~*', '+@all', '&__keyevent@0__:set');
+    const half = started(`redis://half:secret@127.0.0.1:${server.port}`);
+    const refused = half.listen({ events: 'del', handler });
+    const allowed = half.listen({ events: 'set', handler });
+    await eventually(() => refused.health.state === 'refused' && allowed.health.state === 'listening');
+    expect(refused.health.reason).toContain('NOPERM');
+    expect(half.health).toBe(refused.health);
+    await client.set('a', 'x');
+    await eventually(() => heard.length === 1);
+  });
+});
+
+describe('its health', () => {
+  it('follows the connection, and each change of it is told once, or logged in one line', async () => {
+    const states: string[] = [];
+    const told = listener.listen({ events: 'set', handler, onHealth: ({ state }) => states.push(state) });
+    const silently = listener.listen({ events: 'del', handler });
+    await isListening(told, silently);
+    await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await eventually(() => states.length === 4);
+    await isListening(told, silently);
+    await listener.stop();
+    expect(states).toEqual(['connecting', 'listening', 'connecting', 'listening', 'stopped']);
+    expect(logged).toEqual([
+      'Listening to __keyevent@0__:del',
+      'Not listening to __keyevent@0__:del (connecting): there is no connection to Redis',
+      'Listening to __keyevent@0__:del',
+    ]);
+  });
+
+  it('is unproven where CONFIG is not allowed, unless a canary proves the contrary', async () => {
+    await client.acl('SETUSER', 'modest', 'on', '>secret', '~*', '&*', '+@all', '-config');
+    await setFlags('Kx');
+    const modest = started(`redis://modest:secret@127.0.0.1:${server.port}`);
+    const without = modest.listen({ keys: 'cart:*', events: 'expired', handler });
+    const withCanary = modest.listen({ keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler });
+    await eventually(() => without.health.state === 'unproven' && withCanary.health.state === 'listening');
+    expect(without.health.reason).toContain('set notify-keyspace-events to "Kx" on the server');
+    expect(modest.health).toBe(without.health);
+    await setFlags('');
+    await eventually(() => withCanary.health.state === 'silent');
+    await setFlags('Kx');
+    await eventually(() => withCanary.health.state === 'listening');
+  });
+
+  it('is that of a subscription whose canary is not among its keys: silent', async () => {
+    const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'b:canary', handler });
+    await eventually(() => subscription.health.state === 'silent');
+    expect(subscription.health.reason).toContain('nothing arrives');
+  });
+});
+
+describe('a gap', () => {
+  it('is told of at the start, after each lost connection and when notifications were off, one call at a time', async () => {
+    const gaps: (number | undefined)[] = [];
+    let calls = 0;
+    const door = gate();
+    const begin = Date.now();
+    const subscription = listener.listen({
+      keys: 'cart:*',
+      events: 'expired',
+      handler,
+      onGap: async ({ since }) => {
+        expect(++calls).toBe(1);
+        gaps.push(since);
+        await door.wait();
+        calls--;
+      },
+    });
+    await isListening(subscription);
+    await eventually(() => door.waiting.length === 1);
+    await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await eventually(() => subscription.health.state === 'connecting');
+    await isListening(subscription);
+    door.waiting[0]!();
+    await eventually(() => door.waiting.length === 2);
+    door.waiting[1]!();
+    await setFlags('');
+    await eventually(() => door.waiting.length === 3);
+    door.waiting[2]!();
+    expect(gaps[0]).toBeUndefined();
+    for (const since of gaps.slice(1)) expect(since).toBeGreaterThanOrEqual(begin);
+    await listener.stop();
+    expect(gaps).toHaveLength(3);
+  });
+
+  it('that could not be dealt with is logged', async () => {
+    const subscription = listener.listen({ events: 'set', handler, onGap: () => Promise.reject(new Error('no time')) });
+    await isListening(subscription);
+    await eventually(() => logged.length === 2);
+    expect(logged[1]).toBe('What may have been missed of __keyevent@0__:set was not looked up: Error: no time');
+  });
+});
+
+it('reports no canary, be it its own or that of another instance, and leaves none behind', async () => {
+  const other = started(server.url);
+  const options = { keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler } as const;
+  await isListening(listener.listen(options), other.listen(options));
+  await client.set('cart:canary', 'x', 'PX', 1);
+  await eventually(async () => (await client.exists('cart:canary')) === 0);
+  await eventually(() => heard.length === 2);
+  expect(keys()).toEqual(['cart:canary', 'cart:canary']);
+  await eventually(async () => expect(await client.keys('*')).toEqual([]));
+});
