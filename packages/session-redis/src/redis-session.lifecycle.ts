@@ -95,10 +95,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     // The handlers themselves have finished: the dispatcher has waited for them. This is for what Redis has to hear.
     if (background.status === 'ready') await this.#finish(this.consumer.drain());
     await this.#finish(Promise.all([quit(request), quit(background)]));
-    for (const client of Object.values(this.connections)) {
-      // ioredis would wait for the end of a connection that has ended, and keep the process alive for two seconds.
-      if (client.status !== 'end') client.disconnect();
-    }
+    Object.values(this.connections).forEach(closeConnection);
   }
 
   /** Waits for background work, unless Redis does not answer: then there is no answer to what follows either. */
