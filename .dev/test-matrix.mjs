@@ -14,7 +14,7 @@ const APPLICATION = join(root, '.dev/matrix');
 const MODULE_SYSTEMS = { module: 'ES module', commonjs: 'CommonJS' };
 const ADAPTERS = { express: 'Express', fastify: 'Fastify' };
 // Only for what would never end: it takes seconds.
-const TIMEOUT = 120_000;
+const TIMEOUT = 180_000;
 const PASSED_IN_TAP = /^# Subtest: .*\nok .*\n {2}---\n(?: {2}.*\n)*/gm;
 
 const stopped = new AbortController();
@@ -90,9 +90,10 @@ async function runChecks(folder, adapter) {
   return { output, checks: [...checks, check('the process ends by itself', hasEnded)] };
 }
 
-function runIn(folder, command, args, env = {}) {
+async function runIn(folder, command, args, env = {}) {
   const options = { cwd: folder, env: { ...process.env, NO_COLOR: '1', ...env }, timeout: TIMEOUT };
-  return capture(command, args, { ...options, signal: stopped.signal });
+  const { code, output } = await capture(command, args, { ...options, signal: stopped.signal });
+  return { code, output: code === null ? `${output}\nNot ended after ${TIMEOUT} ms, or killed.` : output };
 }
 
 function check(name, isOk) {
