@@ -58,6 +58,7 @@ it('claims a session once that was announced many times', async () => {
 it('is not sent what expires of others, nor what else happens to sessions', async () => {
   await store.client.config('SET', 'notify-keyspace-events', 'KEA');
   const spy = claims();
+  const received = jest.spyOn(store.keys, 'idOfShadow');
   const foreign = ['other:sessions:expires:x', 'nest:session:sessions:x', 'nest:session:sessions:expire', 'x'];
   for (const key of foreign) await store.client.set(key, '', 'PX', 1000);
   await expire(...foreign);
@@ -68,6 +69,7 @@ it('is not sent what expires of others, nor what else happens to sessions', asyn
   await expire(store.keys.shadow(own));
   await isRecorded(own);
   expect(members(spy)).toEqual([`expires:${own}`]);
+  expect(received.mock.calls).toEqual([[store.keys.shadow(own)]]);
 });
 
 it('leaves a session alone that was renewed between its announcement and the claim', async () => {

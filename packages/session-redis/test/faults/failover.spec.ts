@@ -1,0 +1,50 @@
+import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { App } from '../support/app.fixture.js';
+import { Sentinel } from '../support/sentinel.js';
+
+LeakGuard.install();
+
+it('goes on with the promoted replica after a failover: nothing that ended meanwhile is lost, and it hears again', async () => {
+  const master = await RedisServer.start();
+  const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
+  const sentinel = await Sentinel.start('sessions', master);
+  const client = new Redis({ sentinels: [{ port: sentinel.port }], name: 'sessions', lazyConnect: true });
+  // No sweep but the one of the listener, so that what is reported later was heard.
+  const cleanup = { cron: '0 0 0 1 1 *' };
+  const app = await App.start({ session: { timeout: '2s' }, redis: { client, cleanup } });
+  try {
+    const meanwhile = await Promise.all(Array.from({ length: 20 }, () => create(app)));
+    const direct = new Redis(master.url, { retryStrategy: () => null }).on('error', () => undefined);
+    await eventually(async () => expect(await direct.wait(1, 1000)).toBe(1));
+    await master.kill();
+
+    for (const id of meanwhile) {
+      const event = await app.events.next('expired', id, { timeout: 60_000 });
+      expect(event.session.getAttribute('cart')).toBe('full');
+    }
+    const afterwards = await create(app);
+    await app.events.next('expired', afterwards, { timeout: 60_000 });
+    const promoted = new Redis(replica.url);
+    expect(await promoted.config('GET', 'notify-keyspace-events')).toEqual(['notify-keyspace-events', 'xK']);
+    promoted.disconnect();
+  } finally {
+    await app.stop();
+    await sentinel.stop();
+    await replica.stop();
+    await master.stop();
+  }
+}, 180_000);
+
+/** Asks again while Redis is not there: a session that was stored. */
+async function create(app: App): Promise<string> {
+  const agent = app.agent();
+  return eventually(
+    async () => {
+      const response = await agent.post('/set/cart', { value: 'full' });
+      expect(response.status).toBe(201);
+      return (response.json() as { id: string }).id;
+    },
+    { timeout: 60_000 },
+  );
+}

@@ -1,0 +1,52 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually, freePort, type RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+
+/** One real Sentinel that watches a master, and alone decides when it is gone: a second after it answered last. */
+export class Sentinel {
+  private constructor(
+    private readonly child: ChildProcess,
+    private readonly home: string,
+    readonly port: number,
+  ) {}
+
+  /** Resolves when it knows the master's replica, and so could do something about its end. */
+  static async start(name: string, master: RedisServer): Promise<Sentinel> {
+    const home = await mkdtemp(join(tmpdir(), 'sentinel-'));
+    const port = await freePort();
+    const config = join(home, 'sentinel.conf');
+    await writeFile(
+      config,
+      [
+        `port ${port}`,
+        'bind 127.0.0.1',
+        `dir ${home}`,
+        `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
+        `sentinel down-after-milliseconds ${name} 1000`,
+        `sentinel failover-timeout ${name} 5000`,
+      ].join('\n'),
+    );
+    // The shell ends it when this process has gone, which its standard input tells.
+    const script = '"$0" "$1" --sentinel >/dev/null & read -r _; kill -9 $!';
+    const program = process.env['REDIS_SERVER'] ?? 'redis-server';
+    const child = spawn('/bin/sh', ['-c', script, program, config], { stdio: ['pipe', 'ignore', 'ignore'] });
+    const client = new Redis(port, { retryStrategy: () => 50 }).on('error', () => undefined);
+    await eventually(async () => {
+      const replicas = (await client.call('SENTINEL', 'REPLICAS', name)) as unknown[];
+      return replicas.length > 0;
+    });
+    client.disconnect();
+    return new Sentinel(child, home, port);
+  }
+
+  async stop(): Promise<void> {
+    const ended = once(this.child, 'exit');
+    this.child.stdin!.end();
+    await ended;
+    await rm(this.home, { recursive: true, force: true });
+  }
+}
