@@ -22,7 +22,12 @@ export { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
 export { SessionIdResolver } from './http/session-id.resolver.js';
 
 // events
-export { OnSessionEvent, type SessionEventClass } from './events/on-session-event.decorator.js';
+export {
+  OnSessionEvent,
+  type OnSessionEventOptions,
+  type SessionEventClass,
+} from './events/on-session-event.decorator.js';
+export { OnSessionEventGap, type SessionEventGap } from './events/on-session-event-gap.decorator.js';
 export {
   SessionCreatedEvent,
   SessionDeletedEvent,

@@ -8,7 +8,8 @@ import {
 } from '@nestjs/common';
 import { EventEmitterMirror } from './event-emitter.mirror.js';
 import { type FailedHandler, SessionEventHandlingError } from './session-event-handling.error.js';
-import { SessionEventExplorer, type SessionEventHandler } from './session-event.explorer.js';
+import type { SessionEventGap } from './on-session-event-gap.decorator.js';
+import { type ExploredHandlers, SessionEventExplorer } from './session-event.explorer.js';
 import type { SessionEvent } from './session.events.js';
 
 export interface DispatchOptions {
@@ -26,7 +27,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   readonly #logger = new Logger(SessionEventDispatcher.name);
   readonly #running = new Set<Promise<unknown>>();
   readonly #ready: Promise<void>;
-  #handlers: readonly SessionEventHandler[] | undefined;
+  #handlers: ExploredHandlers | undefined;
   #bootstrapped!: () => void;
   #isReady = false;
 
@@ -41,11 +42,16 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   /**
-   * Whether anything in this application handles session events: an `@OnSessionEvent` method, or a listener of the
-   * EventEmitter, which counts once it is attached. To be asked after `ready()`.
+   * Whether anything in this application handles the session events of its group: an `@OnSessionEvent` method, or a
+   * listener of the EventEmitter, which counts once it is attached. To be asked after `ready()`.
    */
   get hasHandlers(): boolean {
-    return this.#explored.length > 0 || this.mirror.hasListeners;
+    return this.#explored.events.some(({ broadcast }) => !broadcast) || this.mirror.hasListeners;
+  }
+
+  /** Whether a method of this application is to hear of the events that are broadcast. */
+  get hasBroadcastHandlers(): boolean {
+    return this.#explored.events.some(({ broadcast }) => broadcast);
   }
 
   /** Resolves when the application is bootstrapped and all handlers can be called; not at all if it never is. */
@@ -54,12 +60,22 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   /**
-   * Calls all handlers of the event, at once, when the application is ready, and resolves when they have finished.
+   * Calls all handlers of the event but those for what is broadcast, at once, when the application is ready, and resolves when they have finished.
    * Handlers of two events are started in the order of the calls.
    * @throws SessionEventHandlingError that names the handlers which failed
    */
   dispatch(event: SessionEvent, options: DispatchOptions = {}): Promise<void> {
     return this.#track(this.#ready.then(() => this.#dispatch(event, options)));
+  }
+
+  /** Calls the handlers with `broadcast: true`, at once, when the application is ready. What fails is only logged. */
+  broadcast(event: SessionEvent): Promise<void> {
+    return this.#track(this.#ready.then(() => this.#broadcast(event)));
+  }
+
+  /** Calls the `@OnSessionEventGap` methods, in the same way. */
+  reportGap(gap: SessionEventGap): Promise<void> {
+    return this.#track(this.#ready.then(() => this.#reportGap(gap)));
   }
 
   /** Resolves when no handler is running, the listeners of the EventEmitter included. */
@@ -81,26 +97,39 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     return this.idle();
   }
 
-  get #explored(): readonly SessionEventHandler[] {
+  get #explored(): ExploredHandlers {
     return (this.#handlers ??= this.explorer.explore());
   }
 
   async #dispatch(event: SessionEvent, { redelivered = false }: DispatchOptions): Promise<void> {
     if (!redelivered) void this.#track(this.mirror.emit(event));
-    const handlers = this.#explored.filter((handler) => handler.handles(event));
-    const results = await Promise.all(handlers.map((handler) => this.#call(handler, event)));
-    const failed = results.filter((result) => result !== undefined);
+    const failed = await this.#callAll(event, { broadcast: false });
     if (failed.length > 0) throw new SessionEventHandlingError(event, failed);
   }
 
-  async #call(handler: SessionEventHandler, event: SessionEvent): Promise<FailedHandler | undefined> {
+  async #broadcast(event: SessionEvent): Promise<void> {
+    await this.#callAll(event, { broadcast: true });
+  }
+
+  async #reportGap(gap: SessionEventGap): Promise<void> {
+    await Promise.all(this.#explored.gaps.map(({ name, handle }) => this.#call(name, 'a gap', () => handle(gap))));
+  }
+
+  async #callAll(event: SessionEvent, { broadcast }: { broadcast: boolean }): Promise<FailedHandler[]> {
+    const handlers = this.#explored.events.filter((each) => each.broadcast === broadcast && each.handles(event));
+    const what = `session event ${event.id}`;
+    const results = await Promise.all(handlers.map(({ name, handle }) => this.#call(name, what, () => handle(event))));
+    return results.filter((result) => result !== undefined);
+  }
+
+  async #call(name: string, what: string, handle: () => unknown): Promise<FailedHandler | undefined> {
     try {
-      await handler.handle(event);
+      await handle();
       return undefined;
     } catch (cause) {
       const stack = cause instanceof Error ? cause.stack : String(cause);
-      this.#logger.error(`${handler.name} failed to handle session event ${event.id}`, stack);
-      return { name: handler.name, cause };
+      this.#logger.error(`${name} failed to handle ${what}`, stack);
+      return { name, cause };
     }
   }
 

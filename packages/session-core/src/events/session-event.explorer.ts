@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { handlesGaps, type SessionEventGap } from './on-session-event-gap.decorator.js';
 import { handledEvents } from './on-session-event.decorator.js';
 import type { SessionEvent } from './session.events.js';
 
@@ -7,13 +8,32 @@ import type { SessionEvent } from './session.events.js';
 export interface SessionEventHandler {
   /** `Class.method` */
   readonly name: string;
+  /** Called on every instance of the application, instead of one of the group. */
+  readonly broadcast: boolean;
   handles(event: SessionEvent): boolean;
   handle(event: SessionEvent): unknown;
 }
 
+/** The same for `@OnSessionEventGap`. */
+export interface SessionEventGapHandler {
+  readonly name: string;
+  handle(gap: SessionEventGap): unknown;
+}
+
+export interface ExploredHandlers {
+  readonly events: readonly SessionEventHandler[];
+  readonly gaps: readonly SessionEventGapHandler[];
+}
+
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
-/** Finds the `@OnSessionEvent` methods of all providers and controllers of the application. */
+/** A method with its name, bound to its instance. */
+interface BoundMethod {
+  readonly name: string;
+  readonly call: (argument: unknown) => unknown;
+}
+
+/** Finds the `@OnSessionEvent` and `@OnSessionEventGap` methods of all providers and controllers of the application. */
 @Injectable()
 export class SessionEventExplorer {
   constructor(
@@ -22,8 +42,8 @@ export class SessionEventExplorer {
   ) {}
 
   /** @throws Error for a method of a request-scoped or transient class: there is no one instance to call it on */
-  explore(): SessionEventHandler[] {
-    const handlers: SessionEventHandler[] = [];
+  explore(): ExploredHandlers {
+    const explored = { events: [] as SessionEventHandler[], gaps: [] as SessionEventGapHandler[] };
     const seen = new Set<object>();
     for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
       // Of a request-scoped class there may be nothing but the prototype.
@@ -31,31 +51,42 @@ export class SessionEventExplorer {
       // One object under two tokens is still one handler.
       if (typeof instance !== 'object' || instance === null || seen.has(instance)) continue;
       seen.add(instance);
-      handlers.push(...this.#handlersOf(instance, wrapper));
+      const prototype = wrapper.instance ? (Object.getPrototypeOf(instance) as object | null) : instance;
+      for (const method of this.scanner.getAllMethodNames(prototype)) {
+        const marked: unknown = Reflect.get(instance, method);
+        explored.events.push(...eventHandlers(marked, () => bind(instance, method, wrapper, '@OnSessionEvent')));
+        if (handlesGaps(marked)) {
+          const { name, call } = bind(instance, method, wrapper, '@OnSessionEventGap');
+          explored.gaps.push({ name, handle: call });
+        }
+      }
     }
-    return handlers;
-  }
-
-  *#handlersOf(instance: object, wrapper: InstanceWrapper): Iterable<SessionEventHandler> {
-    const prototype = wrapper.instance ? (Object.getPrototypeOf(instance) as object | null) : instance;
-    for (const method of this.scanner.getAllMethodNames(prototype)) {
-      const eventClasses = handledEvents(Reflect.get(instance, method));
-      if (eventClasses.length === 0) continue;
-      const name = `${instance.constructor.name}.${method}`;
-      if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) throw new Error(notStatic(name));
-      yield {
-        name,
-        handles: (event) => eventClasses.some((eventClass) => event instanceof eventClass),
-        // Looked up at the call, so that a spy or a proxy put in its place is called.
-        handle: (event) => (Reflect.get(instance, method) as (event: SessionEvent) => unknown).call(instance, event),
-      };
-    }
+    return explored;
   }
 }
 
-function notStatic(name: string): string {
+function* eventHandlers(marked: unknown, bound: () => BoundMethod): Iterable<SessionEventHandler> {
+  for (const broadcast of [false, true]) {
+    const handled = handledEvents(marked).filter((each) => each.broadcast === broadcast);
+    if (handled.length === 0) continue;
+    const { name, call } = bound();
+    const handles = (event: SessionEvent) => handled.some(({ eventClass }) => event instanceof eventClass);
+    yield { name, broadcast, handles, handle: call };
+  }
+}
+
+function bind(instance: object, method: string, wrapper: InstanceWrapper, decorator: string): BoundMethod {
+  const name = `${instance.constructor.name}.${method}`;
+  if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) throw new Error(notStatic(decorator, name));
+  // Looked up at the call, so that a spy or a proxy put in its place is called.
+  const call = (argument: unknown) =>
+    (Reflect.get(instance, method) as (argument: unknown) => unknown).call(instance, argument);
+  return { name, call };
+}
+
+function notStatic(decorator: string, name: string): string {
   return (
-    `@OnSessionEvent cannot be used on ${name}: its class is request-scoped or transient, directly or through what it ` +
+    `${decorator} cannot be used on ${name}: its class is request-scoped or transient, directly or through what it ` +
     'injects, and a session event belongs to no request. Move the method to a provider of the default scope.'
   );
 }

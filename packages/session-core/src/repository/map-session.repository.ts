@@ -17,7 +17,7 @@ export interface MapSessionRepositoryOptions {
   /** @default Date */
   readonly clock?: Clock | undefined;
   /** Is told the events, in the order in which they happened; unset: nobody is. */
-  readonly dispatcher?: Pick<SessionEventDispatcher, 'dispatch'>;
+  readonly dispatcher?: Pick<SessionEventDispatcher, 'dispatch' | 'broadcast'>;
 }
 
 /**
@@ -88,5 +88,7 @@ export class MapSessionRepository extends IndexedSessionRepository implements Se
   #deliver(event: SessionEvent): void {
     // Not awaited: a handler that is slow or fails is no matter of the request. The dispatcher has logged the failure.
     this.#dispatcher?.dispatch(event).catch(() => undefined);
+    // The one instance that there is hears of what every instance is to hear of.
+    this.#dispatcher?.broadcast(event).catch(() => undefined);
   }
 }

@@ -12,6 +12,7 @@ import {
 } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { Test, type TestingModule } from '@nestjs/testing';
+import { OnSessionEventGap, type SessionEventGap } from '../../src/events/on-session-event-gap.decorator.js';
 import { OnSessionEvent } from '../../src/events/on-session-event.decorator.js';
 import { SessionEventHandlingError } from '../../src/events/session-event-handling.error.js';
 import { SessionEventDispatcher } from '../../src/events/session-event.dispatcher.js';
@@ -150,6 +151,69 @@ describe('SessionEventDispatcher', () => {
     await expect(dispatcher.idle()).resolves.toBeUndefined();
   });
 
+  it('keeps apart what one instance handles and what every instance is to hear of', async () => {
+    @Injectable()
+    class Sockets {
+      @OnSessionEvent(SessionDeletedEvent, { broadcast: true })
+      @OnSessionEvent(SessionExpiredEvent, { broadcast: true })
+      close(event: SessionEvent) {
+        log.push(`close ${event.type}`);
+      }
+
+      @OnSessionEvent(SessionCreatedEvent)
+      @OnSessionEvent(SessionExpiredEvent, { broadcast: true })
+      both(event: SessionEvent) {
+        log.push(`both ${event.type}`);
+      }
+    }
+    const dispatcher = await start([Sockets]);
+    expect([dispatcher.hasHandlers, dispatcher.hasBroadcastHandlers]).toEqual([true, true]);
+    for (const event of [created, deleted, expired]) await dispatcher.dispatch(event);
+    expect(log).toEqual(['both created']);
+    log = [];
+    for (const event of [created, deleted, expired]) await dispatcher.broadcast(event);
+    expect(log).toEqual(['close deleted', 'close expired', 'both expired']);
+  });
+
+  it('takes nothing from its group for methods that hear of what is broadcast', async () => {
+    @Injectable()
+    class Cache {
+      @OnSessionEvent(SessionEvent, { broadcast: true })
+      forget() {}
+    }
+    const dispatcher = await start([Cache]);
+    expect([dispatcher.hasHandlers, dispatcher.hasBroadcastHandlers]).toEqual([false, true]);
+  });
+
+  it('tells the methods for gaps, logs those that fail as it does for broadcast events, and goes on', async () => {
+    @Injectable()
+    class Cache {
+      @OnSessionEvent(SessionEvent, { broadcast: true })
+      async forget() {
+        await Promise.resolve();
+        throw new TypeError('not there');
+      }
+
+      @OnSessionEventGap()
+      clear(gap: SessionEventGap) {
+        log.push(`clear ${gap.since}`);
+      }
+
+      @OnSessionEventGap()
+      fails() {
+        throw new TypeError('cannot');
+      }
+    }
+    const dispatcher = await start([Cache]);
+    await dispatcher.broadcast(expired);
+    await dispatcher.reportGap({ since: 7 });
+    expect(log).toEqual(['clear 7']);
+    expect(error.mock.calls.map(([message]) => String(message))).toEqual([
+      'Cache.forget failed to handle session event expired:s',
+      'Cache.fails failed to handle a gap',
+    ]);
+  });
+
   it('starts handlers in the order of the calls, after every start hook of the application', async () => {
     @Injectable()
     class Connection implements OnApplicationBootstrap {
@@ -275,6 +339,16 @@ describe('SessionEventDispatcher', () => {
       handle() {}
     }
 
+    it('that is to hear of gaps and has no one instance', async () => {
+      @Injectable({ scope: Scope.REQUEST })
+      class Cache {
+        @OnSessionEventGap()
+        clear() {}
+      }
+      await compile([Cache]);
+      await expect(module!.init()).rejects.toThrow('@OnSessionEventGap cannot be used on Cache.clear: its class is');
+    });
+
     it.each<[string, Type[], Type[]]>([
       ['Requested', [Requested], []],
       ['Transient', [Transient], []],
@@ -308,6 +382,10 @@ describe('SessionEventDispatcher', () => {
       // @ts-expect-error: no event at all
       @OnSessionEvent(Date)
       no(_event: Date) {}
+
+      // @ts-expect-error: takes something else than a gap
+      @OnSessionEventGap()
+      gap(_gap: SessionEvent) {}
     }
     expect(Handlers).toBeDefined();
   });

@@ -68,6 +68,31 @@ describe('MapSessionModule', () => {
     expect(recorder.all().map(({ type }) => type)).toEqual(['created', 'expired']);
   });
 
+  it('has what every instance is to hear of handled too: it is the only instance', async () => {
+    @Injectable()
+    class Cache {
+      readonly forgotten: string[] = [];
+
+      @OnSessionEvent(SessionEvent, { broadcast: true })
+      forget(event: SessionEvent) {
+        this.forgotten.push(event.id);
+      }
+    }
+    module = await Test.createTestingModule({
+      imports: [TwoSeconds, MapSessionModule.forRoot()],
+      providers: [Recording, Cache],
+    }).compile();
+    await module.init();
+    const repository = module.get(SessionRepository);
+    const session = repository.createSession();
+    session.setAttribute('a', 1);
+    await repository.save(session);
+    await repository.deleteById(session.id);
+    await module.close();
+    expect(module.get(Cache).forgotten).toEqual([`created:${session.id}`, `deleted:${session.id}`]);
+    expect(recorder.all().map(({ id }) => id)).toEqual(module.get(Cache).forgotten);
+  });
+
   it('uses the serializer it is given', async () => {
     class Marked extends JsonAttributeSerializer {
       override serialize = (value: unknown) => `v1:${super.serialize(value)}`;

@@ -21,7 +21,7 @@ describe('MapSessionRepository', () => {
   beforeEach(() => {
     clock = new ManualClock();
     events = [];
-    const dispatcher = { dispatch: async (event: SessionEvent) => void events.push(event) };
+    const dispatcher = { dispatch: async (event: SessionEvent) => void events.push(event), broadcast: async () => {} };
     repository = new MapSessionRepository({ timeout: 60, clock, dispatcher });
   });
 
@@ -425,7 +425,7 @@ describe('MapSessionRepository', () => {
   it('neither waits for the delivery of events nor fails with it', async () => {
     const failing = new MapSessionRepository({
       clock,
-      dispatcher: { dispatch: () => Promise.reject(new Error('no')) },
+      dispatcher: { dispatch: () => Promise.reject(new Error('no')), broadcast: async () => {} },
     });
     const session = failing.createSession();
     session.setAttribute('a', 1);
