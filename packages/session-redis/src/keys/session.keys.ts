@@ -21,6 +21,12 @@ export class SessionKeys {
   readonly events: string;
   /** STREAM of what nobody could handle. */
   readonly deadLetters: string;
+  /** HASH: of each group, the names of the handlers that its instances have, as JSON. */
+  readonly handlers: string;
+  /** STRING: the position of the last event that was trimmed. */
+  readonly trimmed: string;
+  /** HASH: of each group, how many events were trimmed before it had handled them. */
+  readonly dropped: string;
 
   /** `tag` is the hash tag of the partition on Redis Cluster, and empty where there is one partition. */
   constructor(
@@ -30,7 +36,10 @@ export class SessionKeys {
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
     this.bucketList = `${this.prefix}expirations`;
     this.events = `${this.prefix}events`;
-    this.deadLetters = `${this.prefix}events:dead`;
+    this.deadLetters = `${this.events}:dead`;
+    this.handlers = `${this.events}:handlers`;
+    this.trimmed = `${this.events}:trimmed`;
+    this.dropped = `${this.events}:dropped`;
   }
 
   /** HASH: the session. */
@@ -67,6 +76,16 @@ export class SessionKeys {
   /** SET of the ids that an index lists under a value. */
   index(name: string, value: string): string {
     return `${this.prefix}index:${name}:${value}`;
+  }
+
+  /** HASH: by position, what a group has to remember of an event that has failed, as JSON. */
+  failing(group: string): string {
+    return `${this.events}:failing:${group}`;
+  }
+
+  /** ZSET of the positions that have failed in a group, each with the time when it is due again. */
+  retries(group: string): string {
+    return `${this.events}:retries:${group}`;
   }
 
   /** HASH: the version of this data format. The same for all partitions. */
