@@ -91,8 +91,14 @@ async function runChecks(folder, adapter) {
 }
 
 async function runIn(folder, command, args, env = {}) {
-  const options = { cwd: folder, env: { ...process.env, NO_COLOR: '1', ...env }, timeout: TIMEOUT };
-  const { code, output } = await capture(command, args, { ...options, signal: stopped.signal });
+  const { code, output } = await capture(command, args, {
+    cwd: folder,
+    env: { ...process.env, NO_COLOR: '1', ...env },
+    signal: stopped.signal,
+    timeout: TIMEOUT,
+    // npm goes on writing for a while after any other.
+    killSignal: 'SIGKILL',
+  });
   return { code, output: code === null ? `${output}\nNot ended after ${TIMEOUT} ms, or killed.` : output };
 }
 
