@@ -3,18 +3,15 @@ import { readFileSync } from 'node:fs';
 const INCLUDE = /^-- include: (.+)$/m;
 
 /**
- * The source of a script, with its includes in the place of its `-- include:` line. The `.lua` files stand beside this
- * module, in the sources and in the published package alike.
+ * The source of a script, with its includes, and theirs, in the place of the `-- include:` line. The `.lua` files stand
+ * beside this module, in the sources and in the published package alike.
  */
 export function loadScript(name: string): string {
-  return read(name).replace(INCLUDE, (_, names: string) =>
+  const source = readFileSync(new URL(`./${name}.lua`, import.meta.url), 'utf8');
+  return source.replace(INCLUDE, (_, names: string) =>
     names
       .split(', ')
-      .map((include) => read(`includes/${include}`))
+      .map((include) => loadScript(`includes/${include}`))
       .join('\n'),
   );
-}
-
-function read(name: string): string {
-  return readFileSync(new URL(`./${name}.lua`, import.meta.url), 'utf8');
 }
