@@ -16,7 +16,7 @@
   Returns one word for each member, and one more, 'corrupt', when it is the bucket whose key has a foreign type
     'claimed'  it is over, and this call has recorded that; also when only the member was left of it
     'alive'
-    'already'  it is over, and not this call records that: another one has, or the sweep of its bucket will
+    'already'  nothing is left to do for this call: another one has dealt with it, or the sweep of its bucket will
     'corrupt'  a key has a foreign type, or the member a foreign form: among the dead letters now. When the foreign key
                is an index the session's end is recorded all the same
 ]]

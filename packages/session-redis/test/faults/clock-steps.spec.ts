@@ -2,7 +2,7 @@ import { LeakGuard } from '@nest-session/testing';
 import fc from 'fast-check';
 import { App } from '../support/app.fixture.js';
 import { recordedExpirations } from '../support/key-event.fixture.js';
-import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
+import { MINUTE, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 

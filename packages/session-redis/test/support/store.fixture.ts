@@ -35,9 +35,11 @@ export class Store {
     return randomBytes(32).toString('base64url');
   }
 
-  async create(attributes: Record<string, string> = {}, options: { interval?: number; principal?: string } = {}) {
-    const { interval = 1800, principal } = options;
-    const id = this.id();
+  async create(
+    attributes: Record<string, string> = {},
+    options: { id?: string; interval?: number; principal?: string } = {},
+  ) {
+    const { id = this.id(), interval = 1800, principal } = options;
     const reply = await this.scripts.create({
       id,
       presentedId: undefined,

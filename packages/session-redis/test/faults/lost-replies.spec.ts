@@ -1,0 +1,343 @@
+import { Logger } from '@nestjs/common';
+import { SessionStoreError } from '@nest-session/core';
+import { eventually, type HttpAgent, type HttpResponse, LeakGuard, TcpProxy } from '@nest-session/testing';
+import type { Redis } from 'ioredis';
+import { createConnections } from '../../src/connection/redis.connections.js';
+import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SessionEventGroup } from '../../src/delivery/session-event.group.js';
+import { resolveRedisSessionOptions } from '../../src/redis-session.options.js';
+import { SessionScripts } from '../../src/scripts/session.scripts.js';
+import { App } from '../support/app.fixture.js';
+import { dump } from '../support/store.dump.js';
+import { GRACE, RETENTION, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+Logger.overrideLogger(false);
+
+let store: Store;
+let proxy: TcpProxy;
+/** As requests and as background services have them, but with time: what fails does so because of what was lost. */
+let request: RequestConnection;
+let requestClient: Redis;
+let serviceClient: Redis;
+beforeAll(async () => {
+  store = await Store.open();
+  proxy = await TcpProxy.start({ port: store.server.port });
+  const made = createConnections(resolveRedisSessionOptions({ url: proxy.url }));
+  const patient = { lazyConnect: false, commandTimeout: undefined, socketTimeout: undefined, disconnectTimeout: 10 };
+  requestClient = made.request.duplicate(patient).on('error', () => undefined);
+  serviceClient = made.background.duplicate(patient).on('error', () => undefined);
+  request = new RequestConnection(requestClient, 60_000);
+});
+afterAll(async () => {
+  requestClient.disconnect();
+  serviceClient.disconnect();
+  await proxy.stop();
+  await store.close();
+});
+
+const [id, newId] = ['i'.repeat(43), 'n'.repeat(43)] as const;
+const scriptsOn = (client: Redis) => new SessionScripts(client, store.keys, { grace: GRACE, retention: RETENTION });
+
+interface Call {
+  /** The file of the script. */
+  readonly script: string;
+  readonly what: string;
+  readonly prepare: () => Promise<unknown>;
+  /** What a request or a background service calls, on the connection it does so. */
+  readonly send: (scripts: SessionScripts) => Promise<unknown>;
+  readonly reply: unknown;
+}
+
+const save = (scripts: SessionScripts, changes: Partial<Parameters<SessionScripts['save']>[0]>) =>
+  scripts.save({
+    id,
+    newId: undefined,
+    maxInactiveInterval: undefined,
+    attributes: [],
+    removed: [],
+    indexes: [],
+    expected: undefined,
+    ...changes,
+  });
+const prepare = () => store.create({ a: '1', gone: '1' }, { id, principal: 'ann' });
+
+// What requests send: once, or not at all.
+const CALLS_OF_REQUESTS: readonly Call[] = [
+  {
+    script: 'create-session',
+    what: 'a new session',
+    prepare: async () => undefined,
+    send: (scripts) =>
+      scripts.create({
+        id,
+        presentedId: undefined,
+        maxInactiveInterval: 1800,
+        absoluteTimeout: undefined,
+        attributes: [['a', '1']],
+        indexes: [['principal', 'ann']],
+      }),
+    reply: ['created', expect.any(String)],
+  },
+  {
+    script: 'save-session',
+    what: 'attributes',
+    prepare,
+    send: (scripts) => save(scripts, { attributes: [['a', '2']], removed: ['gone'], indexes: [['principal', 'bob']] }),
+    reply: ['saved'],
+  },
+  {
+    script: 'save-session',
+    what: 'a new id',
+    prepare,
+    send: (scripts) => save(scripts, { newId, attributes: [['a', '2']], indexes: [['principal', 'bob']] }),
+    reply: ['saved'],
+  },
+  {
+    script: 'save-session',
+    what: 'an attribute, compared and set',
+    prepare,
+    send: (scripts) => save(scripts, { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
+    reply: ['saved'],
+  },
+  {
+    script: 'save-session',
+    what: 'a shorter interval',
+    prepare,
+    send: (scripts) => save(scripts, { maxInactiveInterval: 600 }),
+    reply: ['saved'],
+  },
+  {
+    script: 'save-session',
+    what: 'no end any more',
+    prepare,
+    send: (scripts) => save(scripts, { maxInactiveInterval: -1 }),
+    reply: ['saved'],
+  },
+  {
+    script: 'save-session',
+    what: 'an interval of 0',
+    prepare,
+    send: (scripts) => save(scripts, { maxInactiveInterval: 0, attributes: [['a', '2']] }),
+    reply: ['saved'],
+  },
+  {
+    script: 'touch-session',
+    what: 'an access',
+    prepare: async () => {
+      await prepare();
+      // So that the effect can be seen.
+      await store.client.persist(store.keys.shadow(id));
+    },
+    send: (scripts) => scripts.touch(id),
+    reply: ['touched'],
+  },
+  { script: 'delete-session', what: 'an end', prepare, send: (scripts) => scripts.delete(id), reply: ['deleted'] },
+];
+
+const GROUP = 'group';
+const groupOf = (client: Redis) => new SessionEventGroup(client, client, store.keys.events, GROUP, 'consumer');
+
+// What background services send: until it is answered.
+const CALLS_OF_SERVICES: readonly Call[] = [
+  {
+    script: 'claim-expired',
+    what: 'members of a bucket',
+    prepare: async () => {
+      for (const letter of ['over', 'lost', 'foreign'])
+        await store.create({ a: '1' }, { id: letter, principal: letter });
+      await store.client.del(store.keys.shadow('over'), store.keys.shadow('lost'), store.keys.session('lost'));
+      await store.client.set(store.keys.session('foreign'), 'planted');
+      await store.create({}, { id: 'alive' });
+      await store.client.pexpire(store.keys.shadow('alive'), 7_200_000);
+    },
+    send: async (scripts) => {
+      const members = ['over', 'lost', 'foreign', 'alive'].map((name) => `expires:${name}`);
+      return scripts.claimExpired(members, (await store.buckets('alive'))[0]);
+    },
+    // What another call, here the same one before, has recorded already is said to be so.
+    reply: [
+      expect.stringMatching(/^(claimed|already)$/),
+      expect.stringMatching(/^(claimed|already)$/),
+      expect.stringMatching(/^(corrupt|already)$/),
+      expect.stringMatching(/^(alive|already)$/),
+    ],
+  },
+  {
+    script: 'claim-expired',
+    what: 'what a key event named',
+    prepare: async () => {
+      await prepare();
+      await store.runOut(id);
+    },
+    send: (scripts) => scripts.claimExpired([`expires:${id}`]),
+    reply: [expect.stringMatching(/^(claimed|already)$/)],
+  },
+  {
+    script: 'remove-consumer',
+    what: 'a consumer',
+    prepare: async () => {
+      await groupOf(store.client).ensure();
+      await store.client.xgroup('CREATECONSUMER', store.keys.events, GROUP, 'consumer');
+      await store.client.xgroup('CREATECONSUMER', store.keys.events, GROUP, 'other');
+    },
+    send: () => groupOf(serviceClient).leave(),
+    reply: undefined,
+  },
+];
+
+/** Puts the store into the state before a call; resolves to what the call then leaves there when nothing is in its way. */
+async function rehearse({ prepare, send, reply }: Call): Promise<{ before: string[]; executed: string[] }> {
+  await store.client.flushall();
+  await prepare();
+  const before = await dump(store.client);
+  expect(await send(store.scripts)).toEqual(reply);
+  const executed = await dump(store.client);
+  await store.client.flushall();
+  await prepare();
+  expect(await dump(store.client)).toEqual(before);
+  expect(executed).not.toEqual(before);
+  return { before, executed };
+}
+
+type Outcome = { value: unknown } | { error: unknown };
+const outcomeOf = (promise: Promise<unknown>): Promise<Outcome> =>
+  promise.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+
+const FAULTS = [
+  {
+    fault: 'the connection is cut before Redis gets the call',
+    isExecuted: false,
+    suffer: async (send: () => Promise<unknown>) => {
+      proxy.hold('request', 'nest:session');
+      const outcome = outcomeOf(send());
+      await proxy.untilHeld('request');
+      proxy.cut();
+      proxy.release();
+      return outcome;
+    },
+  },
+  {
+    fault: 'the connection is cut after Redis has executed the call',
+    isExecuted: true,
+    suffer: async (send: () => Promise<unknown>) => {
+      proxy.hold('reply', 'nest:session');
+      const outcome = outcomeOf(send());
+      await proxy.untilHeld('reply');
+      proxy.cut();
+      proxy.release();
+      return outcome;
+    },
+  },
+  {
+    fault: 'the reply is lost',
+    isExecuted: true,
+    suffer: async (send: () => Promise<unknown>) => {
+      const dropped = proxy.dropNextReply('nest:session');
+      const outcome = outcomeOf(send());
+      await dropped;
+      return outcome;
+    },
+  },
+];
+
+/** Until the connection works again: what it sends again comes before. */
+async function isBack(client: Redis): Promise<void> {
+  await eventually(() => client.status === 'ready');
+  await client.ping();
+}
+
+describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
+  beforeEach(async () => {
+    await SessionScripts.preload(store.client);
+    await Promise.all([requestClient, serviceClient].map(isBack));
+  });
+
+  it.each(CALLS_OF_REQUESTS)('a request is told of an error, $script: $what', async (call) => {
+    const { before, executed } = await rehearse(call);
+    const outcome = await suffer(() => request.run((client) => call.send(scriptsOn(client))));
+    expect(outcome).toEqual({ error: expect.any(SessionStoreError) });
+    expect(await dump(store.client)).toEqual(isExecuted ? executed : before);
+    // Nor is it sent when the connection is there again.
+    await isBack(requestClient);
+    expect(await dump(store.client)).toEqual(isExecuted ? executed : before);
+  });
+
+  it.each(CALLS_OF_SERVICES)('a service gets its answer, and its call has one effect, $script: $what', async (call) => {
+    const { executed } = await rehearse(call);
+    const outcome = await suffer(() => call.send(scriptsOn(serviceClient)));
+    expect(outcome).toEqual({ value: call.reply });
+    expect(await dump(store.client)).toEqual(executed);
+  });
+});
+
+it('a script that Redis has forgotten is sent whole, and not a second time when that is not answered', async () => {
+  await prepare();
+  await isBack(requestClient);
+  await store.client.script('FLUSH');
+  const dropped = proxy.dropNextReply('#!lua');
+  const outcome = await outcomeOf(request.run((client) => save(scriptsOn(client), { newId })));
+  await dropped;
+  expect(outcome).toEqual({ error: expect.any(SessionStoreError) });
+  await isBack(requestClient);
+  expect(await store.eventTypes(newId)).toEqual(['id-changed']);
+});
+
+describe('an application whose save is not answered', () => {
+  let app: App;
+  let other: App;
+  beforeAll(async () => {
+    await store.client.flushall();
+    app = await App.start({ redis: { url: proxy.url, notifications: 'off' }, handlers: false });
+    other = await App.start({ redis: { url: store.server.url, notifications: 'off' }, handlers: false });
+  });
+  afterAll(async () => {
+    await app.stop();
+    await other.stop();
+  });
+
+  /** Sends a request whose script Redis executes, and never answers. */
+  async function unanswered(agent: HttpAgent, path: string, body?: object): Promise<HttpResponse> {
+    // Of what a request sends, scripts alone name the events.
+    const { events, prefix } = store.keys;
+    const dropped = proxy.dropNextReply((burst) => burst.includes(events) && burst.includes(`${prefix}sessions:`));
+    const response = agent.post(path, body);
+    await dropped;
+    return response;
+  }
+
+  it('says so, and does not write it over what another node has written since', async () => {
+    const agent = app.agent();
+    const { id: sessionId } = (await agent.post('/set/a', { value: 'first' })).json() as { id: string };
+    const failed = await unanswered(agent, '/set/a', { value: 'second' });
+    expect([failed.status, failed.setCookies]).toEqual([503, []]);
+    expect((await store.session(sessionId))['sessionAttr:a']).toBe('"second"');
+
+    const cookie = `SESSION=${agent.cookie('SESSION')}`;
+    const third = await other.agent().post('/set/a', { value: 'third' }, { headers: { cookie } });
+    expect(third.status).toBe(201);
+    // The connection that lost the answer is there again, and has sent all that it may have kept.
+    expect((await agent.post('/set/b', { value: 1 })).status).toBe(201);
+    expect((await agent.get('/read')).json()).toMatchObject({ attributes: { a: 'third', b: 1 } });
+  });
+
+  it.each([
+    ['a new session', '/set/a', { value: 1 }, ['created']],
+    ['a logout', '/logout', undefined, ['created', 'deleted']],
+    ['a counter', '/count', undefined, ['created']],
+  ])('answers 503 without a cookie for %s, and has recorded it once', async (_, path, body, recorded) => {
+    await store.client.del(store.keys.events);
+    const agent = app.agent();
+    if (path !== '/set/a') await agent.post('/set/count', { value: 0 });
+    const response = await unanswered(agent, path, body);
+    expect([response.status, response.setCookies]).toEqual([503, []]);
+    await eventually(async () => expect((await app.agent().post('/set/marker', { value: 1 })).status).toBe(201));
+    const [[, [, , , first]]] = (await store.client.xrange(store.keys.events, '-', '+', 'COUNT', 1)) as [
+      [string, string[]],
+    ];
+    expect(await store.eventTypes(first!)).toEqual(recorded);
+  });
+});

@@ -1,0 +1,42 @@
+import type { Redis } from 'ioredis';
+
+/**
+ * All that is in a Redis, in a form that can be compared with what the same calls leave at another time: without times
+ * and the positions that streams derive from them.
+ */
+export async function dump(client: Redis): Promise<string[]> {
+  const keys = await client.keys('*');
+  const contents = await Promise.all(
+    keys.map(async (key) => {
+      const type = await client.type(key);
+      const isBounded = (await client.pttl(key)) >= 0;
+      return JSON.stringify({ key, type, isBounded, content: await contentOf(client, key, type) });
+    }),
+  );
+  return contents.map((text) => text.replaceAll(/\d{13}(?:-\d+)?/g, '<time>')).sort();
+}
+
+async function contentOf(client: Redis, key: string, type: string): Promise<unknown> {
+  switch (type) {
+    case 'hash':
+      return Object.entries(await client.hgetall(key)).sort();
+    case 'set':
+      return (await client.smembers(key)).sort();
+    case 'zset':
+      return client.zrange(key, 0, -1);
+    case 'stream':
+      return { entries: await client.xrange(key, '-', '+'), consumers: await consumersOf(client, key) };
+    default:
+      return client.get(key);
+  }
+}
+
+async function consumersOf(client: Redis, stream: string): Promise<unknown> {
+  const groups = (await client.xinfo('GROUPS', stream)) as string[][];
+  return Promise.all(
+    groups.map(async ([, name]) => {
+      const consumers = (await client.xinfo('CONSUMERS', stream, name!)) as (string | number)[][];
+      return [name, consumers.map(([, consumer, , pending]) => [consumer, pending])];
+    }),
+  );
+}
