@@ -90,11 +90,11 @@ export class ResponseHold {
 
   #write(args: unknown[]): boolean {
     const callback = callbackIn(args);
-    if (this.#state === 'held' && this.#heldBytes > MAX_HELD_BYTES && !this.#response.destroyed) {
+    if (this.#state === 'held' && this.#heldBytes > MAX_HELD_BYTES && !this.#isDestroyed) {
       logger.warn('A response was broken off: its source kept writing while the save of the session was waited for');
       this.#response.destroy();
     }
-    if (this.#state === 'replaced' || (this.#state === 'held' && this.#response.destroyed)) {
+    if (this.#state === 'replaced' || (this.#state === 'held' && this.#isDestroyed)) {
       if (callback) process.nextTick(callback, discarded());
       return false;
     }
@@ -113,6 +113,14 @@ export class ResponseHold {
     this.#perform({ run: () => Reflect.apply(this.#original.end, this.#response, args), callback });
     this.#isEnded = true;
     return this.#response;
+  }
+
+  /** Whether nothing can reach the client any more. On HTTP/2 only the stream says so. */
+  get #isDestroyed(): boolean {
+    const { destroyed, stream } = this.#response as ServerResponse & {
+      readonly stream?: { readonly destroyed: boolean };
+    };
+    return stream?.destroyed ?? destroyed;
   }
 
   /** Makes a call, or queues it; undefined when it was queued. */
@@ -190,7 +198,7 @@ export class ResponseHold {
   #replace(error: unknown): void {
     const { status, body } = this.#gate.replace(error);
     if (this.#isHeadSent) this.#response.destroy();
-    else if (!this.#response.destroyed) this.#answer(status, JSON.stringify(body));
+    else if (!this.#isDestroyed) this.#answer(status, JSON.stringify(body));
     this.#state = 'replaced';
     for (const { callback } of this.#calls.splice(0)) if (callback) process.nextTick(callback, discarded());
     // Wakes a source that waits; the end of this response then tells it that it has nowhere to go.

@@ -636,6 +636,18 @@ describe('ResponseHold on HTTP/2', () => {
     await close();
   });
 
+  it('breaks off a source that heeds no back pressure', async () => {
+    const refused: unknown[] = [];
+    const { stream, gate, close } = await ask((response) => {
+      const megabyte = Buffer.alloc(1024 * 1024);
+      for (let sent = 0; sent < 64; sent++) response.write(megabyte, (error) => error && refused.push(error));
+    });
+    await eventually(() => stream.closed);
+    expect(refused).toHaveLength(64 - 17);
+    gate.open();
+    await close();
+  });
+
   it.each(['open', 'fail'] as const)('does nothing for a client that has left during the save: %s', async (outcome) => {
     const { stream, gate, events, close } = await ask((response) => {
       response.write('a', () => events.push('called back'));
