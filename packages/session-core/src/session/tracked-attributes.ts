@@ -7,8 +7,11 @@ interface Entry {
   value: unknown;
   /** Set by the application since the last save; otherwise only read. */
   assigned: boolean;
-  /** For an object that was read: how its value is encoded, to notice that it was changed in place. */
-  baseline: string | undefined;
+  /**
+   * How it was encoded when it was set, read or last saved, to notice an object that was changed in place since; null
+   * for one that was removed. What is only read and cannot change in place, or be encoded at all, has none.
+   */
+  text: string | null | undefined;
 }
 
 /** Attributes that remember which of them must be written: those that were set, and those changed in place. */
@@ -48,8 +51,8 @@ export class TrackedAttributes {
   set(name: string, value: unknown): void {
     assertName(name);
     const removed = value === undefined || value === null;
-    if (!removed) this.#stored.encode(name, value);
-    this.#entries.set(name, { value: removed ? undefined : value, assigned: true, baseline: undefined });
+    const text = removed ? null : this.#stored.encode(name, value);
+    this.#entries.set(name, { value: removed ? undefined : value, assigned: true, text });
   }
 
   encode(name: string, value: unknown): string {
@@ -59,7 +62,17 @@ export class TrackedAttributes {
   /** Whether the application has set or changed it since the last save. */
   isChanged(name: string): boolean {
     const entry = this.#entries.get(name);
-    return entry !== undefined && (entry.assigned || this.#change(name, entry) !== undefined);
+    return entry !== undefined && (entry.assigned || this.#changeInPlace(name, entry) !== undefined);
+  }
+
+  /** Whether `changes()` would name any. */
+  get hasChanges(): boolean {
+    const entries = [...this.#entries];
+    // Of those that were set it is known without encoding anything.
+    return (
+      entries.some(([name, entry]) => this.#isWritable(name, entry)) ||
+      entries.some(([name, entry]) => this.#changeInPlace(name, entry) !== undefined)
+    );
   }
 
   /** What has to be written, by name. */
@@ -78,8 +91,10 @@ export class TrackedAttributes {
       this.#stored.replace(name, change ?? undefined);
       const entry = this.#entries.get(name);
       if (!entry) continue;
-      if (entry.assigned && this.#textOf(name, entry) === change) entry.assigned = false;
-      entry.baseline = isObject(entry.value) ? (change ?? undefined) : undefined;
+      // Set again in the meantime: that is another entry, with a text of its own.
+      if (entry.assigned && entry.text !== change) continue;
+      entry.assigned = false;
+      entry.text = change;
     }
   }
 
@@ -94,7 +109,7 @@ export class TrackedAttributes {
     const known = this.#entries.get(name);
     if (known) return known;
     const value = this.#stored.decode(name);
-    const entry = { value, assigned: false, baseline: this.#baselineOf(name, value) };
+    const entry = { value, assigned: false, text: this.#textAsRead(name, value) };
     if (value !== undefined) this.#entries.set(name, entry);
     return entry;
   }
@@ -103,7 +118,7 @@ export class TrackedAttributes {
    * Later compared with how we encode the value then, not with the stored text: another language may have written that
    * one differently, and its value must not be written back only because somebody read it.
    */
-  #baselineOf(name: string, value: unknown): string | undefined {
+  #textAsRead(name: string, value: unknown): string | undefined {
     if (!isObject(value)) return undefined;
     try {
       return this.#stored.encode(name, value);
@@ -113,19 +128,24 @@ export class TrackedAttributes {
     }
   }
 
+  /** The text to store for it, null for its removal; undefined when nothing has to be written. */
   #change(name: string, entry: Entry): string | null | undefined {
-    if (entry.assigned) {
-      const isMissing = entry.value === undefined && this.#stored.text(name) === undefined;
-      return isMissing ? undefined : this.#textOf(name, entry);
-    }
-    if (entry.baseline === undefined) return undefined;
-    const text = this.#textOf(name, entry);
-    return text === entry.baseline ? undefined : text;
+    if (!entry.assigned) return this.#changeInPlace(name, entry);
+    if (!this.#isWritable(name, entry)) return undefined;
+    if (isObject(entry.value)) entry.text = this.#stored.encode(name, entry.value);
+    return entry.text;
   }
 
-  /** The text to store for it, null for its removal. */
-  #textOf(name: string, entry: Entry): string | null {
-    return entry.value === undefined ? null : this.#stored.encode(name, entry.value);
+  /** Whether it was set to anything; to remove what the store does not have is nothing. */
+  #isWritable(name: string, entry: Entry): boolean {
+    return entry.assigned && (entry.text !== null || this.#stored.text(name) !== undefined);
+  }
+
+  /** The text of an object that was changed since it was read or saved. */
+  #changeInPlace(name: string, { assigned, value, text }: Entry): string | undefined {
+    if (assigned || text === undefined || !isObject(value)) return undefined;
+    const current = this.#stored.encode(name, value);
+    return current === text ? undefined : current;
   }
 }
 

@@ -211,7 +211,11 @@ export class TrackedSession extends RefusesProperties implements Session {
 
   /** Whether `save()` would write anything. */
   get isDirty(): boolean {
-    return this.#changes() !== undefined;
+    if (this.#ended) return false;
+    if (this.#invalidated) return !this.isNew;
+    // Interval 0: it would be over as soon as it was stored.
+    if (this.isNew) return this.#interval !== 0 && this.#attributes.hasChanges;
+    return this.#id !== this.#storedId || this.#interval !== this.#storedInterval || this.#attributes.hasChanges;
   }
 
   /** The token that the client has to be given: that of a session created or rotated here, once it is stored. */
@@ -255,13 +259,11 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   #changes(): SessionChanges | undefined {
-    if (this.#ended) return undefined;
+    if (!this.isDirty) return undefined;
     const id = this.#storedId;
-    if (this.#invalidated) return id === undefined ? undefined : { kind: 'delete', id };
+    if (id !== undefined && this.#invalidated) return { kind: 'delete', id };
     const attributes = this.#attributes.changes();
     if (id === undefined) {
-      // Interval 0: it would be over as soon as it was stored.
-      if (attributes.size === 0 || this.#interval === 0) return undefined;
       const { id: newId } = this;
       return {
         kind: 'create',
@@ -273,7 +275,6 @@ export class TrackedSession extends RefusesProperties implements Session {
     }
     const newId = this.#id === id ? undefined : this.#id;
     const maxInactiveInterval = this.#interval === this.#storedInterval ? undefined : this.#interval;
-    if (attributes.size === 0 && newId === undefined && maxInactiveInterval === undefined) return undefined;
     return { kind: 'update', id, newId, maxInactiveInterval, attributes };
   }
 

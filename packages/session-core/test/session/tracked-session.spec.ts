@@ -169,6 +169,46 @@ describe('TrackedSession', () => {
       expect(session.isDirty).toBe(false);
     });
 
+    it('without encoding anything that cannot have changed since, however often it is asked what there is', async () => {
+      const session = writer.restore({ read: '{"n":1}', one: '1' });
+      const encoded = jest.spyOn(writer.serializer, 'serialize');
+      const encodedBy = async (step: () => unknown) => {
+        encoded.mockClear();
+        await step();
+        return encoded.mock.calls.map(([value]) => value);
+      };
+      const ask = () => Array.from({ length: 3 }, () => session.isDirty);
+      const object = { n: 2 };
+
+      expect(await encodedBy(() => session.setAttribute('two', 2))).toEqual([2]);
+      expect(await encodedBy(() => session.setAttribute('one', null))).toEqual([]);
+      expect(await encodedBy(ask)).toEqual([]);
+      expect(await encodedBy(() => session.save())).toEqual([]);
+      expect(await encodedBy(ask)).toEqual([]);
+      // An object may have been changed in place wherever the application had its turn.
+      expect(await encodedBy(() => session.setAttribute('object', object))).toEqual([object]);
+      expect(await encodedBy(ask)).toEqual([]);
+      expect(await encodedBy(() => session.save())).toEqual([object]);
+      expect(await encodedBy(() => session.getAttribute('read'))).toEqual([{ n: 1 }]);
+      expect(await encodedBy(() => session.isDirty)).toEqual([object, { n: 1 }]);
+      expect(writer.attributes).toEqual([{ two: '2', one: null }, { object: '{"n":2}' }]);
+    });
+
+    it('what became unstorable while a save was under way not, and says so at the next one', async () => {
+      const session = writer.restore();
+      const object: { when?: Date } = {};
+      session.setAttribute('object', object);
+      writer.reply(() => {
+        object.when = new Date();
+        return { outcome: 'saved' };
+      });
+      await expect(session.save()).resolves.toBe('saved');
+      await expect(session.save()).rejects.toThrow(SessionAttributeError);
+      delete object.when;
+      await session.save();
+      expect(writer.attributes).toEqual([{ object: '{}' }]);
+    });
+
     it('again after the store failed', async () => {
       const session = writer.restore();
       session.setAttribute('a', 1);
