@@ -4,8 +4,8 @@ import { eventually, type HttpAgent, type HttpResponse, LeakGuard, TcpProxy } fr
 import type { Redis } from 'ioredis';
 import { createConnections } from '../../src/connection/redis.connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
-import { SessionEventGroup } from '../../src/delivery/session-event.group.js';
 import { resolveRedisSessionOptions } from '../../src/redis-session.options.js';
+import { loadScript } from '../../src/scripts/script.loader.js';
 import { SessionScripts } from '../../src/scripts/session.scripts.js';
 import { App } from '../support/app.fixture.js';
 import { dump } from '../support/store.dump.js';
@@ -45,7 +45,7 @@ interface Call {
   readonly what: string;
   readonly prepare: () => Promise<unknown>;
   /** What a request or a background service calls, on the connection it does so. */
-  readonly send: (scripts: SessionScripts) => Promise<unknown>;
+  readonly send: (scripts: SessionScripts, client: Redis) => Promise<unknown>;
   readonly reply: unknown;
 }
 
@@ -136,7 +136,7 @@ const CALLS_OF_REQUESTS: readonly Call[] = [
 ];
 
 const GROUP = 'group';
-const groupOf = (client: Redis) => new SessionEventGroup(client, client, store.keys.events, GROUP, 'consumer');
+const REMOVE_CONSUMER = loadScript('remove-consumer');
 
 // What background services send: until it is answered.
 const CALLS_OF_SERVICES: readonly Call[] = [
@@ -177,12 +177,12 @@ const CALLS_OF_SERVICES: readonly Call[] = [
     script: 'remove-consumer',
     what: 'a consumer',
     prepare: async () => {
-      await groupOf(store.client).ensure();
+      await store.client.xgroup('CREATE', store.keys.events, GROUP, '0', 'MKSTREAM');
       await store.client.xgroup('CREATECONSUMER', store.keys.events, GROUP, 'consumer');
       await store.client.xgroup('CREATECONSUMER', store.keys.events, GROUP, 'other');
     },
-    send: () => groupOf(serviceClient).leave(),
-    reply: undefined,
+    send: (_, client) => client.eval(REMOVE_CONSUMER, 1, store.keys.events, GROUP, 'consumer'),
+    reply: 'removed',
   },
 ];
 
@@ -191,7 +191,7 @@ async function rehearse({ prepare, send, reply }: Call): Promise<{ before: strin
   await store.client.flushall();
   await prepare();
   const before = await dump(store.client);
-  expect(await send(store.scripts)).toEqual(reply);
+  expect(await send(store.scripts, store.client)).toEqual(reply);
   const executed = await dump(store.client);
   await store.client.flushall();
   await prepare();
@@ -258,7 +258,7 @@ describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
 
   it.each(CALLS_OF_REQUESTS)('a request is told of an error, $script: $what', async (call) => {
     const { before, executed } = await rehearse(call);
-    const outcome = await suffer(() => request.run((client) => call.send(scriptsOn(client))));
+    const outcome = await suffer(() => request.run((client) => call.send(scriptsOn(client), client)));
     expect(outcome).toEqual({ error: expect.any(SessionStoreError) });
     expect(await dump(store.client)).toEqual(isExecuted ? executed : before);
     // Nor is it sent when the connection is there again.
@@ -268,7 +268,7 @@ describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
 
   it.each(CALLS_OF_SERVICES)('a service gets its answer, and its call has one effect, $script: $what', async (call) => {
     const { executed } = await rehearse(call);
-    const outcome = await suffer(() => call.send(scriptsOn(serviceClient)));
+    const outcome = await suffer(() => call.send(scriptsOn(serviceClient), serviceClient));
     expect(outcome).toEqual({ value: call.reply });
     expect(await dump(store.client)).toEqual(executed);
   });

@@ -19,11 +19,11 @@ export async function dump(client: Redis): Promise<string[]> {
 async function contentOf(client: Redis, key: string, type: string): Promise<unknown> {
   switch (type) {
     case 'hash':
-      return Object.entries(await client.hgetall(key)).sort();
+      return Object.entries(await client.hgetall(key)).map(String).sort();
     case 'set':
       return (await client.smembers(key)).sort();
     case 'zset':
-      return client.zrange(key, 0, -1);
+      return client.zrange(key, '0', '-1');
     case 'stream':
       return { entries: await client.xrange(key, '-', '+'), consumers: await consumersOf(client, key) };
     default:
