@@ -1,10 +1,11 @@
 // An application without HTTP that handles session events, in a process that a test can kill. It runs the built
 // packages. What it does is said on its standard output, a line for each event.
+import { createInterface } from 'node:readline';
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { OnSessionEvent, SessionEvent, SessionModule } from '@nest-session/core';
-import { RedisSessionModule } from '@nest-session/redis';
+import { RedisSessionModule, SessionExpirationSweeper } from '@nest-session/redis';
 
 class Handlers {
   async handle(event) {
@@ -24,10 +25,21 @@ class WorkerModule {}
 Module({
   imports: [
     SessionModule.forRoot(),
-    RedisSessionModule.forRoot({ url: process.env.REDIS_URL, events: { lease: '1s' } }),
+    RedisSessionModule.forRoot({
+      url: process.env.REDIS_URL,
+      notifications: process.env.NOTIFICATIONS,
+      events: { lease: process.env.LEASE ?? '1s' },
+    }),
   ],
   providers: [Handlers],
 })(WorkerModule);
 
-await NestFactory.createApplicationContext(WorkerModule, { logger: ['error'] });
+const app = await NestFactory.createApplicationContext(WorkerModule, { logger: ['error'] });
+
+// `sweep`: looks at all buckets now, those of the coming minute included, and says what it has found.
+createInterface({ input: process.stdin }).on('line', async () => {
+  const found = await app.get(SessionExpirationSweeper, { strict: false }).runOnce({ ahead: 60_000 });
+  process.stdout.write(`swept ${JSON.stringify(found)}\n`);
+});
+process.stdin.unref?.();
 process.stdout.write('ready\n');

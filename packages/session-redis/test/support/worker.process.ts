@@ -24,6 +24,11 @@ export class WorkerProcess {
     return this.#output.split('\n').filter((line) => line !== '');
   }
 
+  /** Gives it a line on its standard input. */
+  tell(line: string): void {
+    this.child.stdin!.write(`${line}\n`);
+  }
+
   /** Resolves when a line of its output matches. */
   async saysLine(pattern: RegExp): Promise<void> {
     await eventually(() => {

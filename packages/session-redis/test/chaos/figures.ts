@@ -1,0 +1,22 @@
+import type { Redis } from 'ioredis';
+
+export interface CommandFigures {
+  readonly calls: number;
+  /** Of the server's time, for all calls. */
+  readonly microseconds: number;
+  /** Of one call, rounded up to a power of two by the server's histogram. */
+  readonly longest: string;
+}
+
+/** What a command has cost the server since its statistics were reset. */
+export async function figures(client: Redis, command: string): Promise<CommandFigures> {
+  const stats = new RegExp(`cmdstat_${command}:calls=(\\d+),usec=(\\d+)`).exec(await client.info('commandstats'));
+  const reply = (await client.call('LATENCY', 'HISTOGRAM', command)) as [string, (string | unknown[])[]] | [];
+  const buckets = (reply[1]?.[3] ?? []) as unknown as number[];
+  return { calls: Number(stats?.[1]), microseconds: Number(stats?.[2]), longest: `< ${buckets.at(-2)} us` };
+}
+
+/** Says a figure where a reader of the run sees it; nothing depends on it. */
+export function print(line: string): void {
+  process.stdout.write(`\n  ${line}\n`);
+}
