@@ -49,6 +49,8 @@ export class TrackedSession extends RefusesProperties implements Session {
   /** How it ended in the store, as far as this object has heard: by this object, or by somebody else. */
   #ended: 'deleted' | 'gone' | undefined;
   #isHeadSent = false;
+  /** What the store may have done without our having heard of it, when that was to give the session an id. */
+  #unanswered: SessionChanges | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
   /** A session nobody has stored yet. `presentedId`: what the client showed, and what opened nothing. */
@@ -292,14 +294,32 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   async #save(): Promise<SaveOutcome> {
+    if (this.#unanswered) await this.#repeat(this.#unanswered);
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       const changes = this.#changes();
       if (!changes) return this.#ended === 'gone' ? 'gone' : 'saved';
-      const reply = await this.#writer.write(changes);
+      const reply = await this.#write(changes);
       if (reply.outcome !== 'collision') return this.#settle(changes, reply);
       this.#drawKey();
     }
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
+  }
+
+  async #write(changes: SessionChanges): Promise<WriteReply> {
+    const givesId = changes.kind === 'create' || (changes.kind === 'update' && changes.newId !== undefined);
+    this.#unanswered = givesId ? changes : undefined;
+    const reply = await this.#writer.write(changes);
+    this.#unanswered = undefined;
+    return reply;
+  }
+
+  /**
+   * As it was, before what has been set since: a store that has done it already does not look at the rest of it. That an
+   * id is taken means the same, since nobody else draws it.
+   */
+  async #repeat(changes: SessionChanges): Promise<void> {
+    const reply = await this.#write(changes);
+    this.#settle(changes, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
   }
 
   async #update<T>(name: string, update: (current: T | undefined) => T | undefined): Promise<SaveOutcome | 'conflict'> {

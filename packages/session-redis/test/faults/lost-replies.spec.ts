@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { SessionStoreError } from '@nest-session/core';
+import { type Session, SessionStoreError } from '@nest-session/core';
+import { RedisSessionRepository } from '@nest-session/redis';
 import { eventually, type HttpAgent, type HttpResponse, LeakGuard, TcpProxy } from '@nest-session/testing';
 import type { Redis } from 'ioredis';
 import { createConnections } from '../../src/connection/redis.connections.js';
@@ -322,6 +323,46 @@ describe('an application whose save is not answered', () => {
     // The connection that lost the answer is there again, and has sent all that it may have kept.
     expect((await agent.post('/set/b', { value: 1 })).status).toBe(201);
     expect((await agent.get('/read')).json()).toMatchObject({ attributes: { a: 'third', b: 1 } });
+  });
+
+  describe('and that saves once more in the same request', () => {
+    const repository = () => app.nest.get(RedisSessionRepository, { strict: false });
+    /** Whether Redis gets the first save or not, the request is not told. */
+    const failToSave = async (session: Session, isExecuted: boolean) => {
+      const direction = isExecuted ? 'reply' : 'request';
+      proxy.hold(direction, `${store.keys.prefix}sessions:`);
+      const failed = expect(session.save()).rejects.toBeInstanceOf(SessionStoreError);
+      await proxy.untilHeld(direction);
+      proxy.cut();
+      proxy.release();
+      await failed;
+    };
+
+    it.each([true, false])('stores a new session once, with all that was set; Redis had the first: %p', async (had) => {
+      await store.client.flushall();
+      const session = repository().createSession();
+      session.setAttribute('a', 1);
+      await failToSave(session, had);
+      session.setAttribute('b', 2);
+      expect(await session.save()).toBe('saved');
+      expect(await store.session(session.id)).toMatchObject({ 'sessionAttr:a': '1', 'sessionAttr:b': '2' });
+      expect(await store.eventTypes(session.id)).toEqual(['created']);
+      expect(await store.client.xlen(store.keys.events)).toBe(1);
+    });
+
+    it.each([true, false])('changes the id once, and stores all that was set; Redis had the first: %p', async (had) => {
+      await store.client.flushall();
+      const session = repository().createSession();
+      session.setAttribute('a', 1);
+      await session.save();
+      session.changeSessionId();
+      await failToSave(session, had);
+      session.setAttribute('b', 2);
+      expect(await session.save()).toBe('saved');
+      expect(await store.session(session.id)).toMatchObject({ 'sessionAttr:a': '1', 'sessionAttr:b': '2' });
+      expect(await store.eventTypes(session.id)).toEqual(['id-changed']);
+      expect(await store.client.xlen(store.keys.events)).toBe(2);
+    });
   });
 
   it.each([
