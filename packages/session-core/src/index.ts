@@ -31,6 +31,7 @@ export { OnSessionEventGap, type SessionEventGap } from './events/on-session-eve
 export {
   SessionCreatedEvent,
   SessionDeletedEvent,
+  SessionDestroyedEvent,
   SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
@@ -76,6 +77,7 @@ export {
 } from './session/session-key.js';
 export { SessionEventDispatcher, type DispatchOptions } from './events/session-event.dispatcher.js';
 export { SessionEventHandlingError, type FailedHandler } from './events/session-event-handling.error.js';
+export { PollingLoop } from './repository/polling.loop.js';
 export { OptionReader } from './options/option.reader.js';
 export { parseDuration } from './options/duration.js';
 export { SESSION_OPTIONS } from './session.module-definition.js';

@@ -6,13 +6,15 @@ export interface FailedHandler {
   readonly cause: unknown;
 }
 
-/** Some handlers of an event failed, those named here; the others have succeeded. */
+/** Some handlers of an event failed, the others have succeeded. */
 export class SessionEventHandlingError extends AggregateError {
   override readonly name = 'SessionEventHandlingError';
 
   constructor(
     event: SessionEvent,
     readonly failed: readonly FailedHandler[],
+    /** Their names, `Class.method`. */
+    readonly succeeded: readonly string[],
   ) {
     super(
       failed.map(({ cause }) => cause),

@@ -9,24 +9,27 @@ import {
 import { EventEmitterMirror } from './event-emitter.mirror.js';
 import { type FailedHandler, SessionEventHandlingError } from './session-event-handling.error.js';
 import type { SessionEventGap } from './on-session-event-gap.decorator.js';
-import { type ExploredHandlers, SessionEventExplorer } from './session-event.explorer.js';
+import { type ExploredHandlers, SessionEventExplorer, type SessionEventHandler } from './session-event.explorer.js';
 import type { SessionEvent } from './session.events.js';
 
 export interface DispatchOptions {
   /** The event has been dispatched before, here or elsewhere: EventEmitter listeners do not hear of it again. */
   readonly redelivered?: boolean;
+  /** The names of handlers that have succeeded before and are not called again. */
+  readonly done?: readonly string[];
 }
 
 /**
  * Gives session events to the `@OnSessionEvent` methods of this application, and to its EventEmitter. Every handler is
  * called and awaited on its own; a failed one is logged and named in the error. Nothing is remembered: whoever
- * dispatches decides whether to do it again.
+ * dispatches decides whether to do it again, with those that have not succeeded.
  */
 @Injectable()
 export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   readonly #logger = new Logger(SessionEventDispatcher.name);
-  readonly #running = new Set<Promise<unknown>>();
+  readonly #running = new Set<Promise<void>>();
   readonly #ready: Promise<void>;
+  readonly #givenUp = new AbortController();
   #handlers: ExploredHandlers | undefined;
   #bootstrapped!: () => void;
   #isReady = false;
@@ -49,6 +52,12 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     return this.#explored.events.some(({ broadcast }) => !broadcast) || this.mirror.hasListeners;
   }
 
+  /** The names of the `@OnSessionEvent` methods for the events of its group, in alphabetical order. */
+  get handlerNames(): readonly string[] {
+    const names = this.#explored.events.filter(({ broadcast }) => !broadcast).map(({ name }) => name);
+    return [...new Set(names)].sort();
+  }
+
   /** Whether a method of this application is to hear of the events that are broadcast. */
   get hasBroadcastHandlers(): boolean {
     return this.#explored.events.some(({ broadcast }) => broadcast);
@@ -60,9 +69,9 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   /**
-   * Calls all handlers of the event but those for what is broadcast, at once, when the application is ready, and resolves when they have finished.
-   * Handlers of two events are started in the order of the calls.
-   * @throws SessionEventHandlingError that names the handlers which failed
+   * Calls all handlers of the event but those for what is broadcast, at once, when the application is ready, and resolves
+   * when they have finished. Handlers of two events are started in the order of the calls.
+   * @throws SessionEventHandlingError that names the handlers which failed; another error after `giveUp()`
    */
   dispatch(event: SessionEvent, options: DispatchOptions = {}): Promise<void> {
     return this.#track(this.#ready.then(() => this.#dispatch(event, options)));
@@ -70,18 +79,23 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
 
   /** Calls the handlers with `broadcast: true`, at once, when the application is ready. What fails is only logged. */
   broadcast(event: SessionEvent): Promise<void> {
-    return this.#track(this.#ready.then(() => this.#broadcast(event)));
+    return this.#track(this.#ready.then(() => this.#broadcast(event))).catch(() => undefined);
   }
 
   /** Calls the `@OnSessionEventGap` methods, in the same way. */
   reportGap(gap: SessionEventGap): Promise<void> {
-    return this.#track(this.#ready.then(() => this.#reportGap(gap)));
+    return this.#track(this.#ready.then(() => this.#reportGap(gap))).catch(() => undefined);
   }
 
-  /** Resolves when no handler is running, the listeners of the EventEmitter included. */
+  /** Resolves when no handler is running, the listeners of the EventEmitter included, or they have been given up. */
   async idle(): Promise<void> {
     // Before it is ready, nothing runs and nothing that waits may ever start.
     while (this.#isReady && this.#running.size > 0) await Promise.allSettled(this.#running);
+  }
+
+  /** No handler is waited for any more: what was dispatched and has not finished is rejected. */
+  giveUp(): void {
+    this.#givenUp.abort(new Error('The application has ended before all session events were handled'));
   }
 
   onModuleInit(): void {
@@ -101,22 +115,30 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     return (this.#handlers ??= this.explorer.explore());
   }
 
-  async #dispatch(event: SessionEvent, { redelivered = false }: DispatchOptions): Promise<void> {
-    if (!redelivered) void this.#track(this.mirror.emit(event));
-    const failed = await this.#callAll(event, { broadcast: false });
-    if (failed.length > 0) throw new SessionEventHandlingError(event, failed);
+  async #dispatch(event: SessionEvent, { redelivered = false, done = [] }: DispatchOptions): Promise<void> {
+    if (!redelivered) void this.#track(this.mirror.emit(event)).catch(() => undefined);
+    const handlers = this.#handlersOf(event, { broadcast: false }).filter(({ name }) => !done.includes(name));
+    const failed = await this.#callAll(handlers, event);
+    if (failed.length === 0) return;
+    // Two classes of the same name make two methods of the same name: it has succeeded when both have.
+    const succeeded = new Set(handlers.map(({ name }) => name));
+    for (const { name } of failed) succeeded.delete(name);
+    throw new SessionEventHandlingError(event, failed, [...succeeded]);
   }
 
   async #broadcast(event: SessionEvent): Promise<void> {
-    await this.#callAll(event, { broadcast: true });
+    await this.#callAll(this.#handlersOf(event, { broadcast: true }), event);
   }
 
   async #reportGap(gap: SessionEventGap): Promise<void> {
     await Promise.all(this.#explored.gaps.map(({ name, handle }) => this.#call(name, 'a gap', () => handle(gap))));
   }
 
-  async #callAll(event: SessionEvent, { broadcast }: { broadcast: boolean }): Promise<FailedHandler[]> {
-    const handlers = this.#explored.events.filter((each) => each.broadcast === broadcast && each.handles(event));
+  #handlersOf(event: SessionEvent, { broadcast }: { broadcast: boolean }): SessionEventHandler[] {
+    return this.#explored.events.filter((each) => each.broadcast === broadcast && each.handles(event));
+  }
+
+  async #callAll(handlers: readonly SessionEventHandler[], event: SessionEvent): Promise<FailedHandler[]> {
     const what = `session event ${event.id}`;
     const results = await Promise.all(handlers.map(({ name, handle }) => this.#call(name, what, () => handle(event))));
     return results.filter((result) => result !== undefined);
@@ -133,10 +155,21 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     }
   }
 
-  #track<T>(work: Promise<T>): Promise<T> {
-    this.#running.add(work);
-    const done = () => this.#running.delete(work);
-    work.then(done, done);
-    return work;
+  #track(work: Promise<void>): Promise<void> {
+    const tracked = unlessAborted(work, this.#givenUp.signal);
+    this.#running.add(tracked);
+    const done = () => this.#running.delete(tracked);
+    tracked.then(done, done);
+    return tracked;
   }
+}
+
+/** Settles as the work does, or rejects when the signal is aborted before. */
+function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
 }

@@ -55,15 +55,18 @@ export class SessionCreatedEvent extends SessionEvent {
   }
 }
 
+/** A session has ended, in one way or the other: what handlers of both ask for. */
+export abstract class SessionDestroyedEvent extends SessionEvent {}
+
 /** A session was ended: `invalidate()`, `deleteById()`, or an interval of 0. */
-export class SessionDeletedEvent extends SessionEvent {
+export class SessionDeletedEvent extends SessionDestroyedEvent {
   constructor(init: SessionEventInit) {
     super('deleted', init);
   }
 }
 
 /** A session ended because nobody used it for its `maxInactiveInterval`. */
-export class SessionExpiredEvent extends SessionEvent {
+export class SessionExpiredEvent extends SessionDestroyedEvent {
   constructor(init: SessionEventInit) {
     super('expired', init);
   }

@@ -20,6 +20,7 @@ import { SessionEventModule } from '../../src/events/session-event.module.js';
 import {
   SessionCreatedEvent,
   SessionDeletedEvent,
+  SessionDestroyedEvent,
   SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
@@ -142,6 +143,7 @@ describe('SessionEventDispatcher', () => {
         { name: 'Carts.throws', cause: new TypeError('no cart') },
         { name: 'Carts.rejects', cause: 'no mail' },
       ],
+      succeeded: ['Carts.slow'],
       errors: [new TypeError('no cart'), 'no mail'],
     });
     expect(error.mock.calls.map(([message]) => String(message))).toEqual([
@@ -212,6 +214,51 @@ describe('SessionEventDispatcher', () => {
       'Cache.forget failed to handle session event expired:s',
       'Cache.fails failed to handle a gap',
     ]);
+  });
+
+  it('hears of both ends of a session by their base class, and of nothing else', async () => {
+    @Injectable()
+    class Carts {
+      @OnSessionEvent(SessionDestroyedEvent)
+      remind({ eventName }: SessionDestroyedEvent) {
+        log.push(eventName);
+      }
+    }
+    const dispatcher = await start([Carts]);
+    for (const event of [created, idChanged, deleted, expired]) await dispatcher.dispatch(event);
+    expect(log).toEqual(['session.deleted', 'session.expired']);
+  });
+
+  it('does not call again what has succeeded, and counts methods of one name as one', async () => {
+    let isBroken = true;
+    const namesake = (label: string, fails: () => boolean) => {
+      class Carts {
+        @OnSessionEvent(SessionExpiredEvent)
+        remind() {
+          log.push(label);
+          if (fails()) throw new Error('no mail');
+        }
+
+        @OnSessionEvent(SessionExpiredEvent, { broadcast: true })
+        forget() {}
+      }
+      Injectable()(Carts);
+      return Carts;
+    };
+    @Injectable()
+    class Audit {
+      @OnSessionEvent(SessionEvent)
+      write() {
+        log.push('audit');
+      }
+    }
+    const dispatcher = await start([namesake('one', () => false), namesake('two', () => isBroken), Audit]);
+    expect(dispatcher.handlerNames).toEqual(['Audit.write', 'Carts.remind']);
+    const failure: unknown = await dispatcher.dispatch(expired).catch((reason: unknown) => reason);
+    expect(failure).toMatchObject({ failed: [{ name: 'Carts.remind' }], succeeded: ['Audit.write'] });
+    isBroken = false;
+    await dispatcher.dispatch(expired, { redelivered: true, done: ['Audit.write'] });
+    expect(log).toEqual(['one', 'two', 'audit', 'one', 'two']);
   });
 
   it('starts handlers in the order of the calls, after every start hook of the application', async () => {
@@ -292,6 +339,29 @@ describe('SessionEventDispatcher', () => {
     finish();
     await closed;
     expect(log).toEqual(['begun', 'finished', 'shut down']);
+  });
+
+  it('waits for no handler any more when it is told to give up', async () => {
+    @Injectable()
+    class Handler {
+      @OnSessionEvent(SessionExpiredEvent)
+      @OnSessionEvent(SessionExpiredEvent, { broadcast: true })
+      handle() {
+        log.push('begun');
+        return new Promise(() => undefined);
+      }
+    }
+    const dispatcher = await start([Handler]);
+    const dispatched = dispatcher.dispatch(expired);
+    const broadcast = dispatcher.broadcast(expired);
+    const closed = module!.close();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(log).toEqual(['begun', 'begun']);
+    dispatcher.giveUp();
+    await expect(dispatched).rejects.toThrow('The application has ended before all session events were handled');
+    await expect(broadcast).resolves.toBeUndefined();
+    await closed;
+    await expect(dispatcher.dispatch(deleted)).rejects.toThrow('has ended');
   });
 
   it('closes when the application never came up', async () => {
