@@ -6,15 +6,24 @@ const folder = new URL('../../src/scripts/', import.meta.url);
 const names = readdirSync(folder)
   .filter((name) => name.endsWith('.lua'))
   .map((name) => name.slice(0, -'.lua'.length));
-const wrapper = readFileSync(new URL('session.scripts.ts', folder), 'utf8');
+const wrappers = readdirSync(folder)
+  .filter((name) => name.endsWith('.scripts.ts'))
+  .map((name) => readFileSync(new URL(name, folder), 'utf8'))
+  .join('\n');
 
-/** What the typed wrapper calls the replies of a script. */
+/** What the typed wrappers call the replies of a script. */
 const REPLY_TYPES: Record<string, string> = {
   'create-session': 'CreateReply',
   'save-session': 'SaveReply',
   'touch-session': 'TouchReply',
   'delete-session': 'DeleteReply',
   'claim-expired': 'ClaimWord',
+  'trim-events': 'TrimReply',
+  'create-group': 'CreateGroupReply',
+  'remove-group': 'RemoveGroupReply',
+  'remove-consumer': 'RemoveConsumerReply',
+  'count-events': 'CountReply',
+  'replay-dead-letter': 'ReplayReply',
 };
 
 /** `KEYS[3]` and `KEYS[4..]` as their numbers; a variable index counts as the open end. */
@@ -33,7 +42,7 @@ describe.each(names)('%s.lua', (name) => {
   };
 
   it('begins with its flags', () => {
-    expect(source).toMatch(/^#!lua( flags=allow-oom)?\n/);
+    expect(source).toMatch(/^#!lua( flags=(allow-oom|no-writes))?\n/);
   });
 
   it.each(['KEYS', 'ARGV'] as const)('documents exactly the %s that it uses', (array) => {
@@ -57,7 +66,7 @@ describe.each(names)('%s.lua', (name) => {
   it(`returns exactly the words of ${type}`, () => {
     const returns = header.slice(header.indexOf('Returns'));
     const documented = [...returns.matchAll(/^ {4}\{?'([a-z]+)'/gm)].map((match) => match[1]);
-    const declaration = new RegExp(`export type ${type} = ([^;]+);`).exec(wrapper)![1]!;
+    const declaration = new RegExp(`export type ${type} = ([^;]+);`).exec(wrappers)![1]!;
     const typed = [...declaration.matchAll(/'([a-z]+)'/g)].map((match) => match[1]);
     expect(new Set(documented)).toEqual(new Set(typed));
   });

@@ -44,3 +44,9 @@ local function groups_of_stream()
   end
   return groups
 end
+
+-- An instance of a group is at work. Redis 7.0 notes that only where it is given events, so that one which has waited for
+-- some for long looks dead; to be shown what it has pending counts as well, behind a position where there is nothing.
+local function note_instance(group, consumer)
+  redis.call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', events, '18446744073709551614-0')
+end

@@ -1,0 +1,76 @@
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../keys/session.keys.js';
+import { loadScript } from './script.loader.js';
+
+/** What is kept of the events stream. */
+export interface TrimLimits {
+  /** How long an event is kept that all groups have handled; milliseconds. */
+  readonly grace: number;
+  /** How long any other event is kept; milliseconds. */
+  readonly retention: number;
+  /** How many events are kept. */
+  readonly maxLength: number;
+}
+
+export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
+export type CreateGroupReply = 'created' | 'exists';
+export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
+export type RemoveConsumerReply = 'removed' | 'pending';
+export type CountReply = ['all', count: number] | ['more', count: number, position: string];
+export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
+
+type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
+
+const SOURCES = {
+  trimEvents: loadScript('trim-events'),
+  createGroup: loadScript('create-group'),
+  removeGroup: loadScript('remove-group'),
+  removeConsumer: loadScript('remove-consumer'),
+  countEvents: loadScript('count-events'),
+  replayDeadLetter: loadScript('replay-dead-letter'),
+};
+
+/** The scripts that keep the events stream and its groups in order, on one connection: one typed function each. */
+export class EventStreamScripts {
+  readonly #client: Redis & Record<keyof typeof SOURCES, Run>;
+
+  constructor(
+    client: Redis,
+    private readonly keys: SessionKeys,
+  ) {
+    for (const [name, lua] of Object.entries(SOURCES)) client.defineCommand(name, { lua });
+    this.#client = client as Redis & Record<keyof typeof SOURCES, Run>;
+  }
+
+  async trim({ grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {
+    const { events, trimmed, dropped, prefix } = this.keys;
+    const limits = [grace, retention, maxLength, limit];
+    return (await this.#client.trimEvents(3, events, trimmed, dropped, prefix, ...limits)) as TrimReply;
+  }
+
+  async createGroup(group: string, from: 'oldest' | 'now'): Promise<CreateGroupReply> {
+    return (await this.#client.createGroup(2, this.keys.events, this.keys.trimmed, group, from)) as CreateGroupReply;
+  }
+
+  /** `liveness`: an instance that has asked for events within so many milliseconds is at work. */
+  async removeGroup(group: string, liveness: number): Promise<RemoveGroupReply> {
+    const { events, handlers, dropped } = this.keys;
+    const keys = [events, this.keys.failing(group), this.keys.retries(group), handlers, dropped];
+    return (await this.#client.removeGroup(keys.length, ...keys, group, liveness)) as RemoveGroupReply;
+  }
+
+  /** Takes an instance out of its group that has ended without having left it, unless it has something unfinished. */
+  async removeConsumer(group: string, consumer: string): Promise<RemoveConsumerReply> {
+    return (await this.#client.removeConsumer(1, this.keys.events, group, consumer)) as RemoveConsumerReply;
+  }
+
+  /** Counts up to `limit` events behind a position. */
+  async countEvents(position: string, limit: number): Promise<CountReply> {
+    return (await this.#client.countEvents(1, this.keys.events, position, limit)) as CountReply;
+  }
+
+  async replayDeadLetter(position: string): Promise<ReplayReply> {
+    const { events, deadLetters } = this.keys;
+    return (await this.#client.replayDeadLetter(2, events, deadLetters, position)) as ReplayReply;
+  }
+}

@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+--[[
+  remove-group: has a group hear of events no more, and forgets all about it, unless one of its instances is at work.
+
+  KEYS[1] events
+  KEYS[2] failing events of the group
+  KEYS[3] retries of the group
+  KEYS[4] handlers of all groups
+  KEYS[5] dropped events of all groups
+  ARGV[1] group
+  ARGV[2] how long ago in ms an instance that is at work has asked for events at the most
+
+  Returns
+    'removed'
+    'live'
+    'unknown'  there was no such group
+]]
+-- include: delivery, stream
+local group = ARGV[1]
+local problem = wrong_type({
+  { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { KEYS[4], 'hash' }, { KEYS[5], 'hash' },
+})
+if problem then return problem end
+local exists = groups_of_stream()[group]
+for _, reply in ipairs(exists and redis.call('XINFO', 'CONSUMERS', events, group) or {}) do
+  local consumer = named(reply)
+  if consumer.name ~= waiting and consumer.idle < tonumber(ARGV[2]) then return 'live' end
+end
+
+if exists then redis.call('XGROUP', 'DESTROY', events, group) end
+redis.call('DEL', KEYS[2], KEYS[3])
+redis.call('HDEL', KEYS[4], group)
+redis.call('HDEL', KEYS[5], group)
+return exists and 'removed' or 'unknown'

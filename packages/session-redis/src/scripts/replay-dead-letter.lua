@@ -1,0 +1,36 @@
+#!lua
+--[[
+  replay-dead-letter: moves an event that a group could not handle back into the stream, for that group alone and for the
+  handlers that have not succeeded yet, with the data that the session had.
+
+  KEYS[1] events
+  KEYS[2] dead letters
+  ARGV[1] position of the dead letter
+
+  Returns
+    'replayed'
+    'gone'      there is no such dead letter any more
+    'orphaned'  its group was removed: nobody would handle it
+    'foreign'   it is no event but something that stood in the place of a session
+]]
+-- include: server, stream
+local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'stream' } })
+if problem then return problem end
+local letter = redis.call('XRANGE', KEYS[2], ARGV[1], ARGV[1])[1]
+if not letter then return 'gone' end
+local group = named(letter[2]).group
+if not group then return 'foreign' end
+if not groups_of_stream()[group] then return 'orphaned' end
+
+-- What was written of the failure stays behind.
+local of_failure = { entry = true, reason = true, attempts = true }
+local fields = {}
+for i = 1, #letter[2], 2 do
+  if not of_failure[letter[2][i]] then
+    table.insert(fields, letter[2][i])
+    table.insert(fields, letter[2][i + 1])
+  end
+end
+redis.call('XADD', events, '*', unpack(fields))
+redis.call('XDEL', KEYS[2], letter[1])
+return 'replayed'
