@@ -43,8 +43,21 @@ export interface RedisSessionModuleOptions {
     consume?: boolean;
     /** How long the data of a session is kept after its end, at least the grace. @default '1h' */
     retention?: Duration;
-    /** After how long without an answer an event is taken over from its instance, or tried again. @default '30s' */
+    /**
+     * How long an instance that has died keeps its events from the others. One that is alive renews its lease: a handler
+     * may take longer. @default '30s'
+     */
     lease?: Duration;
+    /**
+     * How often an event is tried in all before it becomes a dead letter. There is a second between the first attempts,
+     * then twice as long each time, up to 5 minutes. @default 10
+     */
+    attempts?: number;
+    /**
+     * How long the handlers that run when the application ends may go on. What they have not finished then is handled
+     * by another instance, all of it. @default '10s'
+     */
+    shutdownTimeout?: Duration;
     /** Events that one instance handles at a time. @default 32 */
     concurrency?: number;
   };
@@ -68,6 +81,8 @@ export interface ResolvedRedisSessionOptions {
     readonly consume: boolean;
     readonly retention: number;
     readonly lease: number;
+    readonly attempts: number;
+    readonly shutdownTimeout: number;
     readonly concurrency: number;
   };
   readonly serializer: AttributeSerializer;
@@ -115,6 +130,8 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
     consume: reader.boolean('consume', true),
     retention,
     lease: reader.duration('lease', '30s', { atLeast: SECOND }),
+    attempts: reader.integer('attempts', 10, { atLeast: 1, atMost: 1000 }),
+    shutdownTimeout: reader.duration('shutdownTimeout', '10s'),
     concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),
   };
   reader.finish();

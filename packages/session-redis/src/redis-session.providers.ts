@@ -12,6 +12,7 @@ import { createConnections, type RedisConnections } from './connection/redis.con
 import { RequestConnection } from './connection/request.connection.js';
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import { SessionEventGroup } from './delivery/session-event.group.js';
+import { SessionEventLoader } from './delivery/session-event.loader.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { KeyEventListener } from './expiration/key-event.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
@@ -25,15 +26,21 @@ import {
 } from './redis-session.options.js';
 import {
   BACKGROUND_SCRIPTS,
+  DELIVERY_PACE,
   KEY_EVENT_LISTENER,
   REDIS_CONNECTIONS,
   REDIS_SESSION_OPTIONS,
   SESSION_EVENT_CONSUMER,
+  SESSION_EVENT_LOADER,
   SESSION_EVENT_TRIMMER,
   SESSION_KEYS,
 } from './redis-session.tokens.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
+import { DeliveryScripts } from './scripts/delivery.scripts.js';
 import { type KeepingTimes, SessionScripts } from './scripts/session.scripts.js';
+
+/** Of the delivery of events; milliseconds. Tests have less time. */
+const PACE = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
 
 /** How the parts of the package are put together; nothing in here connects or starts anything. */
 export const REDIS_SESSION_PROVIDERS: Provider[] = [
@@ -121,17 +128,34 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       new KeyspaceNotificationListener(notifications, background),
   },
   {
+    provide: SESSION_EVENT_LOADER,
+    inject: [REDIS_CONNECTIONS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    useFactory: ({ background }: RedisConnections, keys: SessionKeys, { serializer }: ResolvedRedisSessionOptions) =>
+      new SessionEventLoader(background, keys, serializer),
+  },
+  { provide: DELIVERY_PACE, useValue: PACE },
+  {
     provide: SESSION_EVENT_CONSUMER,
-    inject: [REDIS_CONNECTIONS, SESSION_KEYS, REDIS_SESSION_OPTIONS, SessionEventDispatcher],
+    inject: [
+      REDIS_CONNECTIONS,
+      SESSION_KEYS,
+      REDIS_SESSION_OPTIONS,
+      DELIVERY_PACE,
+      SessionEventDispatcher,
+      SESSION_EVENT_LOADER,
+    ],
     useFactory: (
       { reader, background }: RedisConnections,
       keys: SessionKeys,
-      { events, serializer }: ResolvedRedisSessionOptions,
+      { events }: ResolvedRedisSessionOptions,
+      pace: typeof PACE,
       dispatcher: SessionEventDispatcher,
+      loader: SessionEventLoader,
     ) => {
-      const instance = `${hostname()}:${process.pid}:${randomUUID()}`;
-      const group = new SessionEventGroup(reader, background, keys.events, events.group, instance);
-      return new SessionEventConsumer(group, dispatcher, background, keys, serializer, events);
+      const member = { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
+      const scripts = new DeliveryScripts(background, keys);
+      const group = new SessionEventGroup(reader, background, scripts, keys, member, { ...events, ...pace });
+      return new SessionEventConsumer(group, dispatcher, loader, { ...events, ...pace });
     },
   },
   {

@@ -1,55 +1,71 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import type { AttributeSerializer, SessionEventDispatcher } from '@nest-session/core';
-import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../keys/session.keys.js';
-import type { SessionEventGroup } from './session-event.group.js';
-import { sessionIdOf, type StreamEntry, toSessionEvent } from './session-event.mapper.js';
+import { PollingLoop, type SessionEventDispatcher, SessionEventHandlingError } from '@nest-session/core';
+import type { EventDelivery } from './event.delivery.js';
+import { HandlingSlots } from './handling.slots.js';
+import type { Failure, SessionEventGroup } from './session-event.group.js';
+import type { SessionEventLoader } from './session-event.loader.js';
 
+/** Milliseconds. */
 export interface ConsumerOptions {
-  /** After how many milliseconds an unfinished entry is taken over, or tried again. */
-  readonly lease: number;
   /** Entries handled at a time. */
   readonly concurrency: number;
+  /** How long the handlers that run when the application ends may go on. */
+  readonly shutdownTimeout: number;
+  /** How often to look for entries that are due again, and for those of instances that have died. */
+  readonly pollInterval: number;
 }
 
 const PAUSE_AFTER_ERROR = 500;
-const LONGEST_WAIT = 5000;
+// An event whose handling has ended its instance so many times will end the next one, too.
+const MOST_ABANDONED = 5;
 
 /**
- * Reads the events of its group and has them handled, in recorded order of start. An entry is acknowledged when all of
- * its handlers have succeeded. When one fails, or the instance dies, the entry stays pending and is taken over after
- * the lease, by any instance of the group: handlers run at least once, and without faults exactly once.
+ * Reads the events of its group and has them handled: first attempts in recorded order of start, and before retries. An
+ * entry is acknowledged when all of its handlers have succeeded. When one fails the entry is tried again later, by any
+ * instance of the group, and in the end put among the dead letters; when the instance dies, another takes it over after
+ * the lease. Handlers run at least once, and without faults exactly once.
  */
 export class SessionEventConsumer {
   readonly #logger = new Logger('SessionEvents');
-  /** Positions of the entries being handled here, so as not to take over what is only slow. */
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #slots: HandlingSlots;
+  readonly #renewals: PollingLoop;
   readonly #stopping = new AbortController();
+  #ended: Promise<void> = Promise.resolve();
   #joined = false;
+  /** Not by the clock, which may be set back. */
+  #nextPoll = 0;
 
   constructor(
     private readonly group: SessionEventGroup,
     private readonly dispatcher: SessionEventDispatcher,
-    private readonly client: Redis,
-    private readonly keys: SessionKeys,
-    private readonly serializer: AttributeSerializer,
+    private readonly loader: SessionEventLoader,
     private readonly options: ConsumerOptions,
-  ) {}
+  ) {
+    this.#slots = new HandlingSlots(options.concurrency);
+    // Three times per lease: a renewal that is late must not cost it.
+    this.#renewals = new PollingLoop('The renewal of leases on events', group.rules.lease / 3, () =>
+      this.group.renew(this.#slots.positions),
+    );
+  }
 
   start(): void {
     void this.#run();
   }
 
-  /** No entry is begun any more; one that arrives all the same stays pending, for others to take over. */
+  /**
+   * No entry is begun any more. What was read and not begun is left to the other instances at once; the handlers that
+   * run have some time to finish, then their entries are left to others, too.
+   */
   stop(): void {
+    if (this.#stopping.signal.aborted) return;
     this.#stopping.abort();
+    if (this.#joined) this.#ended = this.#end();
   }
 
-  /** Resolves when the handlers that are running have finished and their entries are acknowledged. */
-  async drain(): Promise<void> {
-    await Promise.all(this.#running.values());
-    if (this.#joined) await this.group.leave();
+  /** Resolves when that has happened, and this instance has left its group. */
+  drain(): Promise<void> {
+    return this.#ended;
   }
 
   async #run(): Promise<void> {
@@ -58,21 +74,11 @@ export class SessionEventConsumer {
     await Promise.race([this.dispatcher.ready(), aborted(signal)]);
     // Without handlers it would take events from the instances that have some.
     if (signal.aborted || !this.dispatcher.hasHandlers) return;
-    // Not by the clock, which may be set back.
-    let nextTakeOver = 0;
+    this.#renewals.start();
     let failed = false;
     while (!signal.aborted) {
       try {
-        if (this.#free === 0) await Promise.race(this.#running.values());
-        if (performance.now() >= nextTakeOver) {
-          await this.#join();
-          for (const entry of await this.group.takeOver(this.#free, this.options.lease)) this.#begin(entry, true);
-          nextTakeOver = performance.now() + this.options.lease / 2;
-        }
-        if (this.#free > 0) {
-          const patience = Math.min(LONGEST_WAIT, Math.ceil(this.options.lease / 2));
-          for (const entry of await this.group.read(this.#free, patience)) this.#begin(entry, false);
-        }
+        await this.#pass();
         failed = false;
       } catch (error) {
         if (signal.aborted) return;
@@ -83,34 +89,116 @@ export class SessionEventConsumer {
     }
   }
 
+  /** Begins what nobody has had, then what is to be taken over, each as far as slots are free. */
+  async #pass(): Promise<void> {
+    const { signal } = this.#stopping;
+    await this.#join();
+    await this.#slots.untilFree(signal);
+    const untilPoll = this.#nextPoll - performance.now();
+    // BLOCK 0 would be for ever.
+    for (const delivery of await this.group.read(this.#slots.free, Math.max(1, Math.ceil(untilPoll)))) {
+      this.#begin(delivery);
+    }
+    if (performance.now() < this.#nextPoll) return;
+    await this.#slots.untilFree(signal);
+    const room = this.#slots.freeForRetries;
+    const taken = room > 0 ? await this.group.takeOver(room) : [];
+    taken.forEach((delivery) => this.#begin(delivery));
+    const isMoreLeft = room > 0 && taken.length === room;
+    if (!isMoreLeft) this.#nextPoll = performance.now() + this.options.pollInterval;
+  }
+
   async #join(): Promise<void> {
     if (this.#joined) return;
     await this.group.ensure();
     this.#joined = true;
+    const own = this.dispatcher.handlerNames;
+    const others = await this.group.register(own);
+    if (!others) return;
+    const list = (names: readonly string[]) => names.join(', ') || 'none';
+    const onlyHere = own.filter((name) => !others.includes(name));
+    const onlyElsewhere = others.filter((name) => !own.includes(name));
+    this.#logger.warn(
+      `Another instance of the group ${this.group.name} has other handlers: each event goes to one instance and only ` +
+        `to its handlers. Only here: ${list(onlyHere)}; only there: ${list(onlyElsewhere)}. ` +
+        'Applications with different handlers need different values of `events.group`.',
+    );
   }
 
-  get #free(): number {
-    return Math.max(0, this.options.concurrency - this.#running.size);
+  #begin(delivery: EventDelivery): void {
+    const [position] = delivery.entry;
+    // What this instance takes over from itself is only slow.
+    if (this.#stopping.signal.aborted || this.#slots.has(position)) return;
+    this.#slots.begin(position, delivery.redelivered, () =>
+      this.#handle(delivery).catch((error: unknown) => {
+        // Of what was left to others when this instance stopped, nobody waits to hear.
+        if (!this.#stopping.signal.aborted)
+          this.#logger.warn(`Event ${position} could not be settled and is handled again: ${String(error)}`);
+      }),
+    );
   }
 
-  #begin(entry: StreamEntry, redelivered: boolean): void {
-    const [position] = entry;
-    if (this.#stopping.signal.aborted || this.#running.has(position)) return;
-    const handling = this.#handle(entry, redelivered)
-      // The dispatcher has said which handler failed and why; the entry stays pending and is tried again.
-      .catch((error: unknown) => this.#logger.warn(`Event ${position} is tried again: ${String(error)}`))
-      .finally(() => this.#running.delete(position));
-    this.#running.set(position, handling);
+  async #handle(delivery: EventDelivery): Promise<void> {
+    const { entry, failures } = delivery;
+    const failure = await this.#attempt(delivery);
+    if (!failure) return this.group.acknowledge(entry);
+    const attempt = `at attempt ${failures + 1} of ${this.group.rules.attempts}`;
+    switch (await this.group.fail(entry, failure)) {
+      case 'retry':
+        this.#logger.warn(`Event ${entry[0]} has failed ${attempt} and is tried again`);
+        break;
+      case 'dead':
+        this.#logger.error(`Event ${entry[0]} has failed ${attempt} and is a dead letter now`);
+    }
   }
 
-  async #handle(entry: StreamEntry, redelivered: boolean): Promise<void> {
-    const sessionId = sessionIdOf(entry);
-    const hash = sessionId === undefined ? {} : await this.client.hgetall(this.keys.session(sessionId));
-    const event = toSessionEvent(entry, hash, this.serializer);
-    if (event) await this.dispatcher.dispatch(event, { redelivered });
-    else this.#logger.warn(`Entry ${entry[0]} of the events stream is of no known kind and is passed over`);
-    await this.group.acknowledge(entry);
+  /** Resolves to undefined when nothing is left to do with the entry. */
+  async #attempt({ entry, redelivered, abandoned, done }: EventDelivery): Promise<Failure | undefined> {
+    if (!this.group.concerns(entry)) return undefined;
+    if (abandoned >= MOST_ABANDONED) {
+      return { done, reason: `${abandoned} instances ended while they handled it`, isFinal: true };
+    }
+    const event = await this.loader.load(entry);
+    if (!event) {
+      this.#logger.warn(`Entry ${entry[0]} of the events stream is of no known kind and is passed over`);
+      return undefined;
+    }
+    try {
+      await this.dispatcher.dispatch(event, { redelivered, done });
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof SessionEventHandlingError)) throw error;
+      return { done: [...done, ...error.succeeded], reason: reasonOf(error) };
+    }
   }
+
+  async #end(): Promise<void> {
+    // Not awaited, as nothing is that asks Redis before the handlers are given up: it may have gone.
+    const early = this.group.leave(this.#slots.positions).catch(() => undefined);
+    if (!(await this.#hasFinishedIn(this.options.shutdownTimeout))) {
+      this.#logger.warn(
+        `${this.#slots.positions.length} events are left to other instances: their handlers have not finished in time`,
+      );
+      this.dispatcher.giveUp();
+    }
+    await this.#slots.untilIdle();
+    await this.#renewals.stop();
+    await early;
+    // What cannot be handed over is taken over after the lease.
+    await this.group.leave().catch(() => undefined);
+  }
+
+  /** Whether the handlers that run finish in so many milliseconds; resolves at once when they have. */
+  async #hasFinishedIn(ms: number): Promise<boolean> {
+    const finished = new AbortController();
+    void this.#slots.untilIdle().then(() => finished.abort());
+    await pause(ms, undefined, { signal: finished.signal }).catch(() => undefined);
+    return finished.signal.aborted;
+  }
+}
+
+function reasonOf({ failed }: SessionEventHandlingError): string {
+  return failed.map(({ name, cause }) => `${name}: ${String(cause)}`).join('; ');
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,82 +1,109 @@
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
-import { loadScript } from '../scripts/script.loader.js';
-import type { StreamEntry } from './session-event.mapper.js';
+import type { SessionKeys } from '../keys/session.keys.js';
+import type { DeliveryScripts, GroupMember, RetryTimes, SettleReply } from '../scripts/delivery.scripts.js';
+import { type EventDelivery, toEventDelivery } from './event.delivery.js';
+import { groupOf, namesIn, parsed, sessionIdOf, type StreamEntry } from './stream-entry.js';
 
-const REMOVE_CONSUMER = loadScript('remove-consumer');
+export interface GroupRules extends RetryTimes {
+  /** Milliseconds without a renewal after which an entry is taken over. */
+  readonly lease: number;
+  /** How often an entry may fail before it becomes a dead letter. */
+  readonly attempts: number;
+}
+
+export interface Failure {
+  /** The names of the handlers that have succeeded, at this and at former attempts. */
+  readonly done: readonly string[];
+  readonly reason: string;
+  /** Whether it is not worth another attempt. */
+  readonly isFinal?: boolean;
+}
 
 /** One instance's membership in a group of the events stream: each entry goes to one of the group's instances. */
 export class SessionEventGroup {
-  /** Where the next look for entries to take over begins: entries that fail again and again must not hide the others. */
-  #cursor = '0-0';
-
   constructor(
     /** Waits for entries, and is used for nothing else meanwhile. */
     private readonly reader: Redis,
     private readonly background: Redis,
-    private readonly stream: string,
-    private readonly name: string,
-    /** The name of this instance, unique. */
-    private readonly consumer: string,
+    private readonly scripts: DeliveryScripts,
+    private readonly keys: SessionKeys,
+    private readonly member: GroupMember,
+    readonly rules: GroupRules,
   ) {}
+
+  get name(): string {
+    return this.member.group;
+  }
 
   /** Creates the group if there is none, at the beginning: nothing recorded before it is missed. */
   async ensure(): Promise<void> {
     try {
-      await this.background.xgroup('CREATE', this.stream, this.name, '0', 'MKSTREAM');
+      await this.background.xgroup('CREATE', this.keys.events, this.name, '0', 'MKSTREAM');
     } catch (error) {
       if (!isReply(error, 'BUSYGROUP')) throw error;
     }
   }
 
+  /** Makes the handlers of this instance known; resolves to those of the last one if they are others and it may be alive. */
+  async register(handlers: readonly string[]): Promise<readonly string[] | undefined> {
+    const [word, names] = await this.scripts.registerHandlers(this.member, handlers, this.rules.lease);
+    return word === 'differing' ? namesIn(parsed(names)) : undefined;
+  }
+
   /** Up to `count` entries nobody has had; waits up to `patience` milliseconds for the first. */
-  async read(count: number, patience: number): Promise<StreamEntry[]> {
+  async read(count: number, patience: number): Promise<EventDelivery[]> {
+    const { group, consumer } = this.member;
+    const limits = ['COUNT', count, 'BLOCK', patience] as const;
+    const reply = await this.#orCreated(() =>
+      this.reader.xreadgroup(...(['GROUP', group, consumer, ...limits, 'STREAMS', this.keys.events, '>'] as const)),
+    );
+    const [stream] = (reply ?? []) as [key: string, entries: StreamEntry[]][];
+    return (stream?.[1] ?? []).map((entry) => toEventDelivery(entry));
+  }
+
+  /** Up to `count` entries that are due to be tried again, or whose instance has not renewed its lease. */
+  async takeOver(count: number): Promise<EventDelivery[]> {
+    const taken = await this.#orCreated(() => this.scripts.takeOver(this.member, this.rules.lease, count));
+    return (taken ?? []).map(([position, fields, deliveries, record]) =>
+      toEventDelivery([position, fields], deliveries, record),
+    );
+  }
+
+  /** Whether this group is to handle an entry; it has nothing to do with what was replayed for another one. */
+  concerns(entry: StreamEntry): boolean {
+    return (groupOf(entry) ?? this.name) === this.name;
+  }
+
+  async acknowledge([position]: StreamEntry): Promise<void> {
+    await this.scripts.acknowledge(this.member, position);
+  }
+
+  /** Has an entry tried again later or, when it has failed too often, put among the dead letters. */
+  fail(entry: StreamEntry, { done, reason, isFinal = false }: Failure): Promise<SettleReply> {
+    const of = { position: entry[0], sessionId: sessionIdOf(entry) ?? '' };
+    const attempts = isFinal ? 0 : this.rules.attempts;
+    return this.scripts.fail(this.member, { ...of, done, reason, attempts }, this.rules);
+  }
+
+  /** Tells that this instance still works on entries. Those that another one has taken over stay its. */
+  async renew(positions: readonly string[]): Promise<void> {
+    if (positions.length > 0) await this.#orCreated(() => this.scripts.renewLease(this.member, positions));
+  }
+
+  /** Leaves the group, and what is not finished to its other instances; stays a member as long as it keeps something. */
+  async leave(kept: readonly string[] = []): Promise<void> {
+    await this.scripts.handOver(this.member, kept);
+  }
+
+  /** Undefined when there was no group: the stream was deleted, or Redis restarted without it. Then there is one now. */
+  async #orCreated<T>(ask: () => Promise<T>): Promise<T | undefined> {
     try {
-      const reply = await this.reader.xreadgroup(
-        ...([
-          'GROUP',
-          this.name,
-          this.consumer,
-          'COUNT',
-          count,
-          'BLOCK',
-          patience,
-          'STREAMS',
-          this.stream,
-          '>',
-        ] as const),
-      );
-      const [stream] = (reply ?? []) as [key: string, entries: StreamEntry[]][];
-      return stream?.[1] ?? [];
+      return await ask();
     } catch (error) {
-      // The stream was deleted, or Redis restarted without it.
       if (!isReply(error, 'NOGROUP')) throw error;
       await this.ensure();
-      return [];
+      return undefined;
     }
-  }
-
-  /** Up to `count` entries that an instance, this one included, was given `lease` milliseconds ago and never finished. */
-  async takeOver(count: number, lease: number): Promise<StreamEntry[]> {
-    try {
-      const [cursor, entries] = (await this.background.xautoclaim(
-        ...([this.stream, this.name, this.consumer, lease, this.#cursor, 'COUNT', count] as const),
-      )) as [cursor: string, entries: (StreamEntry | null)[]];
-      this.#cursor = cursor;
-      return entries.filter((entry) => entry !== null);
-    } catch (error) {
-      if (!isReply(error, 'NOGROUP')) throw error;
-      await this.ensure();
-      return [];
-    }
-  }
-
-  async acknowledge(entry: StreamEntry): Promise<void> {
-    await this.background.xack(this.stream, this.name, entry[0]);
-  }
-
-  /** Leaves the group; stays a member, to be taken over from, while entries are pending with it. */
-  async leave(): Promise<void> {
-    await this.background.eval(REMOVE_CONSUMER, 1, this.stream, this.name, this.consumer);
   }
 }

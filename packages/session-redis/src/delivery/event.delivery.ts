@@ -1,0 +1,27 @@
+import { doneBefore, namesIn, parsed, type StreamEntry } from './stream-entry.js';
+
+/** An entry that an instance is to handle. */
+export interface EventDelivery {
+  readonly entry: StreamEntry;
+  /** Another instance, or this one, has had it before. */
+  readonly redelivered: boolean;
+  /** How often handlers of it have failed. */
+  readonly failures: number;
+  /** How often it was in the hands of an instance that did not live to say how it ended. */
+  readonly abandoned: number;
+  /** The names of the handlers that have succeeded. */
+  readonly done: readonly string[];
+}
+
+/** From an entry, how often it was delivered before, and what is recorded of its failures. */
+export function toEventDelivery(entry: StreamEntry, deliveries = 0, record: string | null = null): EventDelivery {
+  const { attempts, done } = (parsed(record) ?? {}) as { readonly attempts?: unknown; readonly done?: unknown };
+  const failures = Number(attempts ?? 0);
+  return {
+    entry,
+    redelivered: deliveries > 0,
+    failures,
+    abandoned: deliveries - failures,
+    done: [...doneBefore(entry), ...namesIn(done)],
+  };
+}

@@ -1,0 +1,33 @@
+import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
+import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
+import type { SessionKeys } from '../keys/session.keys.js';
+import { toSessionEvent } from './session-event.mapper.js';
+import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
+
+type Hash = Record<string, string>;
+
+/** Makes the event of an entry, with the data that its session has now; with what it had then, if that was kept. */
+export class SessionEventLoader {
+  constructor(
+    private readonly client: Redis,
+    private readonly keys: SessionKeys,
+    private readonly serializer: AttributeSerializer,
+  ) {}
+
+  /** Undefined for an entry of a kind this version does not know, such as one of a newer instance. */
+  async load(entry: StreamEntry): Promise<SessionEvent | undefined> {
+    const kept = fieldOf(entry, 'data');
+    const hash = kept === undefined ? await this.#dataOf(sessionIdOf(entry)) : (JSON.parse(kept) as Hash);
+    return toSessionEvent(entry, hash, this.serializer);
+  }
+
+  async #dataOf(sessionId: string | undefined): Promise<Hash> {
+    if (sessionId === undefined) return {};
+    return this.client.hgetall(this.keys.session(sessionId)).catch((error: unknown) => {
+      // A foreign key in the place of a session is none.
+      if (isReply(error, 'WRONGTYPE')) return {};
+      throw error;
+    });
+  }
+}

@@ -1,0 +1,116 @@
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../keys/session.keys.js';
+import { loadScript } from './script.loader.js';
+
+/** An instance as a member of a group of the events stream. */
+export interface GroupMember {
+  readonly group: string;
+  /** The name of the instance, unique. */
+  readonly consumer: string;
+}
+
+export type TakenEntry = [
+  position: string,
+  fields: string[],
+  /** How often it was delivered before. */
+  deliveries: number,
+  /** JSON of `attempts` and `done`, if it has failed before. */
+  record: string | null,
+];
+
+export interface EntryFailure {
+  readonly position: string;
+  readonly sessionId: string;
+  /** The names of the handlers that have succeeded, at this and at former attempts. */
+  readonly done: readonly string[];
+  readonly reason: string;
+  /** The number of failures that makes it a dead letter. */
+  readonly attempts: number;
+}
+
+/** When what has failed is tried again, and how long its data is kept for that; milliseconds. */
+export interface RetryTimes {
+  readonly firstBackOff: number;
+  readonly longestBackOff: number;
+  readonly retention: number;
+}
+
+export type RegisterReply = ['registered'] | ['differing', names: string];
+export type SettleReply = 'acknowledged' | 'retry' | 'dead' | 'lost';
+export type RenewReply = 'renewed' | 'lost';
+export type HandOverReply = 'left' | 'staying';
+
+type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
+
+const SOURCES = {
+  registerHandlers: loadScript('register-handlers'),
+  takeOver: loadScript('take-over'),
+  settleEvent: loadScript('settle-event'),
+  renewLease: loadScript('renew-lease'),
+  handOver: loadScript('hand-over'),
+};
+
+/** The scripts of instances that handle events, on one connection: one typed function each. */
+export class DeliveryScripts {
+  readonly #client: Redis & Record<keyof typeof SOURCES, Run>;
+
+  constructor(
+    client: Redis,
+    private readonly keys: SessionKeys,
+  ) {
+    for (const [name, lua] of Object.entries(SOURCES)) client.defineCommand(name, { lua });
+    this.#client = client as Redis & Record<keyof typeof SOURCES, Run>;
+  }
+
+  /** `liveness`: an instance that has asked for events within so many milliseconds is at work. */
+  async registerHandlers(
+    { group, consumer }: GroupMember,
+    names: readonly string[],
+    liveness: number,
+  ): Promise<RegisterReply> {
+    const keys = [this.keys.events, this.keys.handlers];
+    const args = [group, consumer, liveness, JSON.stringify(names)];
+    return (await this.#client.registerHandlers(keys.length, ...keys, ...args)) as RegisterReply;
+  }
+
+  /** `lease`: milliseconds. */
+  async takeOver({ group, consumer }: GroupMember, lease: number, limit: number): Promise<TakenEntry[]> {
+    const { events } = this.keys;
+    const keys = [events, this.keys.failing(group), this.keys.retries(group)];
+    return (await this.#client.takeOver(keys.length, ...keys, group, consumer, lease, limit)) as TakenEntry[];
+  }
+
+  /** All handlers of an entry have succeeded. */
+  acknowledge(member: GroupMember, position: string): Promise<SettleReply> {
+    return this.#settle(member, position, '', ['done']);
+  }
+
+  fail(member: GroupMember, failure: EntryFailure, times: RetryTimes): Promise<SettleReply> {
+    const { position, sessionId, done, reason, attempts } = failure;
+    const { firstBackOff, longestBackOff, retention } = times;
+    const args = ['failed', JSON.stringify(done), reason, attempts, firstBackOff, longestBackOff, retention];
+    return this.#settle(member, position, sessionId, args);
+  }
+
+  async renewLease({ group, consumer }: GroupMember, positions: readonly string[]): Promise<RenewReply[]> {
+    return (await this.#client.renewLease(1, this.keys.events, group, consumer, ...positions)) as RenewReply[];
+  }
+
+  /** `kept`: the positions that the instance is still working on. */
+  async handOver({ group, consumer }: GroupMember, kept: readonly string[]): Promise<HandOverReply> {
+    const keys = [this.keys.events, this.keys.retries(group)];
+    return (await this.#client.handOver(keys.length, ...keys, group, consumer, ...kept)) as HandOverReply;
+  }
+
+  async #settle(
+    { group, consumer }: GroupMember,
+    position: string,
+    sessionId: string,
+    args: readonly (string | number)[],
+  ): Promise<SettleReply> {
+    const { events, deadLetters } = this.keys;
+    const ofGroup = [this.keys.failing(group), this.keys.retries(group)];
+    const keys = [events, ...ofGroup, deadLetters, this.keys.session(sessionId)];
+    return (await this.#client.settleEvent(keys.length, ...keys, group, consumer, position, ...args)) as SettleReply;
+  }
+}
