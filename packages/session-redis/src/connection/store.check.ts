@@ -12,9 +12,13 @@ const PARTITIONS = '1';
  * @throws Error when they are others
  */
 export async function checkStore(client: Redis, keys: SessionKeys): Promise<void> {
-  await client.hsetnx(keys.meta, 'version', FORMAT);
-  await client.hsetnx(keys.meta, 'partitions', PARTITIONS);
-  const [version, partitions] = await client.hmget(keys.meta, 'version', 'partitions');
+  const recorded = () => client.hmget(keys.meta, 'version', 'partitions');
+  // Not written without need: an instance must start on a Redis that is out of memory as well.
+  if ((await recorded()).includes(null)) {
+    await client.hsetnx(keys.meta, 'version', FORMAT);
+    await client.hsetnx(keys.meta, 'partitions', PARTITIONS);
+  }
+  const [version, partitions] = await recorded();
   if (version !== FORMAT || partitions !== PARTITIONS) {
     throw new Error(
       `The sessions in namespace "${keys.namespace}" have format ${version} with ${partitions} partitions; this ` +

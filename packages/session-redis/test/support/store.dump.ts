@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
 
 /**
- * All that is in a Redis, in a form that can be compared with what the same calls leave at another time: without times
- * and the positions that streams derive from them.
+ * What is in a Redis under all keys but some, in a form that can be compared with what the same calls leave at another
+ * time: without times and the positions that streams derive from them.
  */
-export async function dump(client: Redis): Promise<string[]> {
-  const keys = await client.keys('*');
+export async function dump(client: Redis, besides: readonly string[] = []): Promise<string[]> {
+  const keys = (await client.keys('*')).filter((key) => !besides.includes(key));
   const contents = await Promise.all(
     keys.map(async (key) => {
       const type = await client.type(key);
@@ -19,7 +19,9 @@ export async function dump(client: Redis): Promise<string[]> {
 async function contentOf(client: Redis, key: string, type: string): Promise<unknown> {
   switch (type) {
     case 'hash':
-      return Object.entries(await client.hgetall(key)).map(String).sort();
+      return Object.entries(await client.hgetall(key))
+        .map(String)
+        .sort();
     case 'set':
       return (await client.smembers(key)).sort();
     case 'zset':
