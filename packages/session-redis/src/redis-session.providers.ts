@@ -37,6 +37,7 @@ import {
 } from './redis-session.tokens.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { DeliveryScripts } from './scripts/delivery.scripts.js';
+import { EventStreamScripts } from './scripts/event-stream.scripts.js';
 import { type KeepingTimes, SessionScripts } from './scripts/session.scripts.js';
 
 /** Of the delivery of events; milliseconds. Tests have less time. */
@@ -153,8 +154,14 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       loader: SessionEventLoader,
     ) => {
       const member = { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-      const scripts = new DeliveryScripts(background, keys);
-      const group = new SessionEventGroup(reader, background, scripts, keys, member, { ...events, ...pace });
+      const group = new SessionEventGroup(
+        reader,
+        new DeliveryScripts(background, keys),
+        new EventStreamScripts(background, keys),
+        keys,
+        member,
+        { ...events, ...pace },
+      );
       return new SessionEventConsumer(group, dispatcher, loader, { ...events, ...pace });
     },
   },

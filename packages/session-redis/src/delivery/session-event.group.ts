@@ -2,7 +2,9 @@ import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session.keys.js';
 import type { DeliveryScripts, GroupMember, RetryTimes, SettleReply } from '../scripts/delivery.scripts.js';
+import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { type EventDelivery, toEventDelivery } from './event.delivery.js';
+import { livenessOf } from './group.state.js';
 import { groupOf, namesIn, parsed, sessionIdOf, type StreamEntry } from './stream-entry.js';
 
 export interface GroupRules extends RetryTimes {
@@ -25,8 +27,8 @@ export class SessionEventGroup {
   constructor(
     /** Waits for entries, and is used for nothing else meanwhile. */
     private readonly reader: Redis,
-    private readonly background: Redis,
     private readonly scripts: DeliveryScripts,
+    private readonly stream: EventStreamScripts,
     private readonly keys: SessionKeys,
     private readonly member: GroupMember,
     readonly rules: GroupRules,
@@ -36,18 +38,14 @@ export class SessionEventGroup {
     return this.member.group;
   }
 
-  /** Creates the group if there is none, at the beginning: nothing recorded before it is missed. */
+  /** Creates the group if there is none, with the oldest event that is kept: nothing recorded before it is missed. */
   async ensure(): Promise<void> {
-    try {
-      await this.background.xgroup('CREATE', this.keys.events, this.name, '0', 'MKSTREAM');
-    } catch (error) {
-      if (!isReply(error, 'BUSYGROUP')) throw error;
-    }
+    await this.stream.createGroup(this.name, 'oldest');
   }
 
   /** Makes the handlers of this instance known; resolves to those of the last one if they are others and it may be alive. */
   async register(handlers: readonly string[]): Promise<readonly string[] | undefined> {
-    const [word, names] = await this.scripts.registerHandlers(this.member, handlers, this.rules.lease);
+    const [word, names] = await this.scripts.registerHandlers(this.member, handlers, livenessOf(this.rules.lease));
     return word === 'differing' ? namesIn(parsed(names)) : undefined;
   }
 
