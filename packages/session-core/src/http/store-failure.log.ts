@@ -10,7 +10,7 @@ export class StoreFailureLog {
     if (this.#failures++ > 0) return;
     // Only the reason: a cause may quote what was being stored.
     const reason = error instanceof SessionStoreError ? error.reason : String(error);
-    this.#logger.error(`The session store failed: ${reason}. Requests that need their session are answered 503`);
+    this.#logger.error(`The session store failed; requests that need their session are answered 503: ${reason}`);
   }
 
   succeeded(): void {

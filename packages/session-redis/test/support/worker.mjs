@@ -37,9 +37,9 @@ Module({
 const app = await NestFactory.createApplicationContext(WorkerModule, { logger: ['error'] });
 
 // `sweep`: looks at all buckets now, those of the coming minute included, and says what it has found.
-createInterface({ input: process.stdin }).on('line', async () => {
+async function sweep() {
   const found = await app.get(SessionExpirationSweeper, { strict: false }).runOnce({ ahead: 60_000 });
   process.stdout.write(`swept ${JSON.stringify(found)}\n`);
-});
-process.stdin.unref?.();
+}
+createInterface({ input: process.stdin }).on('line', () => void sweep());
 process.stdout.write('ready\n');
