@@ -19,14 +19,15 @@ const PACKAGES = ['packages/session-core', 'packages/session-redis', 'libs/testi
 const PRINTED_ORIGIN = 'http://localhost:3000';
 
 let readme: string;
-/** Where its code, and that of the packages' READMEs, is compiled: a folder from which Node.js finds the packages. */
+/** Where its code, and that of the other texts, is compiled: a folder from which Node.js finds the packages. */
 let folder: string;
 let blocks: string[];
 
 beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  const ofPackages = await Promise.all(PACKAGES.map((path) => readFile(join(ROOT, path, 'README.md'), 'utf8')));
-  blocks = [readme, ...ofPackages].flatMap((markdown) => codeBlocks(markdown, 'ts'));
+  const others = [...PACKAGES.map((path) => join(path, 'README.md')), 'docs/keyspace-notifications.md'];
+  const texts = await Promise.all(others.map((path) => readFile(join(ROOT, path), 'utf8')));
+  blocks = [readme, ...texts].flatMap((markdown) => codeBlocks(markdown, 'ts'));
   await mkdir(DIST, { recursive: true });
   folder = await mkdtemp(join(DIST, 'readme-'));
 });

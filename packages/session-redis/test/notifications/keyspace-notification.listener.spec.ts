@@ -46,9 +46,9 @@ const setFlags = (flags: string) => client.config('SET', 'notify-keyspace-events
 const handler = (notification: KeyspaceNotification) => void heard.push(notification);
 const keys = () => heard.map(({ key }) => key);
 
-function created(url: string): KeyspaceNotificationListener {
+function created(url: string, pace = { heartbeat: 50, proof: 100 }): KeyspaceNotificationListener {
   const commands = new Redis(url);
-  const listener = new KeyspaceNotificationListener(subscriberTo(url), commands, { heartbeat: 50, proof: 100 });
+  const listener = new KeyspaceNotificationListener(subscriberTo(url), commands, pace);
   opened.push({ listener, commands });
   return listener;
 }
@@ -222,6 +222,30 @@ describe('a subscription', () => {
     await eventually(() => heard.length === 4);
     expect(keys().at(-1)).toBe('a:2');
     await first.close();
+    await eventually(async () => expect(await client.pubsub('NUMPAT')).toBe(0));
+  });
+
+  it('is made again with each connection, not with the next heartbeat', async () => {
+    const listener = created(server.url, { heartbeat: 600_000, proof: 600_000 });
+    listener.start();
+    const subscription = listener.listen({ keys: 'a', events: 'set', handler });
+    for (let round = 1; round <= 5; round++) {
+      await isListening(subscription);
+      await client.set('a', round);
+      await eventually(() => heard.length === round);
+      await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await eventually(() => subscription.health.state === 'connecting', { interval: 1 });
+    }
+  });
+
+  it('takes these rights, and no others but those of any connection', async () => {
+    const any = ['+hello', '+auth', '+client', '+info', '+config', '+set', '+exists', '~cart:*'];
+    const these = ['+subscribe', '+psubscribe', '+unsubscribe', '+punsubscribe', '+ping', '&__keyspace@0__:cart:*'];
+    await client.acl('SETUSER', 'frugal', 'reset', 'on', '>secret', ...any, ...these);
+    const listener = started(`redis://frugal:secret@127.0.0.1:${server.port}`);
+    const subscription = listener.listen({ keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler });
+    await isListening(subscription);
+    await subscription.close();
     await eventually(async () => expect(await client.pubsub('NUMPAT')).toBe(0));
   });
 
