@@ -95,6 +95,18 @@ export class Store {
     return (await this.events(id)).map((event) => event['type']!);
   }
 
+  /** Epoch milliseconds by the clock of Redis. */
+  async now(): Promise<number> {
+    const [seconds, microseconds] = await this.client.time();
+    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  }
+
+  /** How many events a group has been given and has not finished. */
+  async pending(group: string): Promise<number> {
+    const [count] = await this.client.xpending(this.keys.events, group);
+    return Number(count);
+  }
+
   /** What was set aside, in order. */
   deadLetters(): Promise<Record<string, string>[]> {
     return this.#entries(this.keys.deadLetters);
