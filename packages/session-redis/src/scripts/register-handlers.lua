@@ -16,6 +16,7 @@
 -- include: delivery, stream
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' } })
 if problem then return problem end
+note_instance(ARGV[1], ARGV[2])
 local names = redis.call('HGET', KEYS[2], ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
 if not names or names == ARGV[4] then return { 'registered' } end

@@ -13,12 +13,12 @@
     'lost'
 ]]
 -- include: delivery
-local words = {}
-for i = 3, #ARGV do
-  words[i - 2] = 'lost'
-  if pending_at(KEYS[1], ARGV[1], ARGV[i], ARGV[2]) then
-    redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i], 'JUSTID')
-    words[i - 2] = 'renewed'
-  end
+local function renew(position)
+  if not pending_at(KEYS[1], ARGV[1], position, ARGV[2]) then return 'lost' end
+  redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, position, 'JUSTID')
+  return 'renewed'
 end
+
+local words = {}
+for i = 3, #ARGV do words[i - 2] = renew(ARGV[i]) end
 return words

@@ -18,11 +18,16 @@ const REPLY_TYPES: Record<string, string> = {
   'touch-session': 'TouchReply',
   'delete-session': 'DeleteReply',
   'claim-expired': 'ClaimWord',
+  'register-handlers': 'RegisterReply',
+  'settle-event': 'SettleReply',
+  'renew-lease': 'RenewReply',
+  'hand-over': 'HandOverReply',
   'trim-events': 'TrimReply',
   'create-group': 'CreateGroupReply',
   'remove-group': 'RemoveGroupReply',
   'remove-consumer': 'RemoveConsumerReply',
   'count-events': 'CountReply',
+  'read-events': 'ReadReply',
   'replay-dead-letter': 'ReplayReply',
 };
 

@@ -1,0 +1,340 @@
+import { LeakGuard } from '@nest-session/testing';
+import { DeliveryScripts, type EntryFailure } from '../../src/scripts/delivery.scripts.js';
+import { dump } from '../support/store.dump.js';
+import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const LEASE = 30_000;
+const TIMES = { firstBackOff: 1000, longestBackOff: 5000, retention: RETENTION };
+const group = 'default';
+const me = { group, consumer: 'me' };
+const other = { group, consumer: 'other' };
+
+let store: Store;
+let scripts: DeliveryScripts;
+beforeAll(async () => {
+  store = await Store.open();
+  scripts = new DeliveryScripts(store.client, store.keys);
+});
+beforeEach(async () => {
+  await store.client.flushall();
+  await store.client.xgroup('CREATE', store.keys.events, group, '0', 'MKSTREAM');
+});
+afterAll(() => store.close());
+
+/** Ends so many sessions; the positions of their `deleted` events. */
+async function endSessions(count: number, attributes: Record<string, string> = {}): Promise<string[]> {
+  for (let i = 0; i < count; i++) await store.scripts.delete(await store.create(attributes));
+  const entries = await store.client.xrange(store.keys.events, '-', '+');
+  const positions = entries.filter(([, [, type]]) => type === 'deleted').map(([position]) => position);
+  await store.client.xdel(store.keys.events, ...entries.map(([id]) => id).filter((id) => !positions.includes(id)));
+  return positions;
+}
+
+const read = ({ consumer }: typeof me, count: number) =>
+  store.client.xreadgroup('GROUP', group, consumer, 'COUNT', count, 'STREAMS', store.keys.events, '>');
+
+/** As if the instance that has been given an entry had not been heard of for so long. */
+const age = ({ consumer }: typeof me, position: string, idle = LEASE) =>
+  store.client.xclaim(store.keys.events, group, consumer, 0, position, 'IDLE', idle, 'JUSTID');
+
+const sessionOf = async (position: string) => {
+  const [entry] = await store.client.xrange(store.keys.events, position, position);
+  return entry![1][3]!;
+};
+
+const fail = async (member: typeof me, position: string, failure: Partial<EntryFailure> = {}) =>
+  scripts.fail(
+    member,
+    { position, sessionId: await sessionOf(position), done: [], reason: 'no mail', attempts: 10, ...failure },
+    TIMES,
+  );
+
+const isDue = (position: string) => store.client.zadd(store.keys.retries(group), 1, position);
+
+async function owners(): Promise<Record<string, unknown>> {
+  const pending = (await store.client.xpending(store.keys.events, group, '-', '+', 100)) as [string, string][];
+  return Object.fromEntries(pending.map(([position, consumer]) => [position, consumer]));
+}
+
+const positionsOf = (taken: readonly (readonly unknown[])[]) => taken.map(([position]) => position);
+
+describe('take-over', () => {
+  it('gives what is due again, then what its instance has abandoned, and nothing else', async () => {
+    const [due, early, abandoned, held, unread] = await endSessions(5);
+    await read(other, 4);
+    await fail(other, due!, { done: ['Audit.write'] });
+    await fail(other, early!);
+    await isDue(due!);
+    await age(other, abandoned!);
+    const taken = await scripts.takeOver(me, LEASE, 100);
+    expect(taken).toEqual([
+      [due, expect.arrayContaining(['deleted']), 1, '{"attempts":1,"done":["Audit.write"]}'],
+      [abandoned, expect.arrayContaining(['deleted']), 1, null],
+    ]);
+    expect(await owners()).toEqual({ [due!]: 'me', [early!]: 'retries', [abandoned!]: 'me', [held!]: 'other' });
+    expect(await store.client.zrange(store.keys.retries(group), 0, -1)).toEqual([early]);
+    // Renewed by having been given.
+    expect(await scripts.takeOver(other, LEASE, 100)).toEqual([]);
+    expect(unread).toBeDefined();
+  });
+
+  it('gives as many as asked for, what was due first before what was due later', async () => {
+    const positions = await endSessions(4);
+    await read(other, 4);
+    for (const position of positions) await fail(other, position);
+    for (const [i, position] of positions.entries()) {
+      await store.client.zadd(store.keys.retries(group), 100 - i, position);
+    }
+    expect(positionsOf(await scripts.takeOver(me, LEASE, 3))).toEqual(positions.toReversed().slice(0, 3));
+    expect(positionsOf(await scripts.takeOver(me, LEASE, 3))).toEqual(positions.slice(0, 1));
+  });
+
+  it('sees what was abandoned behind any number that wait for their next attempt', async () => {
+    const positions = await endSessions(60);
+    await read(other, 60);
+    const abandoned = positions.pop()!;
+    for (const position of positions) {
+      await fail(other, position);
+      await store.client.xclaim(store.keys.events, group, 'retries', 0, position, 'IDLE', 10 * LEASE, 'JUSTID');
+    }
+    await age(other, abandoned);
+    expect(positionsOf(await scripts.takeOver(me, LEASE, 2))).toEqual([abandoned]);
+  });
+
+  it('takes back what this instance itself was given and never heard of', async () => {
+    const [position] = await endSessions(1);
+    await read(me, 1);
+    await age(me, position!);
+    expect(positionsOf(await scripts.takeOver(me, LEASE, 2))).toEqual([position]);
+  });
+
+  it('forgets what has been removed from the stream', async () => {
+    const [due, abandoned] = await endSessions(2);
+    await read(other, 2);
+    await fail(other, due!);
+    await isDue(due!);
+    await age(other, abandoned!);
+    await store.client.xdel(store.keys.events, due!, abandoned!);
+    expect(await scripts.takeOver(me, LEASE, 10)).toEqual([]);
+    expect(await store.pending(group)).toBe(0);
+    expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
+  });
+});
+
+describe('settle-event', () => {
+  it('has a group forget what is done', async () => {
+    const [position] = await endSessions(1);
+    await read(me, 1);
+    await fail(me, position!);
+    await isDue(position!);
+    await scripts.takeOver(me, LEASE, 1);
+    expect(await scripts.acknowledge(me, position!)).toBe('acknowledged');
+    expect(await store.pending(group)).toBe(0);
+    expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
+  });
+
+  it('lets each attempt wait twice as long as the one before, up to a limit, and remembers what is done', async () => {
+    const [position] = await endSessions(1);
+    await read(me, 1);
+    for (const [i, wait] of [1000, 2000, 4000, 5000, 5000].entries()) {
+      const before = await store.now();
+      expect(await fail(me, position!, { done: ['Audit.write'] })).toBe('retry');
+      const since = Number(await store.client.zscore(store.keys.retries(group), position!)) - wait;
+      expect(since).toBeGreaterThanOrEqual(before);
+      expect(since).toBeLessThanOrEqual(await store.now());
+      const record = await store.client.hget(store.keys.failing(group), position!);
+      expect(JSON.parse(record!)).toEqual({ attempts: i + 1, done: ['Audit.write'] });
+      await isDue(position!);
+      await scripts.takeOver(me, LEASE, 1);
+    }
+  });
+
+  it('keeps the data of an ended session for the retention from each attempt on, and leaves that of a live one', async () => {
+    const [position] = await endSessions(1);
+    const ended = store.keys.session(await sessionOf(position!));
+    const live = await store.create({ a: '1' }, { interval: 60 });
+    const [, created] = await store.client.xrange(store.keys.events, '-', '+');
+    await read(me, 2);
+    await store.client.pexpire(ended, MINUTE);
+    await fail(me, position!);
+    expect(await store.client.pttl(ended)).toBeGreaterThan(RETENTION - MINUTE);
+    const before = await store.client.pexpiretime(store.keys.session(live));
+    expect(await fail(me, created![0])).toBe('retry');
+    expect(await store.client.pexpiretime(store.keys.session(live))).toBe(before);
+  });
+
+  it('makes a dead letter of the last attempt, with the reason and a copy of the data, and is done with it', async () => {
+    const [position] = await endSessions(1, { cart: '["apple"]' });
+    const id = await sessionOf(position!);
+    const [{ at } = {}] = await store.events(id);
+    await read(me, 1);
+    await fail(me, position!, { attempts: 2 });
+    await isDue(position!);
+    await scripts.takeOver(me, LEASE, 1);
+    const last = { attempts: 2, done: ['Audit.write'], reason: 'Reminders.remind: Error: no mail' };
+    expect(await fail(me, position!, last)).toBe('dead');
+    const [letter] = await store.deadLetters();
+    expect(letter).toEqual({
+      group,
+      entry: position,
+      reason: 'Reminders.remind: Error: no mail',
+      attempts: '2',
+      done: '["Audit.write"]',
+      type: 'deleted',
+      session: id,
+      at,
+      data: expect.any(String),
+    });
+    expect(JSON.parse(letter!['data']!)).toEqual(await store.session(id));
+    expect(await store.session(id)).toMatchObject({ 'sessionAttr:cart': '["apple"]' });
+    expect(await store.pending(group)).toBe(0);
+    expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
+  });
+
+  it('keeps the data of what was replayed, and says which handlers have succeeded by now', async () => {
+    const fields = { type: 'deleted', session: 'gone', at: '7', group, done: '["A.a"]', data: '{"creationTime":"5"}' };
+    const position = await store.client.xadd(store.keys.events, '*', ...Object.entries(fields).flat());
+    await read(me, 1);
+    expect(await fail(me, position!, { attempts: 1, done: ['A.a', 'B.b'] })).toBe('dead');
+    expect(await store.deadLetters()).toEqual([
+      { ...fields, done: '["A.a","B.b"]', entry: position, reason: 'no mail', attempts: '1' },
+    ]);
+  });
+
+  it('is not kept from it by a foreign key in the place of the session', async () => {
+    const [position] = await endSessions(1);
+    await store.client.set(store.keys.session(await sessionOf(position!)), 'planted');
+    await read(me, 1);
+    expect(await fail(me, position!, { attempts: 2 })).toBe('retry');
+    await isDue(position!);
+    await scripts.takeOver(me, LEASE, 1);
+    expect(await fail(me, position!, { attempts: 2 })).toBe('dead');
+    expect(await store.deadLetters()).toEqual([expect.objectContaining({ data: '{}' })]);
+  });
+
+  it('does nothing with what failed here and is in the hands of another instance by now, or nobody', async () => {
+    const [taken, removed] = await endSessions(2);
+    await read(me, 2);
+    await age(me, taken!);
+    await scripts.takeOver(other, LEASE, 1);
+    expect(await fail(me, taken!)).toBe('lost');
+    expect(await owners()).toMatchObject({ [taken!]: 'other' });
+    const failure = { position: removed!, sessionId: '', done: [], reason: '', attempts: 10 };
+    await store.client.xdel(store.keys.events, removed!);
+    expect(await scripts.fail(me, failure, TIMES)).toBe('lost');
+    expect(await owners()).toEqual({ [taken!]: 'other' });
+    expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
+  });
+});
+
+it('all goes on when Redis is out of memory', async () => {
+  const [retried, dead, done, held] = await endSessions(4);
+  await store.client.config('SET', 'maxmemory', '1');
+  try {
+    await read(me, 4);
+    expect(await fail(me, retried!)).toBe('retry');
+    expect(await fail(me, dead!, { attempts: 1 })).toBe('dead');
+    expect(await scripts.acknowledge(me, done!)).toBe('acknowledged');
+    expect(await scripts.renewLease(me, [held!])).toEqual(['renewed']);
+    await age(me, held!);
+    expect(positionsOf(await scripts.takeOver(other, LEASE, 10))).toEqual([held]);
+    expect(await scripts.handOver(other, [])).toBe('left');
+    expect(await scripts.registerHandlers(me, [], LEASE)).toEqual(['registered']);
+  } finally {
+    await store.client.config('SET', 'maxmemory', '0');
+  }
+});
+
+describe('renew-lease', () => {
+  it('keeps what is still in the hands of this instance, and takes nothing back', async () => {
+    const [held, taken, done] = await endSessions(3);
+    await read(me, 3);
+    for (const position of [held!, taken!]) await age(me, position);
+    expect(positionsOf(await scripts.takeOver(other, LEASE, 1))).toEqual([held]);
+    await scripts.acknowledge(me, done!);
+    expect(await scripts.renewLease(me, [held!, taken!, done!])).toEqual(['lost', 'renewed', 'lost']);
+    expect(await owners()).toEqual({ [held!]: 'other', [taken!]: 'me' });
+    expect(await scripts.takeOver(other, LEASE, 10)).toEqual([]);
+  });
+});
+
+describe('hand-over', () => {
+  it('leaves what is not finished to others at once, without counting it as an attempt, and then the group', async () => {
+    const [kept, left] = await endSessions(2);
+    await read(me, 2);
+    expect(await scripts.handOver(me, [kept!])).toBe('staying');
+    expect(await owners()).toEqual({ [kept!]: 'me', [left!]: 'retries' });
+    expect(await scripts.takeOver(other, LEASE, 10)).toEqual([[left, expect.anything(), 0, null]]);
+    expect(await scripts.handOver(me, [])).toBe('left');
+    expect(positionsOf(await scripts.takeOver(other, LEASE, 10))).toEqual([kept]);
+    const consumers = (await store.client.xinfo('CONSUMERS', store.keys.events, group)) as string[][];
+    expect(consumers.map(([, name]) => name).toSorted()).toEqual(['other', 'retries']);
+  });
+});
+
+describe('register-handlers', () => {
+  const register = (member: typeof me, ...names: string[]) => scripts.registerHandlers(member, names, LEASE);
+
+  it('tells of other handlers while another instance is at work', async () => {
+    expect(await register(other, 'A.a')).toEqual(['registered']);
+    expect(await register(me, 'A.a', 'B.b')).toEqual(['differing', '["A.a"]']);
+    expect(await register(other, 'A.a', 'B.b')).toEqual(['registered']);
+    expect(await store.client.hgetall(store.keys.handlers)).toEqual({ [group]: '["A.a","B.b"]' });
+  });
+
+  it('tells nothing when there is only this instance, or what waits for its next attempt', async () => {
+    const [position] = await endSessions(1);
+    await register(me, 'A.a');
+    await read(me, 1);
+    await fail(me, position!);
+    expect(await register(me, 'B.b')).toEqual(['registered']);
+  });
+});
+
+describe('a call that is sent twice, because its answer was lost, has one effect', () => {
+  it.each<[string, (position: string) => Promise<unknown>]>([
+    ['take-over', () => scripts.takeOver(me, LEASE, 10)],
+    ['an acknowledgement', (position) => scripts.acknowledge(me, position)],
+    ['a failure', async (position) => fail(me, position)],
+    ['the last failure', async (position) => fail(me, position, { attempts: 1 })],
+    ['renew-lease', (position) => scripts.renewLease(me, [position])],
+    ['hand-over', () => scripts.handOver(me, [])],
+    ['register-handlers', () => scripts.registerHandlers(me, ['A.a'], LEASE)],
+  ])('%s', async (_, call) => {
+    const [position] = await endSessions(1);
+    await read(me, 1);
+    await age(me, position!);
+    await call(position!);
+    const once = await dump(store.client);
+    await call(position!);
+    expect(await dump(store.client)).toEqual(once);
+  });
+});
+
+describe('while a key is of a foreign type', () => {
+  const KEYS = ['events', 'failing', 'retries', 'deadLetters', 'handlers'] as const;
+  const keyOf = (name: (typeof KEYS)[number]) => {
+    const key = store.keys[name];
+    return typeof key === 'string' ? key : store.keys[name as 'failing' | 'retries'](group);
+  };
+
+  it.each<[string, (typeof KEYS)[number][], (position: string) => Promise<unknown>]>([
+    ['take-over', ['failing', 'retries'], () => scripts.takeOver(me, LEASE, 10)],
+    ['an acknowledgement', ['failing', 'retries', 'deadLetters'], (position) => scripts.acknowledge(me, position)],
+    ['a failure', ['failing', 'retries', 'deadLetters'], async (position) => fail(me, position)],
+    ['hand-over', ['retries'], () => scripts.handOver(me, [])],
+    ['register-handlers', ['handlers'], () => scripts.registerHandlers(me, ['A.a'], LEASE)],
+  ])('%s writes nothing', async (_, keys, call) => {
+    const [position] = await endSessions(1);
+    await read(me, 1);
+    for (const name of keys) {
+      await store.client.set(keyOf(name), 'planted');
+      const before = await dump(store.client);
+      await expect(call(position!)).rejects.toThrow(`WRONGTYPE ${keyOf(name)} is a string`);
+      expect(await dump(store.client)).toEqual(before);
+      await store.client.del(keyOf(name));
+    }
+  });
+});
