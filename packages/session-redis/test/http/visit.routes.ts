@@ -56,7 +56,7 @@ export class Visits {
 
 /** Handlers that leave a mark and answer, each in another way. */
 @Controller()
-export class VisitController {
+class VisitController {
   constructor(
     @Inject(Visits) private readonly visits: Visits,
     @Inject(EndlessSources) private readonly sources: EndlessSources,
