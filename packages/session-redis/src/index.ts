@@ -6,6 +6,16 @@ export type { RedisSessionModuleOptions } from './redis-session.options.js';
 // Sessions in Redis
 export { RedisSessionRepository } from './repository/redis-session.repository.js';
 
+// Delivery of events
+export {
+  SessionEventGroups,
+  type DeadLetterFilter,
+  type SessionEventGroupInfo,
+} from './delivery/session-event.groups.js';
+export type { ConsumerState } from './delivery/group.state.js';
+export type { SessionDeadLetter } from './delivery/session-dead-letter.js';
+export type { RemoveGroupReply, ReplayReply } from './scripts/event-stream.scripts.js';
+
 // Key-space notifications
 export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export type { KeyspaceNotification } from './notifications/keyspace-notification.js';

@@ -14,6 +14,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { closeConnection } from './connection/close-connection.js';
 import type { RedisConnections } from './connection/redis.connections.js';
 import { checkStore } from './connection/store.check.js';
+import type { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import type { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import type { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import type { KeyEventListener } from './expiration/key-event.listener.js';
@@ -26,6 +27,7 @@ import {
   KEY_EVENT_LISTENER,
   REDIS_CONNECTIONS,
   REDIS_SESSION_OPTIONS,
+  SESSION_EVENT_BROADCASTER,
   SESSION_EVENT_CONSUMER,
   SESSION_EVENT_TRIMMER,
   SESSION_KEYS,
@@ -50,6 +52,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(KEY_EVENT_LISTENER) private readonly listener: KeyEventListener,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
     @Inject(SESSION_EVENT_CONSUMER) private readonly consumer: SessionEventConsumer,
+    @Inject(SESSION_EVENT_BROADCASTER) private readonly broadcaster: SessionEventBroadcaster,
     @Inject(SESSION_EVENT_TRIMMER) private readonly trimmer: SessionEventTrimmer,
     // There when the application has ScheduleModule. We must not import it: a second ScheduleModule.forRoot() runs
     // every @Cron of the application twice.
@@ -75,14 +78,18 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     this.notifications.start();
     this.#job.start();
     if (this.options.events.consume) this.consumer.start();
+    // Also where no events of the group are handled: nobody else can do what concerns this instance.
+    await atMost(this.options.commandTimeout, this.broadcaster.start());
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    const { background, reader } = this.connections;
+    const { background, reader, broadcast } = this.connections;
     // Work that waits for a Redis which is not there would keep us waiting as well.
     if (background.status !== 'ready') closeConnection(background);
     this.consumer.stop();
+    this.broadcaster.stop();
     closeConnection(reader);
+    closeConnection(broadcast);
     await Promise.all([
       this.#finish(Promise.all([this.#job.stop(), this.listener.stop()])),
       // Waits for handlers of the application, for as long as they take.
@@ -106,7 +113,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   async #cleanUp(signal: AbortSignal): Promise<void> {
     const { late } = await this.sweeper.runOnce({ signal });
     if (late > 0) this.#logger.log(`Caught up with ${late} sessions whose end nobody had noticed in time`);
-    await this.trimmer.runOnce();
+    await this.trimmer.runOnce({ signal });
   }
 
   async #open(): Promise<void> {

@@ -1,5 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
+import { SessionEventGroups } from './delivery/session-event.groups.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
@@ -19,6 +20,7 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
     IndexedSessionRepository,
     RedisSessionRepository,
     SessionExpirationSweeper,
+    SessionEventGroups,
     KeyspaceNotificationListener,
   ],
 })

@@ -43,6 +43,8 @@ export interface RedisSessionModuleOptions {
     consume?: boolean;
     /** How long the data of a session is kept after its end, at least the grace. @default '1h' */
     retention?: Duration;
+    /** How many events are kept at the most, whether they have been handled or not. @default 1000000 */
+    maxLength?: number;
     /**
      * How long an instance that has died keeps its events from the others. One that is alive renews its lease: a handler
      * may take longer. @default '30s'
@@ -80,6 +82,7 @@ export interface ResolvedRedisSessionOptions {
     readonly group: string;
     readonly consume: boolean;
     readonly retention: number;
+    readonly maxLength: number;
     readonly lease: number;
     readonly attempts: number;
     readonly shutdownTimeout: number;
@@ -129,6 +132,7 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
     group: reader.text('group', 'default', groupProblem),
     consume: reader.boolean('consume', true),
     retention,
+    maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
     lease: reader.duration('lease', '30s', { atLeast: SECOND }),
     attempts: reader.integer('attempts', 10, { atLeast: 1, atMost: 1000 }),
     shutdownTimeout: reader.duration('shutdownTimeout', '10s'),

@@ -10,8 +10,11 @@ import {
 } from '@nest-session/core';
 import { createConnections, type RedisConnections } from './connection/redis.connections.js';
 import { RequestConnection } from './connection/request.connection.js';
+import { livenessOf } from './delivery/group.state.js';
+import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import { SessionEventGroup } from './delivery/session-event.group.js';
+import { SessionEventGroups } from './delivery/session-event.groups.js';
 import { SessionEventLoader } from './delivery/session-event.loader.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { KeyEventListener } from './expiration/key-event.listener.js';
@@ -27,9 +30,12 @@ import {
 import {
   BACKGROUND_SCRIPTS,
   DELIVERY_PACE,
+  EVENT_STREAM_SCRIPTS,
   KEY_EVENT_LISTENER,
   REDIS_CONNECTIONS,
   REDIS_SESSION_OPTIONS,
+  REQUEST_CONNECTION,
+  SESSION_EVENT_BROADCASTER,
   SESSION_EVENT_CONSUMER,
   SESSION_EVENT_LOADER,
   SESSION_EVENT_TRIMMER,
@@ -67,9 +73,21 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       new SessionScripts(connections.background, keys, keepingTimes(options)),
   },
   {
+    provide: EVENT_STREAM_SCRIPTS,
+    inject: [REDIS_CONNECTIONS, SESSION_KEYS],
+    useFactory: ({ background }: RedisConnections, keys: SessionKeys) => new EventStreamScripts(background, keys),
+  },
+  {
+    provide: REQUEST_CONNECTION,
+    inject: [REDIS_CONNECTIONS, REDIS_SESSION_OPTIONS],
+    useFactory: ({ request }: RedisConnections, { commandTimeout }: ResolvedRedisSessionOptions) =>
+      new RequestConnection(request, commandTimeout),
+  },
+  {
     provide: RedisSessionRepository,
     inject: [
       REDIS_CONNECTIONS,
+      REQUEST_CONNECTION,
       SESSION_KEYS,
       REDIS_SESSION_OPTIONS,
       // Optional only to say what is missing.
@@ -77,6 +95,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     ],
     useFactory: (
       connections: RedisConnections,
+      connection: RequestConnection,
       keys: SessionKeys,
       options: ResolvedRedisSessionOptions,
       sessionOptions?: ResolvedSessionOptions,
@@ -84,7 +103,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       if (!sessionOptions)
         throw new Error('RedisSessionModule needs SessionModule.forRoot() in the application as well');
       return new RedisSessionRepository({
-        connection: new RequestConnection(connections.request, options.commandTimeout),
+        connection,
         scripts: new SessionScripts(connections.request, keys, keepingTimes(options)),
         keys,
         serializer: options.serializer,
@@ -142,6 +161,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       SESSION_KEYS,
       REDIS_SESSION_OPTIONS,
       DELIVERY_PACE,
+      EVENT_STREAM_SCRIPTS,
       SessionEventDispatcher,
       SESSION_EVENT_LOADER,
     ],
@@ -150,26 +170,49 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       keys: SessionKeys,
       { events }: ResolvedRedisSessionOptions,
       pace: typeof PACE,
+      stream: EventStreamScripts,
       dispatcher: SessionEventDispatcher,
       loader: SessionEventLoader,
     ) => {
       const member = { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-      const group = new SessionEventGroup(
-        reader,
-        new DeliveryScripts(background, keys),
-        new EventStreamScripts(background, keys),
-        keys,
-        member,
-        { ...events, ...pace },
-      );
+      const scripts = new DeliveryScripts(background, keys);
+      const group = new SessionEventGroup(reader, scripts, stream, keys, member, { ...events, ...pace });
       return new SessionEventConsumer(group, dispatcher, loader, { ...events, ...pace });
     },
   },
   {
+    provide: SESSION_EVENT_BROADCASTER,
+    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SessionEventDispatcher, SESSION_EVENT_LOADER, SESSION_KEYS],
+    useFactory: (
+      { broadcast }: RedisConnections,
+      scripts: EventStreamScripts,
+      dispatcher: SessionEventDispatcher,
+      loader: SessionEventLoader,
+      keys: SessionKeys,
+    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, keys),
+  },
+  {
     provide: SESSION_EVENT_TRIMMER,
-    inject: [REDIS_CONNECTIONS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
-    useFactory: (connections: RedisConnections, keys: SessionKeys, options: ResolvedRedisSessionOptions) =>
-      new SessionEventTrimmer(connections.background, keys, options.events.retention),
+    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    useFactory: (
+      { background }: RedisConnections,
+      scripts: EventStreamScripts,
+      keys: SessionKeys,
+      { grace, events }: ResolvedRedisSessionOptions,
+    ) => new SessionEventTrimmer(background, scripts, keys, { ...events, grace }),
+  },
+  {
+    provide: SessionEventGroups,
+    inject: [REDIS_CONNECTIONS, REQUEST_CONNECTION, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    useFactory: (
+      { request }: RedisConnections,
+      connection: RequestConnection,
+      keys: SessionKeys,
+      { serializer, events }: ResolvedRedisSessionOptions,
+    ) => {
+      const scripts = new EventStreamScripts(request, keys);
+      return new SessionEventGroups({ connection, scripts, keys, serializer, liveness: livenessOf(events.lease) });
+    },
   },
 ];
 

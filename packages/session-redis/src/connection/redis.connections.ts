@@ -14,6 +14,8 @@ export interface RedisConnections {
   readonly notifications: Redis;
   /** Waits for events. Never with a command timeout: what arrives after it is delivered to nobody. */
   readonly reader: Redis;
+  /** The same for the events that are broadcast; opened when a method of this instance is to hear of them. */
+  readonly broadcast: Redis;
 }
 
 const LONGEST_PAUSE = 1000;
@@ -67,6 +69,7 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
     subscriber: open('subscriber', subscriber),
     notifications: open('notifications', subscriber),
     reader: open('reader', { socketTimeout: SILENCE }),
+    broadcast: open('broadcast', { socketTimeout: SILENCE }),
   };
 }
 

@@ -1,19 +1,98 @@
+import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session.keys.js';
+import type { EventStreamScripts, TrimLimits } from '../scripts/event-stream.scripts.js';
+import { consumerStates, firstEventAfter, groupStates, type GroupState, livenessOf } from './group.state.js';
 
-/** Removes from the stream what is older than the retention: the data that such an entry refers to has gone as well. */
+export interface TrimmerOptions extends TrimLimits {
+  /** Milliseconds, as all times here. */
+  readonly lease: number;
+}
+
+export interface TrimResult {
+  /** How many events were removed. */
+  readonly removed: number;
+  /** How many of them a group had not handled, by its name. */
+  readonly dropped: ReadonlyMap<string, number>;
+}
+
+/** A call of 100 keeps Redis busy for about a millisecond. */
+const BATCH_SIZE = 100;
+/** After which an instance that asks for nothing is gone for good; one that is not joins its group again. */
+const HOUR = 3_600_000;
+
+/**
+ * Keeps the events stream small: removes what all groups have handled, and what is too old or too many, with the data of
+ * the sessions that ended. Any number of instances may trim at a time: a script decides what goes.
+ */
 export class SessionEventTrimmer {
+  readonly #logger = new Logger('SessionEvents');
+  /** The groups that nobody reads, and what has been said of them. */
+  readonly #unread = new Map<string, 'kept' | 'dropped'>();
+
   constructor(
     private readonly client: Redis,
+    private readonly scripts: EventStreamScripts,
     private readonly keys: SessionKeys,
-    /** Milliseconds. */
-    private readonly retention: number,
+    private readonly options: TrimmerOptions,
   ) {}
 
-  /** One pass; returns how many entries it removed. */
-  async runOnce(): Promise<number> {
+  /** One pass: trims, forgets instances that are gone, and tells of groups that nobody reads. */
+  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
+    const result = await this.#trim(signal);
+    const groups = await groupStates(this.client, this.keys.events);
+    for (const group of groups) {
+      if (!signal?.aborted) await this.#lookAfter(group);
+    }
+    for (const name of this.#unread.keys()) {
+      if (!groups.some((group) => group.name === name)) this.#unread.delete(name);
+    }
+    for (const [group, count] of result.dropped) this.#tellDropped(group, count);
+    return result;
+  }
+
+  async #trim(signal?: AbortSignal): Promise<TrimResult> {
+    const result = { removed: 0, dropped: new Map<string, number>() };
+    for (let word = 'more'; word === 'more' && !signal?.aborted;) {
+      const [next, removed, dropped] = await this.scripts.trim(this.options, BATCH_SIZE);
+      result.removed += removed;
+      for (let i = 0; i < dropped.length; i += 2) {
+        const group = String(dropped[i]);
+        result.dropped.set(group, (result.dropped.get(group) ?? 0) + Number(dropped[i + 1]));
+      }
+      word = next;
+    }
+    return result;
+  }
+
+  async #lookAfter(group: GroupState): Promise<void> {
+    const { lease, grace } = this.options;
+    const consumers = await consumerStates(this.client, this.keys.events, group.name);
+    for (const { name, idle, pending } of consumers) {
+      if (pending === 0 && idle > Math.max(HOUR, 2 * lease)) await this.scripts.removeConsumer(group.name, name);
+    }
+    if (consumers.some(({ idle }) => idle < livenessOf(lease))) {
+      if (this.#unread.delete(group.name)) this.#logger.log(`The events of group "${group.name}" are read again`);
+      return;
+    }
+    const oldest = await firstEventAfter(this.client, this.keys.events, group.lastDelivered);
     const [seconds] = await this.client.time();
-    // Exactly (no `~`): what is left must not depend on how the stream happens to be stored.
-    return this.client.xtrim(this.keys.events, 'MINID', Number(seconds) * 1000 - this.retention);
+    if (oldest === undefined || Number(seconds) * 1000 - oldest < grace || this.#unread.has(group.name)) return;
+    this.#unread.set(group.name, 'kept');
+    this.#logger.warn(
+      `Nobody reads the events of group "${group.name}". They are kept for it, up to \`events.retention\` and ` +
+        '`events.maxLength`. If the group is not used any more, remove it with SessionEventGroups',
+    );
+  }
+
+  #tellDropped(group: string, count: number): void {
+    const known = this.#unread.get(group);
+    if (known === 'dropped') return;
+    if (known === 'kept') this.#unread.set(group, 'dropped');
+    this.#logger.warn(
+      `${count} events were removed that group "${group}" had not handled: they were older than ` +
+        '`events.retention`, or there were more than `events.maxLength`' +
+        (known === 'kept' ? '. Further ones are only counted, for SessionEventGroups.list()' : ''),
+    );
   }
 }

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import type { StreamEntry } from '../delivery/stream-entry.js';
 import type { SessionKeys } from '../keys/session.keys.js';
 import { loadScript } from './script.loader.js';
 
@@ -17,6 +18,7 @@ export type CreateGroupReply = 'created' | 'exists';
 export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 export type RemoveConsumerReply = 'removed' | 'pending';
 export type CountReply = ['all', count: number] | ['more', count: number, position: string];
+export type ReadReply = ['read', entries: StreamEntry[]] | ['begin', position: string] | ['gap', position: string];
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 
 type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
@@ -27,6 +29,7 @@ const SOURCES = {
   removeGroup: loadScript('remove-group'),
   removeConsumer: loadScript('remove-consumer'),
   countEvents: loadScript('count-events'),
+  readEvents: loadScript('read-events'),
   replayDeadLetter: loadScript('replay-dead-letter'),
 };
 
@@ -67,6 +70,12 @@ export class EventStreamScripts {
   /** Counts up to `limit` events behind a position. */
   async countEvents(position: string, limit: number): Promise<CountReply> {
     return (await this.#client.countEvents(1, this.keys.events, position, limit)) as CountReply;
+  }
+
+  /** Up to `limit` events behind a position, for a reader in no group; without a position: where a new one begins. */
+  async readEvents(position: string | undefined, limit: number): Promise<ReadReply> {
+    const { events, trimmed } = this.keys;
+    return (await this.#client.readEvents(2, events, trimmed, position ?? '', limit)) as ReadReply;
   }
 
   async replayDeadLetter(position: string): Promise<ReplayReply> {

@@ -1,0 +1,274 @@
+import { Logger } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { LeakGuard } from '@nest-session/testing';
+import { SessionEventTrimmer, type TrimmerOptions } from '../../src/delivery/session-event.trimmer.js';
+import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
+import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+let store: Store;
+let scripts: EventStreamScripts;
+beforeAll(async () => {
+  store = await Store.open({ steppableClock: true });
+  scripts = new EventStreamScripts(store.client, store.keys);
+});
+afterAll(() => store.close());
+beforeEach(() => store.client.flushall());
+
+const trimmer = (options: Partial<TrimmerOptions> = {}) =>
+  new SessionEventTrimmer(store.client, scripts, store.keys, {
+    grace: GRACE,
+    retention: RETENTION,
+    maxLength: 1_000_000,
+    lease: 30_000,
+    ...options,
+  });
+
+const later = (minutes: number) => store.server.stepClock(minutes * MINUTE);
+
+/** Sessions that were created and have ended: two events each. */
+async function endSessions(count: number): Promise<string[]> {
+  const ids = await Promise.all(Array.from({ length: count }, () => store.create({ cart: '"apple"' })));
+  for (const id of ids) expect(await store.scripts.delete(id)).toEqual(['deleted']);
+  return ids;
+}
+
+const length = () => store.client.xlen(store.keys.events);
+const hasData = async (id: string) => (await store.client.exists(store.keys.session(id))) === 1;
+
+/** An instance of the group reads up to `count` events, and acknowledges them if it is to. */
+async function read(group: string, count: number, { acknowledge = true, consumer = 'one' } = {}): Promise<string[]> {
+  await scripts.createGroup(group, 'oldest');
+  const reply = (await store.client.xreadgroup(
+    ...(['GROUP', group, consumer, 'COUNT', count, 'STREAMS', store.keys.events, '>'] as const),
+  )) as [string, [string, string[]][]][] | null;
+  const positions = (reply?.[0]?.[1] ?? []).map(([position]) => position);
+  if (acknowledge && positions.length > 0) await store.client.xack(store.keys.events, group, ...positions);
+  return positions;
+}
+
+/** As if an event had failed in a group. */
+async function fail(group: string, position: string): Promise<void> {
+  await store.client.hset(store.keys.failing(group), position, '{"attempts":1,"done":[]}');
+  await store.client.zadd(store.keys.retries(group), 0, position);
+}
+
+const dropped = () => store.client.hgetall(store.keys.dropped);
+
+describe('an event', () => {
+  it('that all groups have handled goes after the grace, and the data of the session that ended with it', async () => {
+    const [id = ''] = await endSessions(1);
+    const alive = await store.create();
+    for (const group of ['mail', 'audit']) await read(group, 3);
+    expect(await trimmer().runOnce()).toEqual({ removed: 0, dropped: new Map() });
+    await later(5.1);
+    expect(await trimmer().runOnce()).toEqual({ removed: 3, dropped: new Map() });
+    expect([await length(), await hasData(id), await hasData(alive)]).toEqual([0, false, true]);
+    expect(await store.isAlive(alive)).toBe(true);
+  });
+
+  it('stays as long as one of the groups has not read it, and its data with it', async () => {
+    const [first = '', second = ''] = await endSessions(2);
+    await read('mail', 4);
+    await read('audit', 3);
+    await later(50);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 3 });
+    expect([await length(), await hasData(first), await hasData(second)]).toEqual([1, false, true]);
+  });
+
+  it('stays as long as one of the groups has not finished it', async () => {
+    await endSessions(2);
+    const [, second = ''] = await read('mail', 4, { acknowledge: false });
+    await store.client.xack(
+      store.keys.events,
+      'mail',
+      ...(await store.client.xrange(store.keys.events, '-', '+'))
+        .filter(([position]) => position !== second)
+        .map(([position]) => position),
+    );
+    await later(50);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 1 });
+    expect(await length()).toBe(3);
+    await store.client.xack(store.keys.events, 'mail', second);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 3 });
+  });
+
+  it('stays up to the retention where there is no group: one may still come', async () => {
+    const [id = ''] = await endSessions(1);
+    await later(59);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    expect(await hasData(id)).toBe(true);
+    expect(await read('late', 9, { acknowledge: false })).toHaveLength(2);
+  });
+
+  it('goes with the retention, whoever has not handled it; that is counted, and forgotten by the group', async () => {
+    await endSessions(2);
+    const [first = ''] = await read('mail', 1, { acknowledge: false });
+    await fail('mail', first);
+    await read('audit', 4);
+    await later(60.1);
+    const [recent = ''] = await endSessions(1);
+    expect(await trimmer().runOnce()).toEqual({ removed: 4, dropped: new Map([['mail', 4]]) });
+    expect(await dropped()).toEqual({ mail: '4' });
+    expect(await store.client.xpending(store.keys.events, 'mail')).toEqual([0, null, null, null]);
+    expect(await store.client.exists(store.keys.failing('mail'), store.keys.retries('mail'))).toBe(0);
+    expect([await length(), await hasData(recent)]).toEqual([2, true]);
+  });
+
+  it('goes when there are too many, the oldest first, and its data with it', async () => {
+    const ids = await endSessions(3);
+    await read('mail', 2);
+    expect(await trimmer({ maxLength: 3 }).runOnce()).toEqual({ removed: 3, dropped: new Map([['mail', 1]]) });
+    expect(await length()).toBe(3);
+    expect(await read('mail', 9)).toHaveLength(3);
+    // All were created before the first ended.
+    for (const id of ids) expect(await hasData(id)).toBe(true);
+    expect(await trimmer({ maxLength: 1 }).runOnce()).toMatchObject({ removed: 2 });
+    expect(await Promise.all(ids.map(hasData))).toEqual([false, false, true]);
+  });
+});
+
+describe('a group that is not there', () => {
+  it('is waited for up to the retention, then no more until it reads again', async () => {
+    await read('away', 9);
+    await endSessions(1);
+    await read('away', 1);
+    for (let minutes = 10; minutes <= 110; minutes += 10) {
+      await later(6);
+      await endSessions(1);
+      await later(4);
+      await read('there', 100);
+      await trimmer().runOnce();
+      // Everything up to the retention is kept; after that, what is younger than the grace.
+      expect(await length()).toBe(minutes < 60 ? 1 + (minutes / 10) * 2 : minutes === 60 ? 12 : 2);
+    }
+    expect(Number((await dropped())['away'])).toBeGreaterThan(20);
+    // It comes back: what it has read, it is waited for with.
+    await read('away', 100);
+    await endSessions(1);
+    await read('there', 100);
+    await later(30);
+    await trimmer().runOnce();
+    expect(await read('away', 100)).toHaveLength(2);
+  });
+
+  it('is waited for although more events were recorded than are kept', async () => {
+    await endSessions(5);
+    await read('slow', 1);
+    await read('quick', 100);
+    await store.client.xgroup('SETID', store.keys.events, 'slow', '0');
+    await later(10);
+    expect(await trimmer({ maxLength: 8 }).runOnce()).toMatchObject({ removed: 2 });
+    expect(await trimmer({ maxLength: 8 }).runOnce()).toMatchObject({ removed: 0 });
+    expect(await read('slow', 100)).toHaveLength(8);
+  });
+
+  it('is waited for when it was created behind what was trimmed, and has read nothing yet', async () => {
+    await endSessions(1);
+    await read('there', 9);
+    await later(70);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
+    expect(await scripts.createGroup('new', 'oldest')).toBe('created');
+    await endSessions(1);
+    await read('there', 9);
+    await later(30);
+    await trimmer().runOnce();
+    expect(await read('new', 9)).toHaveLength(2);
+  });
+});
+
+it('trims in as many calls as it takes, with others that trim at the same time', async () => {
+  await endSessions(500);
+  await read('mail', 1000);
+  await read('audit', 600, { acknowledge: false });
+  await later(61);
+  const results = await Promise.all([trimmer().runOnce(), trimmer().runOnce(), trimmer().runOnce()]);
+  expect(results.reduce((sum, { removed }) => sum + removed, 0)).toBe(1000);
+  expect(results.reduce((sum, result) => sum + (result.dropped.get('audit') ?? 0), 0)).toBe(1000);
+  expect(await dropped()).toEqual({ audit: '1000' });
+  const [first] = await store.client.xrange(store.keys.events, '-', '+', 'COUNT', 1);
+  expect(first).toBeUndefined();
+  expect((await store.client.keys('*')).sort()).toEqual(
+    [store.keys.events, store.keys.dropped, store.keys.trimmed].sort(),
+  );
+});
+
+it('is not held up by foreign keys, and by events that somebody else has removed', async () => {
+  const [first = '', second = ''] = await endSessions(2);
+  const positions = await read('mail', 9, { acknowledge: false });
+  await store.client.set(store.keys.failing('mail'), 'foreign');
+  await store.client.del(store.keys.session(first));
+  await store.client.set(store.keys.session(first), 'foreign');
+  await store.client.xtrim(store.keys.events, 'MAXLEN', 1);
+  await store.client.xack(store.keys.events, 'mail', positions[3]!);
+  await later(6);
+  expect(await trimmer().runOnce()).toEqual({ removed: 1, dropped: new Map() });
+  expect([await length(), await hasData(second)]).toEqual([0, false]);
+  expect(await store.client.get(store.keys.session(first))).toBe('foreign');
+  expect(await store.client.xpending(store.keys.events, 'mail')).toEqual([0, null, null, null]);
+});
+
+it('forgets instances that ended without leaving their group, but none that has something unfinished', async () => {
+  await endSessions(1);
+  await read('mail', 1, { consumer: 'finished' });
+  await read('mail', 1, { consumer: 'unfinished', acknowledge: false });
+  await later(59);
+  await trimmer().runOnce();
+  expect(await store.client.xinfo('CONSUMERS', store.keys.events, 'mail')).toHaveLength(2);
+  await store.client.xadd(store.keys.events, '*', 'type', 'created', 'session', 'x', 'at', '1');
+  await later(2);
+  const [seconds] = await store.client.time();
+  expect(Number(seconds)).toBeGreaterThan(0);
+  await trimmer({ retention: 2 * RETENTION }).runOnce();
+  const consumers = (await store.client.xinfo('CONSUMERS', store.keys.events, 'mail')) as string[][];
+  expect(consumers.map(([, name]) => name)).toEqual(['unfinished']);
+});
+
+describe('the log', () => {
+  const lines: string[] = [];
+  const spies = (['log', 'warn'] as const).map((level) =>
+    jest.spyOn(Logger.prototype, level).mockImplementation((line) => void lines.push(String(line))),
+  );
+  beforeEach(() => lines.splice(0));
+  afterAll(() => spies.forEach((spy) => spy.mockRestore()));
+
+  it('tells once of a group that nobody reads, once that its events were removed, and when it is read again', async () => {
+    const job = trimmer();
+    await read('reports', 9);
+    await endSessions(1);
+    await job.runOnce();
+    expect(lines).toEqual([]);
+    for (let minutes = 0; minutes < 50; minutes += 10) {
+      await later(10);
+      await job.runOnce();
+    }
+    expect(lines.splice(0)).toEqual([expect.stringMatching(/^Nobody reads the events of group "reports"/)]);
+    for (let minutes = 0; minutes < 50; minutes += 10) {
+      await later(10);
+      await endSessions(1);
+      await job.runOnce();
+    }
+    expect(lines.splice(0)).toEqual([
+      expect.stringMatching(/^2 events were removed that group "reports" had not handled.*only counted/),
+    ]);
+    await read('reports', 9);
+    await job.runOnce();
+    await job.runOnce();
+    expect(lines).toEqual(['The events of group "reports" are read again']);
+  });
+
+  it('tells of each event that is removed although a group that is at work has not handled it', async () => {
+    const job = trimmer({ maxLength: 2 });
+    await read('slow', 9);
+    for (let i = 0; i < 2; i++) {
+      await endSessions(2);
+      await read('slow', 1, { acknowledge: false });
+      await job.runOnce();
+    }
+    expect(lines).toEqual([
+      expect.stringMatching(/^2 events were removed that group "slow" had not handled/),
+      expect.stringMatching(/^4 events were removed that group "slow" had not handled/),
+    ]);
+  });
+});
