@@ -132,10 +132,12 @@ export class ListenerSubscription implements KeyspaceSubscription {
     this.#isGapWaiting = true;
     this.#catchingUp = this.#catchingUp.then(async () => {
       this.#isGapWaiting = false;
-      if (this.#health.state === 'stopped') return;
+      if (this.#isStopped) return;
       try {
         await this.options.onGap?.(gap);
       } catch (error) {
+        // Whoever stops it closes what it looks things up with.
+        if (this.#isStopped) return;
         this.#logger.error(`What may have been missed of ${this.#names} was not looked up: ${String(error)}`);
       }
     });
@@ -156,6 +158,10 @@ export class ListenerSubscription implements KeyspaceSubscription {
     const { state, reason } = this.#health;
     if (state === 'listening') this.#logger.log(`Listening to ${this.#names}`);
     else if (reason !== undefined) this.#logger.warn(`Not listening to ${this.#names} (${state}): ${reason}`);
+  }
+
+  get #isStopped(): boolean {
+    return this.#health.state === 'stopped';
   }
 
   get #names(): string {

@@ -9,26 +9,33 @@ export class NotificationQueue {
   readonly #logger = new Logger('KeyspaceNotifications');
   readonly #running = new Set<Promise<void>>();
   #waiting: KeyspaceNotification[] = [];
+  /** One error for all that are too many, until none is waiting any more: it may have a line in the log. */
+  #overflow: Error | undefined;
+  #logged: unknown;
 
   constructor(
     private readonly concurrency: number,
     private readonly handler: (notification: KeyspaceNotification) => unknown,
     /** Is given what was not processed, and why. */
     private readonly onError: (error: unknown, notification: KeyspaceNotification) => unknown = (error, { event }) =>
-      this.#logger.error(`A notification of "${event}" was not processed: ${String(error)}`),
+      this.#log(error, event),
   ) {}
 
   push(notification: KeyspaceNotification): void {
     if (this.#running.size < this.concurrency) this.#begin(notification);
     else if (this.#waiting.length < LONGEST_QUEUE) this.#waiting.push(notification);
-    else void this.#fail(new Error(`${LONGEST_QUEUE} notifications are waiting already`), notification);
+    else {
+      this.#overflow ??= new Error(`${LONGEST_QUEUE} notifications are waiting already`);
+      void this.#fail(this.#overflow, notification);
+    }
   }
 
   /** Begins no other one. Resolves when what is running has finished. */
   async stop(): Promise<void> {
     const left = this.#waiting;
+    const stopped = new Error('The listener was stopped before its turn');
     this.#waiting = [];
-    await Promise.all(left.map((each) => this.#fail(new Error('The listener was stopped before its turn'), each)));
+    await Promise.all(left.map((notification) => this.#fail(stopped, notification)));
     await Promise.all(this.#running);
   }
 
@@ -37,6 +44,7 @@ export class NotificationQueue {
       this.#running.delete(running);
       const next = this.#waiting.shift();
       if (next) this.#begin(next);
+      else this.#overflow = undefined;
     });
     this.#running.add(running);
   }
@@ -55,5 +63,10 @@ export class NotificationQueue {
     } catch (failure) {
       this.#logger.error(`The error handler of "${notification.event}" has failed: ${String(failure)}`);
     }
+  }
+
+  #log(error: unknown, event: string): void {
+    if (error !== this.#logged) this.#logger.error(`A notification of "${event}" was not processed: ${String(error)}`);
+    this.#logged = error;
   }
 }

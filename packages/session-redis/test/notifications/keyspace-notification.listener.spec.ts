@@ -201,6 +201,42 @@ describe('the handler', () => {
   });
 });
 
+it('says in one line that more is announced than its handler can keep up with', async () => {
+  const door = gate();
+  const subscription = listener.listen({ events: 'expired', handler: () => door.wait() });
+  await isListening(subscription);
+  await announce(10_100);
+  await eventually(() => logged.length === 2);
+  expect(logged[1]).toBe(
+    'A notification of "expired" was not processed: Error: 10000 notifications are waiting already',
+  );
+  const stopped = listener.stop();
+  door.waiting[0]!();
+  await stopped;
+  expect(logged.slice(2)).toEqual([
+    'A notification of "expired" was not processed: Error: The listener was stopped before its turn',
+  ]);
+});
+
+it('works on a connection without RESP3, which takes no other commands once it is subscribed', async () => {
+  const subscriber = subscriberTo(server.url).duplicate({ protocol: 2 });
+  const commands = new Redis(server.url);
+  const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, proof: 100 });
+  opened.push({ listener, commands });
+  listener.start();
+  let gaps = 0;
+  const options = { events: 'expired', handler, onGap: () => gaps++ } as const;
+  const subscription = listener.listen({ ...options, keys: 'cart:*', canary: 'cart:canary:' });
+  for (let round = 1; round <= 3; round++) {
+    await eventually(() => gaps === round);
+    await isListening(subscription);
+    await client.set('cart:x', '', 'PX', 1);
+    await eventually(async () => (await client.exists('cart:x')) === 0);
+    await eventually(() => heard.length === round);
+    await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  }
+});
+
 describe('a subscription', () => {
   it('may be made before the start or at any time later, and ends on its own', async () => {
     const listener = created(server.url);
