@@ -142,13 +142,14 @@ export class SessionEventConsumer {
     const { entry, failures } = delivery;
     const failure = await this.#attempt(delivery);
     if (!failure) return this.group.acknowledge(entry);
-    const attempt = `at attempt ${failures + 1} of ${this.group.rules.attempts}`;
     switch (await this.group.fail(entry, failure)) {
-      case 'retry':
-        this.#logger.warn(`Event ${entry[0]} has failed ${attempt} and is tried again`);
+      case 'retry': {
+        const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;
+        this.#logger.warn(`Event ${entry[0]} has failed at ${attempt} and is tried again`);
         break;
+      }
       case 'dead':
-        this.#logger.error(`Event ${entry[0]} has failed ${attempt} and is a dead letter now`);
+        this.#logger.error(`Event ${entry[0]} is a dead letter now: ${failure.reason}`);
     }
   }
 
