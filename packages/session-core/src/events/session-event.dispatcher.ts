@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import {
   Inject,
   Injectable,
@@ -38,6 +39,8 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     @Inject(SessionEventExplorer) private readonly explorer: SessionEventExplorer,
     @Inject(EventEmitterMirror) private readonly mirror: EventEmitterMirror,
   ) {
+    // One for each event that is being handled: Node.js warns of more than ten.
+    setMaxListeners(0, this.#givenUp.signal);
     this.#ready = new Promise<void>((resolve) => (this.#bootstrapped = resolve)).then(async () => {
       await this.mirror.ready();
       this.#isReady = true;

@@ -22,6 +22,6 @@ export function toEventDelivery(entry: StreamEntry, deliveries = 0, record: stri
     redelivered: deliveries > 0,
     failures,
     abandoned: deliveries - failures,
-    done: [...doneBefore(entry), ...namesIn(done)],
+    done: [...new Set([...doneBefore(entry), ...namesIn(done)])],
   };
 }
