@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { Controller, Inject, Injectable, Module, Param, Post } from '@nestjs/common';
 import { Session } from '@nest-session/core';
 
@@ -25,36 +26,38 @@ const AFTER: Readonly<Record<string, (session: Session) => Promise<unknown>>> = 
 
 export const LATE_KINDS = [...Object.keys(BEFORE), ...Object.keys(AFTER)];
 
+/** A door of one round, which opens for all who wait at it. */
+class Door {
+  readonly #arrivals = new EventEmitter();
+  readonly #opened: Promise<void>;
+  #waiting = 0;
+  open!: () => void;
+
+  constructor() {
+    this.#opened = new Promise((resolve) => (this.open = resolve));
+  }
+
+  async pass(): Promise<void> {
+    this.#waiting++;
+    this.#arrivals.emit('arrival');
+    await this.#opened;
+  }
+
+  /** Resolves when so many wait. */
+  async awaits(count: number): Promise<void> {
+    while (this.#waiting < count) await once(this.#arrivals, 'arrival');
+  }
+}
+
 /** Where the late requests of each round are held. */
 @Injectable()
 export class LateRequests {
-  readonly #rounds = new Map<
-    string,
-    { held: number; readonly released: Promise<void>; readonly release: () => void }
-  >();
+  readonly #doors = new Map<string, Door>();
 
-  heldIn(round: string): number {
-    return this.#round(round).held;
-  }
-
-  release(round: string): void {
-    this.#round(round).release();
-  }
-
-  async hold(round: string): Promise<void> {
-    const entry = this.#round(round);
-    entry.held++;
-    await entry.released;
-  }
-
-  #round(name: string) {
-    let round = this.#rounds.get(name);
-    if (!round) {
-      let release!: () => void;
-      const released = new Promise<void>((resolve) => (release = resolve));
-      this.#rounds.set(name, (round = { held: 0, released, release }));
-    }
-    return round;
+  door(round: string): Door {
+    const door = this.#doors.get(round) ?? new Door();
+    this.#doors.set(round, door);
+    return door;
   }
 }
 
@@ -65,7 +68,7 @@ class LateController {
   @Post(':kind/:round')
   async answer(@Session() session: Session, @Param('kind') kind: string, @Param('round') round: string) {
     BEFORE[kind]?.(session);
-    await this.late.hold(round);
+    await this.late.door(round).pass();
     await AFTER[kind]?.(session);
     return { ok: true };
   }

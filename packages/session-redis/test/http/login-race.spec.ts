@@ -1,5 +1,5 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { eventually, HttpAgent, type HttpResponse, LeakGuard, RedisServer } from '@nest-session/testing';
+import { HttpAgent, type HttpResponse, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionKeys } from '../../src/keys/session.keys.js';
 import { App } from '../support/app.fixture.js';
@@ -60,9 +60,9 @@ describe.each(['express', 'fastify'] as const)(
     async function race(round: string, kinds: readonly string[]) {
       const old = cookieOf(await post('/set/before', '', round));
       const requests = kinds.map((kind) => post(`/late/${kind}/${round}`, old));
-      await eventually(() => expect(late.heldIn(round)).toBe(kinds.length), { interval: 1 });
+      await late.door(round).awaits(kinds.length);
       const login = await post(`/login/${round}`, old);
-      late.release(round);
+      late.door(round).open();
       return { old, cookie: cookieOf(login), id: login.json<Answer>().id, answers: await Promise.all(requests) };
     }
 
