@@ -14,22 +14,21 @@ export interface EventInstanceOptions extends Pick<ModuleMetadata, 'imports' | '
 
 /** An instance of an application that handles session events, without HTTP, and quicker to try again. */
 export class EventInstance {
-  private constructor(
-    readonly module: TestingModule,
-    readonly log: LogRecorder,
-  ) {}
+  /** Of all instances: Nest has one logger in a process. */
+  static readonly log = new LogRecorder();
+
+  private constructor(readonly module: TestingModule) {}
 
   static async start({ redis, imports = [], ...metadata }: EventInstanceOptions): Promise<EventInstance> {
-    const log = new LogRecorder();
     const module = await Test.createTestingModule({
       imports: [SessionModule.forRoot(), RedisSessionModule.forRoot(redis), ...imports],
       ...metadata,
     })
-      .setLogger(log)
+      .setLogger(EventInstance.log)
       .overrideProvider(DELIVERY_PACE)
       .useValue(PACE)
       .compile();
-    return new EventInstance(await module.init(), log);
+    return new EventInstance(await module.init());
   }
 
   async stop(): Promise<void> {

@@ -107,6 +107,12 @@ export class Store {
     return Number(count);
   }
 
+  /** The consumers of a group, that of what waits for its next attempt included. */
+  async consumers(group: string): Promise<string[]> {
+    const consumers = (await this.client.xinfo('CONSUMERS', this.keys.events, group)) as string[][];
+    return consumers.map(([, name]) => name!);
+  }
+
   /** What was set aside, in order. */
   deadLetters(): Promise<Record<string, string>[]> {
     return this.#entries(this.keys.deadLetters);

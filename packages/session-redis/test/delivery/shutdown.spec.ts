@@ -1,0 +1,121 @@
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
+import type { RedisSessionModuleOptions } from '@nest-session/redis';
+import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const GROUP = 'default';
+// So long that nothing is taken over because of it.
+const LEASE = '1h';
+
+let store: Store;
+beforeAll(async () => {
+  store = await Store.open();
+});
+beforeEach(() => store.client.flushall());
+afterAll(() => store.close());
+
+/** An instance whose handler says what it has begun, and finishes when it is told to. */
+async function start(options: { url?: string; shutdownTimeout?: RedisSessionModuleOptions['commandTimeout'] } = {}) {
+  const { url = store.server.url, shutdownTimeout = '1h' } = options;
+  const begun: string[] = [];
+  let finish!: () => void;
+  const finished = new Promise<void>((resolve) => (finish = resolve));
+  @Injectable()
+  class Handlers {
+    @OnSessionEvent(SessionDeletedEvent)
+    async handle({ sessionId }: SessionDeletedEvent) {
+      begun.push(sessionId);
+      await finished;
+    }
+  }
+  const redis = { url, events: { lease: LEASE, shutdownTimeout } };
+  const instance = await EventInstance.start({ redis, providers: [Handlers] });
+  return { instance, begun, finish };
+}
+
+async function endSession(on = store): Promise<string> {
+  const id = await on.create({ cart: '"apple"' });
+  await on.scripts.delete(id);
+  return id;
+}
+
+/** How many instances read events. */
+async function readers(): Promise<number> {
+  const clients = String(await store.client.client('LIST'));
+  return clients.split('\n').filter((client) => client.includes('name=nest:session:reader')).length;
+}
+
+it('waits for the handlers that run, begins no other, and leaves the group', async () => {
+  const { instance, begun, finish } = await start();
+  const id = await endSession();
+  await eventually(() => begun.length === 1);
+  const stopped = instance.stop();
+  await eventually(async () => (await readers()) === 0);
+  const late = await endSession();
+  // What is not begun any more is for others.
+  const other = await start();
+  other.finish();
+  await eventually(() => other.begun.includes(late));
+  finish();
+  await stopped;
+  expect(begun).toEqual([id]);
+  expect(other.begun).toEqual([late]);
+  await eventually(async () => (await store.pending(GROUP)) === 0);
+  expect(await store.consumers(GROUP)).toHaveLength(1);
+  await other.instance.stop();
+  expect(await store.consumers(GROUP)).toEqual([]);
+});
+
+it('does not wait for ever: what has not finished in time is handled by another instance at once', async () => {
+  const { instance, begun, finish } = await start({ shutdownTimeout: '50ms' });
+  const id = await endSession();
+  await eventually(() => begun.length === 1);
+  const other = await start();
+  other.finish();
+  await instance.stop();
+  await eventually(() => other.begun.includes(id));
+  await eventually(async () => (await store.pending(GROUP)) === 0);
+  // Nobody listens any more.
+  finish();
+  expect(EventInstance.log.matching(/1 events are left to other instances/)).toHaveLength(1);
+  await other.instance.stop();
+  expect(other.begun).toEqual([id]);
+});
+
+it('leaves to another instance at once what it was given too late to begin', async () => {
+  const proxy = await TcpProxy.start({ port: store.server.port });
+  const { instance, begun } = await start({ url: proxy.url });
+  try {
+    const isReading = (burst: Buffer) => burst.includes('BLOCK');
+    proxy.hold('request', isReading);
+    await proxy.untilHeld('request');
+    const id = await endSession();
+    proxy.hold('reply', isReading);
+    proxy.release('request');
+    await eventually(async () => (await store.pending(GROUP)) > 0);
+    await instance.stop();
+    expect(begun).toEqual([]);
+    const other = await start();
+    other.finish();
+    await eventually(() => other.begun.includes(id));
+    await other.instance.stop();
+    expect(await store.pending(GROUP)).toBe(0);
+  } finally {
+    await proxy.stop();
+  }
+});
+
+it('ends while a handler hangs and Redis does not answer', async () => {
+  const frozen = await Store.open();
+  const { instance, begun } = await start({ url: frozen.server.url, shutdownTimeout: '50ms' });
+  await endSession(frozen);
+  await eventually(() => begun.length === 1);
+  frozen.server.freeze();
+  await instance.stop();
+  frozen.server.thaw();
+  await frozen.close();
+});
