@@ -1,3 +1,5 @@
+import { readdirSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { type Session, SessionStoreError } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
@@ -6,11 +8,11 @@ import type { Redis } from 'ioredis';
 import { createConnections } from '../../src/connection/redis.connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { resolveRedisSessionOptions } from '../../src/redis-session.options.js';
-import { loadScript } from '../../src/scripts/script.loader.js';
 import { SessionScripts } from '../../src/scripts/session.scripts.js';
 import { App } from '../support/app.fixture.js';
+import { CALLS_OF_REQUESTS, CALLS_OF_SERVICES, type ScriptCall } from '../support/script.calls.js';
 import { dump } from '../support/store.dump.js';
-import { GRACE, RETENTION, Store } from '../support/store.fixture.js';
+import { Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 Logger.overrideLogger(false);
@@ -37,167 +39,28 @@ afterAll(async () => {
   await store.close();
 });
 
-const [id, newId] = ['i'.repeat(43), 'n'.repeat(43)] as const;
-const scriptsOn = (client: Redis) => new SessionScripts(client, store.keys, { grace: GRACE, retention: RETENTION });
-
-interface Call {
-  /** The file of the script. */
-  readonly script: string;
-  readonly what: string;
-  readonly prepare: () => Promise<unknown>;
-  /** What a request or a background service calls, on the connection it does so. */
-  readonly send: (scripts: SessionScripts, client: Redis) => Promise<unknown>;
-  readonly reply: unknown;
-}
-
-const save = (scripts: SessionScripts, changes: Partial<Parameters<SessionScripts['save']>[0]>) =>
-  scripts.save({
-    id,
-    newId: undefined,
-    maxInactiveInterval: undefined,
-    attributes: [],
-    removed: [],
-    indexes: [],
-    expected: undefined,
-    ...changes,
-  });
-const prepare = () => store.create({ a: '1', gone: '1' }, { id, principal: 'ann' });
-
-// What requests send: once, or not at all.
-const CALLS_OF_REQUESTS: readonly Call[] = [
-  {
-    script: 'create-session',
-    what: 'a new session',
-    prepare: async () => undefined,
-    send: (scripts) =>
-      scripts.create({
-        id,
-        presentedId: undefined,
-        maxInactiveInterval: 1800,
-        absoluteTimeout: undefined,
-        attributes: [['a', '1']],
-        indexes: [['principal', 'ann']],
-      }),
-    reply: ['created', expect.any(String)],
-  },
-  {
-    script: 'save-session',
-    what: 'attributes',
-    prepare,
-    send: (scripts) => save(scripts, { attributes: [['a', '2']], removed: ['gone'], indexes: [['principal', 'bob']] }),
-    reply: ['saved'],
-  },
-  {
-    script: 'save-session',
-    what: 'a new id',
-    prepare,
-    send: (scripts) => save(scripts, { newId, attributes: [['a', '2']], indexes: [['principal', 'bob']] }),
-    reply: ['saved'],
-  },
-  {
-    script: 'save-session',
-    what: 'an attribute, compared and set',
-    prepare,
-    send: (scripts) => save(scripts, { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
-    reply: ['saved'],
-  },
-  {
-    script: 'save-session',
-    what: 'a shorter interval',
-    prepare,
-    send: (scripts) => save(scripts, { maxInactiveInterval: 600 }),
-    reply: ['saved'],
-  },
-  {
-    script: 'save-session',
-    what: 'no end any more',
-    prepare,
-    send: (scripts) => save(scripts, { maxInactiveInterval: -1 }),
-    reply: ['saved'],
-  },
-  {
-    script: 'save-session',
-    what: 'an interval of 0',
-    prepare,
-    send: (scripts) => save(scripts, { maxInactiveInterval: 0, attributes: [['a', '2']] }),
-    reply: ['saved'],
-  },
-  {
-    script: 'touch-session',
-    what: 'an access',
-    prepare: async () => {
-      await prepare();
-      // So that the effect can be seen.
-      await store.client.persist(store.keys.shadow(id));
-    },
-    send: (scripts) => scripts.touch(id),
-    reply: ['touched'],
-  },
-  { script: 'delete-session', what: 'an end', prepare, send: (scripts) => scripts.delete(id), reply: ['deleted'] },
-];
-
-const GROUP = 'group';
-const REMOVE_CONSUMER = loadScript('remove-consumer');
-
-// What background services send: until it is answered.
-const CALLS_OF_SERVICES: readonly Call[] = [
-  {
-    script: 'claim-expired',
-    what: 'members of a bucket',
-    prepare: async () => {
-      for (const letter of ['over', 'lost', 'foreign'])
-        await store.create({ a: '1' }, { id: letter, principal: letter });
-      await store.client.del(store.keys.shadow('over'), store.keys.shadow('lost'), store.keys.session('lost'));
-      await store.client.set(store.keys.session('foreign'), 'planted');
-      await store.create({}, { id: 'alive' });
-      await store.client.pexpire(store.keys.shadow('alive'), 7_200_000);
-    },
-    send: async (scripts) => {
-      const members = ['over', 'lost', 'foreign', 'alive'].map((name) => `expires:${name}`);
-      return scripts.claimExpired(members, (await store.buckets('alive'))[0]);
-    },
-    // What another call, here the same one before, has recorded already is said to be so.
-    reply: [
-      expect.stringMatching(/^(claimed|already)$/),
-      expect.stringMatching(/^(claimed|already)$/),
-      expect.stringMatching(/^(corrupt|already)$/),
-      expect.stringMatching(/^(alive|already)$/),
-    ],
-  },
-  {
-    script: 'claim-expired',
-    what: 'what a key event named',
-    prepare: async () => {
-      await prepare();
-      await store.runOut(id);
-    },
-    send: (scripts) => scripts.claimExpired([`expires:${id}`]),
-    reply: [expect.stringMatching(/^(claimed|already)$/)],
-  },
-  {
-    script: 'remove-consumer',
-    what: 'a consumer',
-    prepare: async () => {
-      await store.client.xgroup('CREATE', store.keys.events, GROUP, '0', 'MKSTREAM');
-      await store.client.xgroup('CREATECONSUMER', store.keys.events, GROUP, 'consumer');
-      await store.client.xgroup('CREATECONSUMER', store.keys.events, GROUP, 'other');
-    },
-    send: (_, client) => client.eval(REMOVE_CONSUMER, 1, store.keys.events, GROUP, 'consumer'),
-    reply: 'removed',
-  },
-];
+it('every script is among them', () => {
+  const files = readdirSync(new URL('../../src/scripts/', import.meta.url)).filter((name) => name.endsWith('.lua'));
+  const sent = [...CALLS_OF_REQUESTS, ...CALLS_OF_SERVICES].map(({ script }) => `${script}.lua`);
+  expect(new Set(sent)).toEqual(new Set(files));
+});
 
 /** Puts the store into the state before a call; resolves to what the call then leaves there when nothing is in its way. */
-async function rehearse({ prepare, send, reply }: Call): Promise<{ before: string[]; executed: string[] }> {
+async function rehearse({
+  prepare,
+  send,
+  reply,
+  reads = false,
+}: ScriptCall): Promise<{ before: string[]; executed: string[] }> {
   await store.client.flushall();
-  await prepare();
+  await prepare(store);
   const before = await dump(store.client);
-  expect(await send(store.scripts, store.client)).toEqual(reply);
+  expect(await send(store.client, store)).toEqual(reply);
   const executed = await dump(store.client);
   await store.client.flushall();
-  await prepare();
+  await prepare(store);
   expect(await dump(store.client)).toEqual(before);
-  expect(executed).not.toEqual(before);
+  expect(isDeepStrictEqual(executed, before)).toBe(reads);
   return { before, executed };
 }
 
@@ -259,7 +122,7 @@ describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
 
   it.each(CALLS_OF_REQUESTS)('a request is told of an error, $script: $what', async (call) => {
     const { before, executed } = await rehearse(call);
-    const outcome = await suffer(() => request.run((client) => call.send(scriptsOn(client), client)));
+    const outcome = await suffer(() => request.run((client) => call.send(client, store)));
     expect(outcome).toEqual({ error: expect.any(SessionStoreError) });
     expect(await dump(store.client)).toEqual(isExecuted ? executed : before);
     // Nor is it sent when the connection is there again.
@@ -269,22 +132,23 @@ describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
 
   it.each(CALLS_OF_SERVICES)('a service gets its answer, and its call has one effect, $script: $what', async (call) => {
     const { executed } = await rehearse(call);
-    const outcome = await suffer(() => call.send(scriptsOn(serviceClient), serviceClient));
+    const outcome = await suffer(() => call.send(serviceClient, store));
     expect(outcome).toEqual({ value: call.reply });
     expect(await dump(store.client)).toEqual(executed);
   });
 });
 
 it('a script that Redis has forgotten is sent whole, and not a second time when that is not answered', async () => {
-  await prepare();
+  const call = CALLS_OF_REQUESTS.find(({ what }) => what === 'a new id')!;
+  const { executed } = await rehearse(call);
   await isBack(requestClient);
   await store.client.script('FLUSH');
   const dropped = proxy.dropNextReply('#!lua');
-  const outcome = await outcomeOf(request.run((client) => save(scriptsOn(client), { newId })));
+  const outcome = await outcomeOf(request.run((client) => call.send(client, store)));
   await dropped;
   expect(outcome).toEqual({ error: expect.any(SessionStoreError) });
   await isBack(requestClient);
-  expect(await store.eventTypes(newId)).toEqual(['id-changed']);
+  expect(await dump(store.client)).toEqual(executed);
 });
 
 describe('an application whose save is not answered', () => {

@@ -27,18 +27,26 @@ async function contentOf(client: Redis, key: string, type: string): Promise<unkn
     case 'zset':
       return client.zrange(key, '0', '-1');
     case 'stream':
-      return { entries: await client.xrange(key, '-', '+'), consumers: await consumersOf(client, key) };
+      return { entries: await client.xrange(key, '-', '+'), groups: await groupsOf(client, key) };
     default:
       return client.get(key);
   }
 }
 
-async function consumersOf(client: Redis, stream: string): Promise<unknown> {
+// Longer than a test takes: what has been idle for longer was said to have been.
+const LONG = 30_000;
+
+async function groupsOf(client: Redis, stream: string): Promise<unknown> {
   const groups = (await client.xinfo('GROUPS', stream)) as string[][];
   return Promise.all(
     groups.map(async ([, name]) => {
-      const consumers = (await client.xinfo('CONSUMERS', stream, name!)) as (string | number)[][];
-      return [name, consumers.map(([, consumer, , pending]) => [consumer, pending])];
+      const consumers = (await client.xinfo('CONSUMERS', stream, name!)) as string[][];
+      const pending = (await client.xpending(stream, name!, '-', '+', 100)) as [string, string, number, number][];
+      return {
+        name,
+        consumers: consumers.map(([, consumer]) => consumer),
+        pending: pending.map(([position, consumer, idle, deliveries]) => [position, consumer, idle > LONG, deliveries]),
+      };
     }),
   );
 }

@@ -1,0 +1,268 @@
+import type { Redis } from 'ioredis';
+import { DeliveryScripts } from '../../src/scripts/delivery.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
+import { SessionScripts } from '../../src/scripts/session.scripts.js';
+import { GRACE, MINUTE, RETENTION, type Store } from './store.fixture.js';
+
+/** A call of a script, as the library makes it. */
+export interface ScriptCall {
+  /** The file of the script. */
+  readonly script: string;
+  readonly what: string;
+  readonly prepare: (store: Store) => Promise<unknown>;
+  readonly send: (client: Redis, store: Store) => Promise<unknown>;
+  /** What may be answered, also when the call is made twice. */
+  readonly reply: unknown;
+  /** It writes nothing. */
+  readonly reads?: boolean;
+}
+
+const [ID, NEW_ID] = ['i'.repeat(43), 'n'.repeat(43)] as const;
+const ME = { group: 'group', consumer: 'me' };
+const LEASE = 30_000;
+
+const sessionScripts = (client: Redis, { keys }: Store) =>
+  new SessionScripts(client, keys, { grace: GRACE, retention: RETENTION });
+const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;
+
+const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
+
+function save(what: string, changes: Partial<Parameters<SessionScripts['save']>[0]>): ScriptCall {
+  const none = {
+    id: ID,
+    newId: undefined,
+    maxInactiveInterval: undefined,
+    attributes: [],
+    removed: [],
+    indexes: [],
+    expected: undefined,
+  };
+  return {
+    script: 'save-session',
+    what,
+    prepare: openSession,
+    send: (client, store) => sessionScripts(client, store).save({ ...none, ...changes }),
+    reply: ['saved'],
+  };
+}
+
+/** An event that an instance was given a minute ago and has not finished; resolves to its position. */
+async function givenEvent(store: Store, consumer: string): Promise<string> {
+  const { client, keys } = store;
+  await openSession(store);
+  await client.xgroup('CREATE', keys.events, ME.group, '0');
+  await client.xgroup('CREATECONSUMER', keys.events, ME.group, ME.consumer);
+  await client.xreadgroup('GROUP', ME.group, consumer, 'STREAMS', keys.events, '>');
+  const position = await firstEvent(store);
+  await client.xclaim(keys.events, ME.group, consumer, 0, position, 'IDLE', MINUTE, 'JUSTID');
+  return position;
+}
+
+async function firstEvent({ client, keys }: Store): Promise<string> {
+  const [entry] = await client.xrange(keys.events, '-', '+', 'COUNT', 1);
+  return entry![0];
+}
+
+async function failedOnce(client: Redis, store: Store, attempts: number): Promise<unknown> {
+  const failure = { sessionId: ID, done: ['A.done'], reason: 'a reason', attempts };
+  const times = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION };
+  const scripts = new DeliveryScripts(client, store.keys);
+  return scripts.fail(ME, { ...failure, position: await firstEvent(store) }, times);
+}
+
+/** What is sent on behalf of requests: once, or not at all. */
+export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
+  {
+    script: 'create-session',
+    what: 'a new session',
+    prepare: async () => undefined,
+    send: (client, store) =>
+      sessionScripts(client, store).create({
+        id: ID,
+        presentedId: undefined,
+        maxInactiveInterval: 1800,
+        absoluteTimeout: undefined,
+        attributes: [['a', '1']],
+        indexes: [['principal', 'ann']],
+      }),
+    reply: ['created', expect.any(String)],
+  },
+  save('attributes', { attributes: [['a', '2']], removed: ['gone'], indexes: [['principal', 'bob']] }),
+  save('a new id', { newId: NEW_ID, attributes: [['a', '2']], indexes: [['principal', 'bob']] }),
+  save('an attribute, compared and set', { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
+  save('a shorter interval', { maxInactiveInterval: 600 }),
+  save('no end any more', { maxInactiveInterval: -1 }),
+  save('an interval of 0', { maxInactiveInterval: 0, attributes: [['a', '2']] }),
+  {
+    script: 'touch-session',
+    what: 'an access',
+    prepare: async (store) => {
+      await openSession(store);
+      // So that the effect can be seen.
+      await store.client.persist(store.keys.shadow(ID));
+    },
+    send: (client, store) => sessionScripts(client, store).touch(ID),
+    reply: ['touched'],
+  },
+  {
+    script: 'delete-session',
+    what: 'an end',
+    prepare: openSession,
+    send: (client, store) => sessionScripts(client, store).delete(ID),
+    reply: ['deleted'],
+  },
+  {
+    script: 'remove-group',
+    what: 'a group',
+    prepare: (store) => givenEvent(store, 'dead'),
+    send: (client, store) => new EventStreamScripts(client, store.keys).removeGroup(ME.group, 0),
+    reply: 'removed',
+  },
+  {
+    script: 'replay-dead-letter',
+    what: 'a dead letter',
+    prepare: async (store) => {
+      await givenEvent(store, ME.consumer);
+      await failedOnce(store.client, store, 1);
+    },
+    send: async (client, store) => {
+      const [letter] = await store.client.xrange(store.keys.deadLetters, '-', '+');
+      return new EventStreamScripts(client, store.keys).replayDeadLetter(letter![0]);
+    },
+    reply: 'replayed',
+  },
+];
+
+/** What background services send: until it is answered. */
+export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
+  {
+    script: 'claim-expired',
+    what: 'members of a bucket',
+    prepare: async (store) => {
+      const { client, keys } = store;
+      for (const id of ['over', 'lost', 'foreign']) await store.create({ a: '1' }, { id, principal: id });
+      await client.del(keys.shadow('over'), keys.shadow('lost'), keys.session('lost'));
+      await client.set(keys.session('foreign'), 'planted');
+      await store.create({}, { id: 'alive' });
+      await client.pexpire(keys.shadow('alive'), 120 * MINUTE);
+    },
+    send: async (client, store) => {
+      const members = ['over', 'lost', 'foreign', 'alive'].map((name) => `expires:${name}`);
+      return sessionScripts(client, store).claimExpired(members, (await store.buckets('alive'))[0]);
+    },
+    // What another call, here the same one before, has dealt with already is said to be so.
+    reply: ['claimed', 'claimed', 'corrupt', 'alive'].map((word) => oneOf(word, 'already')),
+  },
+  {
+    script: 'claim-expired',
+    what: 'what a key event named',
+    prepare: async (store) => {
+      await openSession(store);
+      await store.runOut(ID);
+    },
+    send: (client, store) => sessionScripts(client, store).claimExpired([`expires:${ID}`]),
+    reply: [oneOf('claimed', 'already')],
+  },
+  {
+    script: 'register-handlers',
+    what: 'an instance',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: (client, store) => new DeliveryScripts(client, store.keys).registerHandlers(ME, ['A.handle'], LEASE),
+    reply: ['registered'],
+  },
+  {
+    script: 'take-over',
+    what: 'an event of an instance that has died',
+    prepare: (store) => givenEvent(store, 'dead'),
+    send: (client, store) => new DeliveryScripts(client, store.keys).takeOver(ME, LEASE, 10),
+    // What it was given and never heard of, it takes over from itself after the lease.
+    reply: expect.any(Array),
+  },
+  {
+    script: 'take-over',
+    what: 'an event that is tried again',
+    prepare: async (store) => {
+      const position = await givenEvent(store, ME.consumer);
+      await failedOnce(store.client, store, 5);
+      await store.client.zadd(store.keys.retries(ME.group), 0, position);
+    },
+    send: (client, store) => new DeliveryScripts(client, store.keys).takeOver(ME, LEASE, 10),
+    reply: expect.any(Array),
+  },
+  {
+    script: 'settle-event',
+    what: 'an event that was handled',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: async (client, store) => new DeliveryScripts(client, store.keys).acknowledge(ME, await firstEvent(store)),
+    reply: 'acknowledged',
+  },
+  {
+    script: 'settle-event',
+    what: 'an event that failed',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: (client, store) => failedOnce(client, store, 5),
+    reply: oneOf('retry', 'lost'),
+  },
+  {
+    script: 'settle-event',
+    what: 'an event that failed for the last time',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: (client, store) => failedOnce(client, store, 1),
+    reply: oneOf('dead', 'lost'),
+  },
+  {
+    script: 'renew-lease',
+    what: 'a lease',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: async (client, store) => new DeliveryScripts(client, store.keys).renewLease(ME, [await firstEvent(store)]),
+    reply: ['renewed'],
+  },
+  {
+    script: 'hand-over',
+    what: 'what an instance has not finished',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: (client, store) => new DeliveryScripts(client, store.keys).handOver(ME, []),
+    reply: 'left',
+  },
+  {
+    script: 'remove-consumer',
+    what: 'an instance',
+    prepare: (store) => givenEvent(store, 'dead'),
+    send: (client, store) => new EventStreamScripts(client, store.keys).removeConsumer(ME.group, ME.consumer),
+    reply: 'removed',
+  },
+  {
+    script: 'create-group',
+    what: 'a group',
+    prepare: openSession,
+    send: (client, store) => new EventStreamScripts(client, store.keys).createGroup(ME.group, 'oldest'),
+    reply: oneOf('created', 'exists'),
+  },
+  {
+    script: 'trim-events',
+    what: 'events that are too many',
+    prepare: async (store) => {
+      await givenEvent(store, ME.consumer);
+      await sessionScripts(store.client, store).delete(ID);
+    },
+    send: (client, store) =>
+      new EventStreamScripts(client, store.keys).trim({ grace: GRACE, retention: RETENTION, maxLength: 1 }, 100),
+    reply: [oneOf('done', 'more'), expect.any(Number), expect.any(Array)],
+  },
+  {
+    script: 'count-events',
+    what: 'events',
+    prepare: openSession,
+    send: (client, store) => new EventStreamScripts(client, store.keys).countEvents('0-0', 10),
+    reply: ['all', 1],
+    reads: true,
+  },
+  {
+    script: 'read-events',
+    what: 'events',
+    prepare: openSession,
+    send: (client, store) => new EventStreamScripts(client, store.keys).readEvents('0-0', 10),
+    reply: ['read', [expect.any(Array)]],
+    reads: true,
+  },
+];
