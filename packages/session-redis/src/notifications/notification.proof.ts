@@ -19,7 +19,8 @@ const MOST_LOOKS = 200;
 
 /** Sees to it that Redis announces, and finds out whether what it announces arrives. */
 export class NotificationProof {
-  #heardLast: string | undefined;
+  /** The key of the canary that is on its way. */
+  #awaited: string | undefined;
 
   constructor(
     /** The connection on which notifications arrive. */
@@ -36,7 +37,7 @@ export class NotificationProof {
 
   /** The key of a canary, this instance's or another's, was announced as expired. */
   heard(key: string): void {
-    this.#heardLast = key;
+    if (key === this.#awaited) this.#awaited = undefined;
   }
 
   /** Never rejects. */
@@ -53,6 +54,7 @@ export class NotificationProof {
   async #hearsCanary(): Promise<boolean | undefined> {
     if (this.canary === undefined) return undefined;
     const key = this.canary + randomUUID();
+    this.#awaited = key;
     try {
       await this.commands.set(key, '', 'PX', 1);
       for (let looks = 1; (await this.commands.exists(key)) === 1; looks++) {
@@ -64,6 +66,6 @@ export class NotificationProof {
     } catch {
       return undefined;
     }
-    return this.#heardLast === key;
+    return this.#awaited !== key;
   }
 }

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import {
+  type KeyspaceHealth,
   type KeyspaceNotification,
   KeyspaceNotificationListener,
   type KeyspaceSubscription,
@@ -68,6 +69,11 @@ async function isListening(...subscriptions: KeyspaceSubscription[]): Promise<vo
 function announce(count: number, channel = '__keyevent@0__:expired') {
   const lua = `for i = 1, ${count} do redis.call('PUBLISH', '${channel}', 'k' .. i) end`;
   return client.eval(lua, 0);
+}
+
+/** How often the flags were looked at, as each proof begins. */
+async function proofs(): Promise<number> {
+  return Number(/cmdstat_config\|get:calls=(\d+)/.exec(await client.info('commandstats'))?.[1]);
 }
 
 /** A door that calls wait at, and how many do. */
@@ -400,6 +406,22 @@ describe('a gap', () => {
     await eventually(() => logged.length === 2);
     expect(logged[1]).toBe('What may have been missed of __keyevent@0__:set was not looked up: Error: no time');
   });
+});
+
+it('does not take the canary of another instance for its own', async () => {
+  const states: string[] = [];
+  const onHealth = ({ state }: KeyspaceHealth) => states.push(state);
+  const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler, onHealth });
+  await isListening(subscription);
+  const before = await proofs();
+  await eventually(
+    async () => {
+      await announce(500, '__keyspace@0__:a:canary:another');
+      return (await proofs()) > before + 10;
+    },
+    { interval: 1 },
+  );
+  expect(states).toEqual(['connecting', 'listening']);
 });
 
 it('reports no canary, be it its own or that of another instance, and leaves none behind', async () => {
