@@ -66,9 +66,9 @@ async function isListening(...subscriptions: KeyspaceSubscription[]): Promise<vo
 }
 
 /** Publishes what Redis would, so many of it in one go. */
-function announce(count: number, channel = '__keyevent@0__:expired') {
-  const lua = `for i = 1, ${count} do redis.call('PUBLISH', '${channel}', 'k' .. i) end`;
-  return client.eval(lua, 0);
+function announce(count: number, channel = '__keyevent@0__:expired', message?: string) {
+  const what = message === undefined ? `'k' .. i` : `'${message}'`;
+  return client.eval(`for i = 1, ${count} do redis.call('PUBLISH', '${channel}', ${what}) end`, 0);
 }
 
 /** How often the flags were looked at, as each proof begins. */
@@ -416,7 +416,7 @@ it('does not take the canary of another instance for its own', async () => {
   const before = await proofs();
   await eventually(
     async () => {
-      await announce(500, '__keyspace@0__:a:canary:another');
+      await announce(500, '__keyspace@0__:a:canary:another', 'expired');
       return (await proofs()) > before + 10;
     },
     { interval: 1 },
