@@ -1,0 +1,128 @@
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
+import { SessionEventGroups } from '@nest-session/redis';
+import { eventually, LeakGuard } from '@nest-session/testing';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const SESSIONS = 10_000;
+const AT_A_TIME = 500;
+const ATTEMPTS = 3;
+
+let store: Store;
+let instance: EventInstance;
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterEach(async () => {
+  await instance.stop();
+  await store.client.flushall();
+});
+afterAll(() => store.close());
+
+async function endSession(cart: string): Promise<string> {
+  const id = await store.create({ cart: JSON.stringify(cart) });
+  await store.scripts.delete(id);
+  return id;
+}
+
+/** Starts an instance with two handlers, of which one cannot handle what is among `poison`. */
+async function start(poison: Set<string>) {
+  const reminded: unknown[] = [];
+  const audited: string[] = [];
+  @Injectable()
+  class Reminders {
+    @OnSessionEvent(SessionDeletedEvent)
+    remind({ id, sessionId, session, dataLost }: SessionDeletedEvent) {
+      if (poison.has(sessionId)) throw new Error('no mail');
+      reminded.push({ id, cart: session.getAttribute('cart'), dataLost });
+    }
+
+    @OnSessionEvent(SessionDeletedEvent)
+    audit({ id }: SessionDeletedEvent) {
+      audited.push(id);
+    }
+  }
+  const redis = { url: store.server.url, events: { attempts: ATTEMPTS } };
+  instance = await EventInstance.start({ redis, providers: [Reminders] });
+  return { reminded, audited };
+}
+
+it('is a dead letter after the attempts, with the reason and the data, and is replayed long after', async () => {
+  const id = await endSession('apple');
+  const poison = new Set([id]);
+  const { reminded, audited } = await start(poison);
+  const groups = instance.module.get(SessionEventGroups);
+  const letters = await eventually(async () => {
+    const found = await groups.deadLetters();
+    return found.length > 0 && found;
+  });
+  expect(letters).toEqual([
+    expect.objectContaining({
+      group: 'default',
+      attempts: ATTEMPTS,
+      reason: 'Reminders.remind: Error: no mail',
+      succeeded: ['Reminders.audit'],
+    }),
+  ]);
+  const [{ id: letter, event }] = letters as [(typeof letters)[number]];
+  expect(event).toBeInstanceOf(SessionDeletedEvent);
+  expect([event!.id, event!.session.getAttribute('cart')]).toEqual([`deleted:${id}`, 'apple']);
+  expect(await store.pending('default')).toBe(0);
+  expect(EventInstance.log.matching(/is a dead letter now: Reminders.remind: Error: no mail/)).toHaveLength(1);
+
+  // As after the retention.
+  await store.client.del(store.keys.session(id));
+  poison.clear();
+  expect(await groups.replay(letter)).toBe('replayed');
+  await eventually(() => reminded.length === 1);
+  await eventually(async () => (await store.pending('default')) === 0);
+  expect(reminded).toEqual([{ id: `deleted:${id}`, cart: 'apple', dataLost: false }]);
+  expect(audited).toEqual([`deleted:${id}`]);
+  expect(await groups.deadLetters()).toEqual([]);
+});
+
+it('fails again after a replay with as many attempts, and the data', async () => {
+  const id = await endSession('apple');
+  const { audited } = await start(new Set([id]));
+  const groups = instance.module.get(SessionEventGroups);
+  const [first] = await eventually(async () => {
+    const found = await groups.deadLetters();
+    return found.length > 0 && found;
+  });
+  await store.client.del(store.keys.session(id));
+  await groups.replayAll();
+  const [second] = await eventually(async () => {
+    const found = await groups.deadLetters();
+    return found.some((letter) => letter.id !== first!.id) && found;
+  });
+  expect(second).toMatchObject({ attempts: ATTEMPTS, reason: first!.reason, succeeded: ['Reminders.audit'] });
+  expect([second!.event!.at, second!.event!.session.getAttribute('cart')]).toEqual([first!.event!.at, 'apple']);
+  expect(audited).toEqual([`deleted:${id}`]);
+});
+
+it('does not delay the 10,000 events behind it', async () => {
+  /** Milliseconds until all but the poison have been handled, from when they are to be had. */
+  const handleAll = async (poison: Set<string>): Promise<number> => {
+    for (let i = 0; i < SESSIONS; i += AT_A_TIME) {
+      await Promise.all(Array.from({ length: AT_A_TIME }, () => endSession('pear')));
+    }
+    const { reminded } = await start(poison);
+    const begun = performance.now();
+    await eventually(() => reminded.length === SESSIONS, { timeout: 120_000, interval: 5 });
+    return performance.now() - begun;
+  };
+  const alone = await handleAll(new Set());
+  await instance.stop();
+  await store.client.flushall();
+  const behind = await handleAll(new Set([await endSession('poison')]));
+  await eventually(async () => (await store.pending('default')) === 0);
+  expect(await store.deadLetters()).toHaveLength(1);
+  process.stdout.write(
+    `${SESSIONS} events handled in ${Math.round(alone)} ms, behind an event that fails ${ATTEMPTS} times in ` +
+      `${Math.round(behind)} ms\n`,
+  );
+  expect(behind).toBeLessThan(3 * alone + 3000);
+});
