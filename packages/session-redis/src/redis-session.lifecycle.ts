@@ -10,7 +10,7 @@ import {
 import { SessionStoreError } from '@nest-session/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
-import { setTimeout as pause } from 'node:timers/promises';
+import { atMost } from './at-most.js';
 import { closeConnection } from './connection/close-connection.js';
 import type { RedisConnections } from './connection/redis.connections.js';
 import { checkStore } from './connection/store.check.js';
@@ -87,7 +87,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     // Work that waits for a Redis which is not there would keep us waiting as well.
     if (background.status !== 'ready') closeConnection(background);
     this.consumer.stop();
-    this.broadcaster.stop();
+    void this.broadcaster.stop();
     closeConnection(reader);
     closeConnection(broadcast);
     await Promise.all([
@@ -154,17 +154,6 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 const RECOMMENDED_GRACE = 120_000;
 // How long the end of the application waits for a Redis that does not answer.
 const PATIENCE = 5000;
-
-/** Resolves when the work is done, whether well or not: true; and after `ms` at the latest: false. */
-async function atMost(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const done = new AbortController();
-  const finished = work.then(
-    () => done.abort(),
-    () => done.abort(),
-  );
-  await Promise.race([finished, pause(ms, undefined, { signal: done.signal }).catch(() => undefined)]);
-  return done.signal.aborted;
-}
 
 /** Lets what was sent be answered; without a connection there is nothing to wait for. */
 async function quit(client: Redis): Promise<void> {

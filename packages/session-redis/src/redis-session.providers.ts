@@ -182,14 +182,22 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   },
   {
     provide: SESSION_EVENT_BROADCASTER,
-    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SessionEventDispatcher, SESSION_EVENT_LOADER, SESSION_KEYS],
+    inject: [
+      REDIS_CONNECTIONS,
+      EVENT_STREAM_SCRIPTS,
+      SessionEventDispatcher,
+      SESSION_EVENT_LOADER,
+      SESSION_KEYS,
+      REDIS_SESSION_OPTIONS,
+    ],
     useFactory: (
       { broadcast }: RedisConnections,
       scripts: EventStreamScripts,
       dispatcher: SessionEventDispatcher,
       loader: SessionEventLoader,
       keys: SessionKeys,
-    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, keys),
+      { events }: ResolvedRedisSessionOptions,
+    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, keys, events.shutdownTimeout),
   },
   {
     provide: SESSION_EVENT_TRIMMER,

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { SessionEventDispatcher } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import { atMost } from '../at-most.js';
 import type { SessionKeys } from '../keys/session.keys.js';
 import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import type { SessionEventLoader } from './session-event.loader.js';
@@ -10,7 +11,8 @@ import { groupOf, type StreamEntry } from './stream-entry.js';
 import { timeOf } from './stream.position.js';
 
 const BATCH_SIZE = 100;
-const LONGEST_WAIT = 5000;
+// And so the longest until a gap is told of behind which nothing is recorded.
+const LONGEST_WAIT = 1000;
 const PAUSE_AFTER_ERROR = 500;
 
 /**
@@ -23,6 +25,7 @@ export class SessionEventBroadcaster {
   readonly #stopping = new AbortController();
   /** That of the last event that was delivered; undefined until Redis has told where the stream ends. */
   #position: string | undefined;
+  #ended: Promise<void> = Promise.resolve();
 
   constructor(
     /** Its own: it waits for events. */
@@ -31,19 +34,22 @@ export class SessionEventBroadcaster {
     private readonly dispatcher: SessionEventDispatcher,
     private readonly loader: SessionEventLoader,
     private readonly keys: SessionKeys,
+    /** How many milliseconds the methods that run when the application ends may go on. */
+    private readonly shutdownTimeout: number,
   ) {}
 
   /** Resolves when it will hear of whatever is recorded from now on; at once when there is nobody to hear of it. */
   async start(): Promise<void> {
     if (!this.dispatcher.hasBroadcastHandlers) return;
     const begun = this.#pass().catch(() => undefined);
-    void begun.then(() => this.#run());
+    this.#ended = begun.then(() => this.#run());
     await begun;
   }
 
-  /** No event is delivered any more. The methods that run are waited for by the dispatcher. */
-  stop(): void {
+  /** No event is delivered any more. The methods that run have some time to finish. */
+  async stop(): Promise<void> {
     this.#stopping.abort();
+    if (!(await atMost(this.shutdownTimeout, this.#ended))) this.dispatcher.giveUp();
   }
 
   async #run(): Promise<void> {

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { PollingLoop, type SessionEventDispatcher, SessionEventHandlingError } from '@nest-session/core';
+import { atMost } from '../at-most.js';
 import type { EventDelivery } from './event.delivery.js';
 import { HandlingSlots } from './handling.slots.js';
 import type { Failure, SessionEventGroup } from './session-event.group.js';
@@ -176,7 +177,7 @@ export class SessionEventConsumer {
   async #end(): Promise<void> {
     // Not awaited, as nothing is that asks Redis before the handlers are given up: it may have gone.
     const early = this.group.leave(this.#slots.positions).catch(() => undefined);
-    if (!(await this.#hasFinishedIn(this.options.shutdownTimeout))) {
+    if (!(await atMost(this.options.shutdownTimeout, this.#slots.untilIdle()))) {
       this.#logger.warn(
         `${this.#slots.positions.length} events are left to other instances: their handlers have not finished in time`,
       );
@@ -187,14 +188,6 @@ export class SessionEventConsumer {
     await early;
     // What cannot be handed over is taken over after the lease.
     await this.group.leave().catch(() => undefined);
-  }
-
-  /** Whether the handlers that run finish in so many milliseconds; resolves at once when they have. */
-  async #hasFinishedIn(ms: number): Promise<boolean> {
-    const finished = new AbortController();
-    void this.#slots.untilIdle().then(() => finished.abort());
-    await pause(ms, undefined, { signal: finished.signal }).catch(() => undefined);
-    return finished.signal.aborted;
   }
 }
 

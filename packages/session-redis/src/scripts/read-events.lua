@@ -19,8 +19,8 @@ local exists = redis.call('EXISTS', events) == 1
 local last = exists and named(redis.call('XINFO', 'STREAM', events))['last-generated-id'] or '0-0'
 if position == '' then return { 'begin', last } end
 
--- The stream has been deleted, or Redis has lost it.
-if before(last, position) then return { 'gap', '0-0' } end
+-- Redis has lost the stream, or the end of it. What there is may have been read, and the gap covers it if it has not.
+if before(last, position) then return { 'gap', last } end
 local trimmed = trimmed_position(KEYS[2])
 if before(position, trimmed) then return { 'gap', trimmed } end
 return { 'read', redis.call('XRANGE', events, '(' .. position, '+', 'COUNT', ARGV[2]) }

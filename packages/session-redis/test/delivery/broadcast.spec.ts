@@ -1,0 +1,292 @@
+import { Injectable, type Type } from '@nestjs/common';
+import { OnSessionEvent, OnSessionEventGap, SessionEvent, type SessionEventGap } from '@nest-session/core';
+import type { RedisSessionModuleOptions } from '@nest-session/redis';
+import { eventually, freePort, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+let store: Store;
+let proxy: TcpProxy;
+let trimmer: SessionEventTrimmer;
+let instances: EventInstance[] = [];
+beforeAll(async () => {
+  store = await Store.open({ steppableClock: true });
+  proxy = await TcpProxy.start({ port: store.server.port });
+  const limits = { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000 };
+  trimmer = new SessionEventTrimmer(store.client, new EventStreamScripts(store.client, store.keys), store.keys, limits);
+});
+afterEach(async () => {
+  for (const instance of instances) await instance.stop();
+  instances = [];
+  EventInstance.log.lines.splice(0);
+  await store.client.flushall();
+});
+afterAll(async () => {
+  await proxy.stop();
+  await store.close();
+});
+
+async function start(providers: Type[], redis: RedisSessionModuleOptions = {}): Promise<EventInstance> {
+  const cleanup = { cron: '0 0 0 29 2 *' };
+  const instance = await EventInstance.start({ redis: { url: store.server.url, cleanup, ...redis }, providers });
+  instances.push(instance);
+  return instance;
+}
+
+/** A session that is created and ends: two events, of which the names are given. */
+async function endSession(cart = 'apple'): Promise<string[]> {
+  const id = await store.create({ cart: JSON.stringify(cart) });
+  await store.scripts.delete(id);
+  return [`created:${id}`, `deleted:${id}`];
+}
+
+/** What is broadcast to an instance of its own. */
+function cache() {
+  const heard: string[] = [];
+  const gaps: SessionEventGap[] = [];
+  @Injectable()
+  class Cache {
+    @OnSessionEvent(SessionEvent, { broadcast: true })
+    forget(event: SessionEvent) {
+      heard.push(event.id);
+    }
+
+    @OnSessionEventGap()
+    clear(gap: SessionEventGap) {
+      heard.push('gap');
+      gaps.push(gap);
+    }
+  }
+  return { heard, gaps, Cache };
+}
+
+const isHeard = (heard: readonly string[], names: readonly string[]) => eventually(() => expect(heard).toEqual(names));
+const gapsInLog = () => EventInstance.log.matching(/^warn Broadcast events recorded after \S+ were missed/);
+
+/** An instance behind the proxy cannot reach Redis, and is told. */
+function disconnect(): void {
+  proxy.refuse();
+  proxy.cut();
+}
+
+it('every instance hears of everything that is recorded from its start on, in that order; one handles it', async () => {
+  await endSession();
+  const handled: string[] = [];
+  @Injectable()
+  class Handlers {
+    @OnSessionEvent(SessionEvent)
+    handle(event: SessionEvent) {
+      handled.push(event.id);
+    }
+  }
+  const caches = [cache(), cache(), cache()];
+  await start([caches[0]!.Cache, Handlers]);
+  await start([caches[1]!.Cache, Handlers]);
+  await start([caches[2]!.Cache], { events: { consume: false } });
+  const names: string[] = [];
+  for (let i = 0; i < 200; i++) names.push(...(await endSession()));
+  for (const { heard } of caches) await isHeard(heard, names);
+  await eventually(() => expect(handled).toHaveLength(2 + names.length));
+  expect(caches.flatMap(({ gaps }) => gaps)).toEqual([]);
+});
+
+it('an instance hears of one event after the other, with its data, and one that fails is logged and not repeated', async () => {
+  const log: string[] = [];
+  @Injectable()
+  class Sockets {
+    @OnSessionEvent(SessionEvent, { broadcast: true })
+    async close({ type, session }: SessionEvent) {
+      const cart = String(session.getAttribute('cart'));
+      log.push(`begin ${type} ${cart}`);
+      await new Promise((resolve) => setImmediate(resolve));
+      log.push(`end ${type} ${cart}`);
+      if (type === 'created') throw new Error('no socket');
+    }
+  }
+  await start([Sockets]);
+  await endSession('apple');
+  await endSession('pear');
+  await isHeard(
+    log,
+    ['apple', 'pear'].flatMap((cart) =>
+      ['created', 'deleted'].flatMap((type) => [`begin ${type} ${cart}`, `end ${type} ${cart}`]),
+    ),
+  );
+  expect(EventInstance.log.matching(/^error Sockets.close failed to handle session event created:/)).toHaveLength(2);
+});
+
+it('an instance without such methods opens no connection for them', async () => {
+  @Injectable()
+  class Handlers {
+    @OnSessionEvent(SessionEvent)
+    handle() {}
+  }
+  const names = async () => (await store.client.client('LIST')) as string;
+  await start([Handlers]);
+  await eventually(async () => expect(await names()).toContain('name=nest:session:reader'));
+  expect(await names()).not.toContain('name=nest:session:broadcast');
+  await start([cache().Cache]);
+  await eventually(async () => expect(await names()).toContain('name=nest:session:broadcast'));
+});
+
+describe('an instance that was without Redis for a while', () => {
+  it('hears of what was recorded meanwhile, each once', async () => {
+    const { heard, gaps, Cache } = cache();
+    await start([Cache], { url: proxy.url });
+    const names = await endSession();
+    await isHeard(heard, names);
+    disconnect();
+    for (let i = 0; i < 150; i++) names.push(...(await endSession()));
+    await store.server.stepClock(50 * MINUTE);
+    await trimmer.runOnce();
+    await proxy.accept();
+    await isHeard(heard, names);
+    names.push(...(await endSession()));
+    await isHeard(heard, names);
+    expect(gaps).toEqual([]);
+  });
+
+  it('is told of the gap, once, when events were removed meanwhile, and hears of the later ones', async () => {
+    const { heard, gaps, Cache } = cache();
+    await start([Cache], { url: proxy.url });
+    const names = await endSession();
+    await isHeard(heard, names);
+    const before = await store.now();
+    disconnect();
+    await endSession();
+    await store.server.stepClock(40 * MINUTE);
+    const later = await endSession();
+    await store.server.stepClock(21 * MINUTE);
+    expect(await trimmer.runOnce()).toMatchObject({ removed: 4 });
+    await proxy.accept();
+    await isHeard(heard, [...names, 'gap', ...later]);
+    const [gap] = gaps;
+    expect(gap!.since).toBeLessThanOrEqual(before);
+    expect(gap!.since).toBeGreaterThan(before - MINUTE);
+    expect(gapsInLog()).toHaveLength(1);
+    const latest = await endSession();
+    await isHeard(heard, [...names, 'gap', ...later, ...latest]);
+  });
+
+  it('is told of the gap when everything was removed meanwhile', async () => {
+    const { heard, gaps, Cache } = cache();
+    await start([Cache], { url: proxy.url });
+    const names = await endSession();
+    await isHeard(heard, names);
+    disconnect();
+    await endSession();
+    await store.server.stepClock(61 * MINUTE);
+    expect(await trimmer.runOnce()).toMatchObject({ removed: 4 });
+    await proxy.accept();
+    await eventually(() => expect(gaps).toHaveLength(1));
+    const later = await endSession();
+    await isHeard(heard, [...names, 'gap', ...later]);
+    expect(gapsInLog()).toHaveLength(1);
+  });
+
+  it('is told of no gap when only what it had heard of was removed', async () => {
+    const { heard, gaps, Cache } = cache();
+    await start([Cache], { url: proxy.url });
+    const names = await endSession();
+    await isHeard(heard, names);
+    disconnect();
+    await store.server.stepClock(61 * MINUTE);
+    expect(await trimmer.runOnce()).toMatchObject({ removed: 2 });
+    names.push(...(await endSession()));
+    await proxy.accept();
+    await isHeard(heard, names);
+    expect(gaps).toEqual([]);
+  });
+});
+
+it('an instance is told of the gap when Redis has lost its data, and hears of what is recorded then', async () => {
+  const { heard, gaps, Cache } = cache();
+  await start([Cache]);
+  const names = await endSession();
+  await isHeard(heard, names);
+  await store.server.kill();
+  // Its positions come before those that were heard of.
+  await store.server.stepClock(-10 * MINUTE);
+  await store.server.restart();
+  await eventually(() => expect(gaps).toHaveLength(1));
+  const later = await endSession();
+  await isHeard(heard, [...names, 'gap', ...later]);
+  expect(gapsInLog()).toHaveLength(1);
+});
+
+it('an instance that starts without Redis hears of what is recorded when it is there', async () => {
+  const port = await freePort();
+  const { heard, gaps, Cache } = cache();
+  const instance = await start([Cache], { url: `redis://127.0.0.1:${port}`, commandTimeout: '100ms' });
+  const late = await RedisServer.start({ port });
+  const record = async (id: string) => {
+    const client = await connected(late);
+    await client.xadd(store.keys.events, '*', 'type', 'created', 'session', id, 'at', '1');
+    client.disconnect();
+  };
+  try {
+    for (let i = 0; heard.length === 0; i++) await record(`s${i}`);
+    const first = Number(heard[0]!.slice('created:s'.length));
+    await record('last');
+    await eventually(() => heard.includes('created:last'));
+    expect(heard).toEqual([
+      ...Array.from({ length: heard.length - 1 }, (_, i) => `created:s${first + i}`),
+      'created:last',
+    ]);
+    expect(gaps).toEqual([]);
+  } finally {
+    instances = [];
+    await instance.stop();
+    await late.stop();
+  }
+});
+
+async function connected(server: RedisServer) {
+  const client = store.client.duplicate({ port: server.port });
+  await client.ping();
+  return client;
+}
+
+describe('at shutdown, a method that runs', () => {
+  it('is waited for', async () => {
+    let finish!: () => void;
+    const log: string[] = [];
+    @Injectable()
+    class Sockets {
+      @OnSessionEvent(SessionEvent, { broadcast: true })
+      async close() {
+        log.push('begun');
+        await new Promise<void>((resolve) => (finish = resolve));
+        log.push('finished');
+      }
+    }
+    const instance = await start([Sockets]);
+    await endSession();
+    await eventually(() => log.length > 0);
+    const stopped = instance.stop().then(() => log.push('stopped'));
+    await new Promise((resolve) => setImmediate(resolve));
+    finish();
+    await stopped;
+    instances = [];
+    expect(log).toEqual(['begun', 'finished', 'stopped']);
+  });
+
+  it('is waited for no longer than `shutdownTimeout`', async () => {
+    let begun = false;
+    @Injectable()
+    class Sockets {
+      @OnSessionEvent(SessionEvent, { broadcast: true })
+      close() {
+        begun = true;
+        return new Promise(() => undefined);
+      }
+    }
+    await start([Sockets], { events: { shutdownTimeout: '50ms' } });
+    await endSession();
+    await eventually(() => begun);
+  });
+});
