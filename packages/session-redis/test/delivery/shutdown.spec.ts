@@ -43,18 +43,12 @@ async function endSession(on = store): Promise<string> {
   return id;
 }
 
-/** How many instances read events. */
-async function readers(): Promise<number> {
-  const clients = String(await store.client.client('LIST'));
-  return clients.split('\n').filter((client) => client.includes('name=nest:session:reader')).length;
-}
-
 it('waits for the handlers that run, begins no other, and leaves the group', async () => {
   const { instance, begun, finish } = await start();
   const id = await endSession();
   await eventually(() => begun.length === 1);
   const stopped = instance.stop();
-  await eventually(async () => (await readers()) === 0);
+  await eventually(async () => (await store.readers()) === 0);
   const late = await endSession();
   // What is not begun any more is for others.
   const other = await start();

@@ -113,6 +113,12 @@ export class Store {
     return consumers.map(([, name]) => name!);
   }
 
+  /** How many instances read events, for whatever group. */
+  async readers(): Promise<number> {
+    const clients = String(await this.client.client('LIST')).split('\n');
+    return clients.filter((client) => /name=nest:session:reader .*cmd=xreadgroup /.test(client)).length;
+  }
+
   /** What was set aside, in order. */
   deadLetters(): Promise<Record<string, string>[]> {
     return this.#entries(this.keys.deadLetters);

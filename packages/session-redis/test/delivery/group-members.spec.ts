@@ -1,0 +1,123 @@
+import { Controller, Injectable, Module, type Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { OnSessionEvent, SessionCreatedEvent, SessionDestroyedEvent, SessionModule } from '@nest-session/core';
+import { RedisSessionModule } from '@nest-session/redis';
+import { eventually, LeakGuard } from '@nest-session/testing';
+import { App } from '../support/app.fixture.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+let store: Store;
+let open: { stop(): Promise<void> }[] = [];
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterEach(async () => {
+  for (const application of open) await application.stop();
+  open = [];
+  EventInstance.log.lines.length = 0;
+  await store.client.flushall();
+});
+afterAll(() => store.close());
+
+async function opened<T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> {
+  const application = await starting;
+  open.push(application);
+  return application;
+}
+
+async function endedBy(web: App): Promise<string> {
+  const agent = web.agent();
+  const { id } = (await agent.post('/set/cart', { value: ['apple'] })).json<{ id: string }>();
+  await agent.post('/logout');
+  return id;
+}
+
+describe('an application', () => {
+  it('that only handles events and one that only has requests are enough', async () => {
+    const handled: string[] = [];
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionDestroyedEvent)
+      handle({ sessionId, session }: SessionDestroyedEvent) {
+        handled.push(`${sessionId} ${JSON.stringify(session.getAttribute('cart'))}`);
+      }
+    }
+    const redis = { url: store.server.url };
+    @Module({ imports: [SessionModule.forRoot(), RedisSessionModule.forRoot(redis)], providers: [Handlers] })
+    class WorkerModule {}
+    const worker = await NestFactory.createApplicationContext(WorkerModule, { logger: false });
+    await opened(Promise.resolve({ stop: () => worker.close() }));
+    const web = await opened(App.start({ redis: { ...redis, events: { consume: false } } }));
+    const id = await endedBy(web);
+    await eventually(() => handled.length > 0);
+    expect(handled).toEqual([`${id} ["apple"]`]);
+    // It has handlers as well.
+    expect(web.events.all()).toEqual([]);
+    expect(await store.consumers('default')).toHaveLength(1);
+  });
+
+  it('without handlers leaves the events to those that have some', async () => {
+    const redis = { url: store.server.url };
+    const without = await opened(App.start({ redis, handlers: false }));
+    const id = await endedBy(without);
+    const withHandlers = await opened(App.start({ redis }));
+    await withHandlers.events.next('deleted', id);
+    expect(await store.consumers('default')).toHaveLength(1);
+  });
+
+  it('may have its handlers on controllers', async () => {
+    const handled: string[] = [];
+    @Controller('carts')
+    class Carts {
+      @OnSessionEvent(SessionCreatedEvent)
+      @OnSessionEvent(SessionDestroyedEvent)
+      remember({ eventName }: SessionCreatedEvent | SessionDestroyedEvent) {
+        handled.push(eventName);
+      }
+    }
+    await opened(EventInstance.start({ redis: { url: store.server.url }, controllers: [Carts] }));
+    await store.scripts.delete(await store.create({ a: '1' }));
+    await eventually(() => handled.length === 2);
+    expect(handled).toEqual(['session.created', 'session.deleted']);
+  });
+});
+
+describe('an instance that joins a group', () => {
+  @Injectable()
+  class Reminders {
+    @OnSessionEvent(SessionDestroyedEvent)
+    remind() {}
+
+    @OnSessionEvent(SessionDestroyedEvent)
+    audit() {}
+  }
+  @Injectable()
+  class Carts {
+    @OnSessionEvent(SessionDestroyedEvent)
+    clear() {}
+  }
+  const join = async (group: string, ...providers: Type[]) => {
+    const before = await store.readers();
+    await opened(EventInstance.start({ redis: { url: store.server.url, events: { group } }, providers }));
+    await eventually(async () => (await store.readers()) === before + 1);
+  };
+  const warnings = () => EventInstance.log.matching(/^warn Another instance/);
+
+  it('with other handlers than another one says so once, and what they are', async () => {
+    await join('mail', Reminders);
+    expect(warnings()).toEqual([]);
+    await join('mail', Carts);
+    const difference = 'Only here: Carts.clear; only there: Reminders.audit, Reminders.remind.';
+    expect(warnings()).toEqual([expect.stringMatching(`of the group mail has other handlers.*${difference}`)]);
+  });
+
+  it('says nothing when they have the same, or are of different groups', async () => {
+    await join('mail', Reminders, Carts);
+    await join('mail', Carts, Reminders);
+    await join('audit', Carts);
+    expect(warnings()).toEqual([]);
+  });
+});
