@@ -9,7 +9,6 @@ import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import type {
   CreateSession,
-  DeleteSession,
   SessionChanges,
   SessionRecord,
   UpdateSession,
@@ -74,7 +73,7 @@ export class MapSessionStore {
       case 'update':
         return this.#update(changes);
       case 'delete':
-        return this.#delete(changes);
+        return this.#delete(this.#alive(this.#follow(changes.id)), changes.id);
     }
   }
 
@@ -136,16 +135,18 @@ export class MapSessionStore {
     apply(attributes, session);
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
     this.#renew(session);
-    if (maxInactiveInterval === 0) this.#end(session, SessionDeletedEvent);
-    else if (newId !== undefined) this.#move(session, newId);
+    if (maxInactiveInterval === 0) return this.#delete(session, id);
+    if (newId !== undefined) this.#move(session, newId);
     return { outcome: 'saved' };
   }
 
-  #delete({ id }: DeleteSession): WriteReply {
-    const session = this.#alive(this.#follow(id));
+  /** On behalf of a request that knows the session by `id`. */
+  #delete(session: StoredSession | undefined, id: string): WriteReply {
     if (!session) return { outcome: 'gone' };
+    const currentId = session.id;
     this.#end(session, SessionDeletedEvent);
-    return { outcome: 'saved' };
+    // Under another id, the client has the token of that one, which is not the caller's to take away.
+    return { outcome: currentId === id ? 'saved' : 'gone' };
   }
 
   #renew(session: StoredSession): void {

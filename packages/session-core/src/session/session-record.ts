@@ -48,7 +48,8 @@ export interface DeleteSession {
 /**
  * `saved`: all of it was written. Nothing was written when: `gone`, the session has ended, or had its id changed by
  * another request and this change is not one that may follow it; `collision`, the new id is taken; `conflict`, the
- * store has another text than `expected`.
+ * store has another text than `expected`. An end follows the session to its new id, and is answered `gone` then: the
+ * client has the token of that id, which is not to be taken away from it.
  */
 export type WriteReply =
   | { readonly outcome: 'saved'; /** of a created session */ readonly creationTime?: number }

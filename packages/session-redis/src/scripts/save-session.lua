@@ -24,7 +24,7 @@
     {'saved'}
     {'gone'}             the session has ended, or had its id changed by another request and this is more than a change
                          of attributes, or finds another text than it expects: a request held open across a login must
-                         not get at the session after it
+                         not get at the session after it. Interval 0 ends it all the same
     {'collision'}        the new id is taken
     {'conflict', text}   ARGV[7] is not so; the text there is now, missing when there is none
 ]]
@@ -71,6 +71,7 @@ write_attributes(session, attributes)
 for _, removal in ipairs(removals) do redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1]) end
 if interval == 0 then
   end_session(session, 'deleted', now)
+  if session.id ~= id then return { 'gone' } end
   return { 'saved' }
 end
 write_indexes(session, indexes)

@@ -126,9 +126,7 @@ describe.each(['express', 'fastify'] as const)(
           const { cookie, id, answers } = await race(`logout-${round}`, kinds);
           ids.add(id);
           expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
-          const [logout, ...others] = answers.map(({ setCookies }) => setCookies);
-          expect(logout).toEqual([expect.stringMatching(/^SESSION=; Max-Age=0/)]);
-          expect(others).toEqual([[], []]);
+          expect(answers.flatMap(({ setCookies }) => setCookies)).toEqual([]);
           expect(await read(cookie)).toMatchObject({ isNew: true, attributes: {} });
           expect(await client.exists(keys.shadow(id))).toBe(0);
         });
