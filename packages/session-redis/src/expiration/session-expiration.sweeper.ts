@@ -12,6 +12,8 @@ export interface SweepOptions {
   readonly signal?: AbortSignal;
 }
 
+const SCANNED_PER_CALL = 1000;
+
 /**
  * Finds the sessions that are over, and has their end recorded. It reads the list of buckets, not the calendar, so a
  * missed hour, a clock that was set back and a first start are all the same to it. Any number of instances may sweep
@@ -41,30 +43,43 @@ export class SessionExpirationSweeper {
     return tally.result;
   }
 
-  /** Claims the members of a bucket batch by batch. SSCAN returns whatever is in it all the time, at least once. */
   async #sweep(minute: string, tally: SweepTally, signal?: AbortSignal): Promise<void> {
-    let cursor = '0';
-    do {
-      const [next, members] = await this.#peek(minute, cursor);
-      cursor = next;
-      // A small set is returned whole, whatever COUNT says. No members: the call still forgets an empty bucket.
-      for (let i = 0; i === 0 || i < members.length; i += this.batchSize) {
-        const batch = members.slice(i, i + this.batchSize);
-        await this.scripts.claimExpired(batch, minute).then(
-          (words) => tally.count(minute, words),
-          (error: unknown) => tally.failures.push(error),
-        );
-      }
-    } while (cursor !== '0' && !signal?.aborted);
+    for await (const batch of this.#batches(minute)) {
+      if (signal?.aborted) return;
+      await this.scripts.claimExpired(batch, minute).then(
+        (words) => tally.count(minute, words),
+        (error: unknown) => tally.failures.push(error),
+      );
+    }
   }
 
-  async #peek(minute: string, cursor: string): Promise<[cursor: string, members: string[]]> {
+  /** The members of a bucket, and at the end none: with that call the bucket itself is dealt with. */
+  async *#batches(minute: string): AsyncIterable<string[]> {
+    for await (const members of this.#members(minute)) {
+      // A small set is returned whole, whatever COUNT says.
+      for (let i = 0; i < members.length; i += this.batchSize) yield members.slice(i, i + this.batchSize);
+    }
+    yield [];
+  }
+
+  /** SSCAN returns whatever is in it all the time, at least once. Each page is read after the one before was claimed. */
+  async *#members(minute: string): AsyncIterable<string[]> {
+    const bucket = this.keys.bucket(minute);
     try {
-      return await this.client.sscan(this.keys.bucket(minute), cursor, 'COUNT', this.batchSize);
+      yield* pages((cursor) => this.client.sscan(bucket, cursor, 'COUNT', this.batchSize));
     } catch (error) {
-      // No set stands there, which the script puts aside.
-      if (isReply(error, 'WRONGTYPE')) return ['0', []];
-      throw error;
+      if (!isReply(error, 'WRONGTYPE')) throw error;
+      yield* this.#recordedIn(minute);
+    }
+  }
+
+  /** Who would be in a bucket that somebody has put a foreign key in the place of: all sessions are looked at. */
+  async *#recordedIn(minute: string): AsyncIterable<string[]> {
+    const prefix = this.keys.session('');
+    const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
+    for await (const keys of pages((cursor) => this.client.scan(cursor, ...all))) {
+      const recorded = await Promise.all(keys.map((key) => this.client.hget(key, 'bucket')));
+      yield keys.filter((_, i) => recorded[i] === minute).map((key) => `expires:${key.slice(prefix.length)}`);
     }
   }
 
@@ -79,4 +94,14 @@ export class SessionExpirationSweeper {
       this.#logger.error(`${failures.length} batches failed and are left to the next pass: ${String(failures[0])}`);
     }
   }
+}
+
+/** What a command returns that is called with one cursor after the other. */
+async function* pages(read: (cursor: string) => Promise<[cursor: string, items: string[]]>): AsyncIterable<string[]> {
+  let cursor = '0';
+  do {
+    const [next, items] = await read(cursor);
+    yield items;
+    cursor = next;
+  } while (cursor !== '0');
 }

@@ -11,9 +11,9 @@
   ARGV[2] grace in ms
   ARGV[3] retention in ms
   ARGV[4] minute of the bucket in which the members were found; empty: a key event named them
-  ARGV[5..] the members, expires:<id>
+  ARGV[5..] the members, expires:<id>; none: nothing more is in that bucket
 
-  Returns one word for each member, and one more, 'corrupt', when it is the bucket whose key has a foreign type
+  Returns one word for each member; for none, 'corrupt' when it is the bucket whose key has a foreign type
     'claimed'  it is over, and this call has recorded that; also when only the member was left of it
     'alive'
     'already'  nothing is left to do for this call: another one has dealt with it, or the sweep of its bucket will
@@ -90,12 +90,10 @@ for i, member in ipairs(members) do
   -- Gone since it was peeked: another instance sweeps as well, and has dealt with it.
   words[i] = present and present[i] == 0 and 'already' or claim(session, member)
 end
-if foreign_bucket then
-  if redis.call('ZREM', bucket_list, minute) == 1 then
-    add_dead_letter('expirations:' .. minute, foreign_bucket.err)
-    table.insert(words, 'corrupt')
-  end
-elseif from_bucket then
+if from_bucket and not foreign_bucket then
   forget_empty_bucket(minute)
+elseif foreign_bucket and #members == 0 and redis.call('ZREM', bucket_list, minute) == 1 then
+  add_dead_letter('expirations:' .. minute, foreign_bucket.err)
+  return { 'corrupt' }
 end
 return words

@@ -68,7 +68,8 @@ const FAULTS: readonly Fault[] = [
       await store.client.rpush(store.keys.bucket(minute), 'planted');
       return `expirations:${minute}`;
     },
-    recorded: ['created'],
+    // The session itself tells where it stood.
+    recorded: ['created', 'expired'],
   },
   {
     name: 'a foreign member in a bucket',
@@ -135,6 +136,22 @@ it('a session is created, kept and reported although every bucket near its minut
   expect(await store.buckets(id)).toHaveLength(1);
   await store.runOut(id);
   expect(await sweep()).toMatchObject({ claimed: 1 });
+});
+
+it('sessions that live are put into another bucket when theirs was replaced, and the others are reported', async () => {
+  const alive = await many(250);
+  const [over, lost] = (await many(2)) as [string, string];
+  const minute = await bucketOf(over);
+  await store.client.del(store.keys.bucket(minute));
+  await store.client.rpush(store.keys.bucket(minute), 'planted');
+  await store.runOut(over);
+  // Nothing is left to tell that this one was.
+  await store.client.del(store.keys.session(lost), store.keys.shadow(lost));
+  expect(await sweep()).toMatchObject({ alive: 250, claimed: 1, corrupt: 1 });
+  expect(await store.eventTypes(over)).toEqual(['created', 'expired']);
+  for (const id of alive) expect(await store.buckets(id)).toHaveLength(1);
+  for (const id of alive) await store.runOut(id);
+  expect(await sweep()).toMatchObject({ claimed: 250, corrupt: 0 });
 });
 
 it('a session that is announced is reported although its bucket was replaced', async () => {
