@@ -39,9 +39,15 @@ export interface RedisSessionModuleOptions {
      * everything that is still retained. @default 'default'
      */
     group?: string;
-    /** Whether this process handles events, if it has handlers. @default true */
+    /**
+     * Whether this process handles events of its group, if it has handlers for them. Methods with `broadcast: true` are
+     * called in any case: nobody else can do their work. @default true
+     */
     consume?: boolean;
-    /** How long the data of a session is kept after its end, at least the grace. @default '1h' */
+    /**
+     * How long an event is kept for groups that have not handled it, and the data of a session after its end with it; at
+     * least the grace. @default '1h'
+     */
     retention?: Duration;
     /** How many events are kept at the most, whether they have been handled or not. @default 1000000 */
     maxLength?: number;
