@@ -7,7 +7,7 @@ import {
   type OnApplicationShutdown,
   Optional,
 } from '@nestjs/common';
-import { SessionStoreError } from '@nest-session/core';
+import { SessionEventDispatcher, SessionStoreError } from '@nest-session/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
 import { atMost } from './at-most.js';
@@ -51,6 +51,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
     @Inject(KEY_EVENT_LISTENER) private readonly listener: KeyEventListener,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
+    @Inject(SessionEventDispatcher) private readonly dispatcher: SessionEventDispatcher,
     @Inject(SESSION_EVENT_CONSUMER) private readonly consumer: SessionEventConsumer,
     @Inject(SESSION_EVENT_BROADCASTER) private readonly broadcaster: SessionEventBroadcaster,
     @Inject(SESSION_EVENT_TRIMMER) private readonly trimmer: SessionEventTrimmer,
@@ -87,9 +88,10 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     // Work that waits for a Redis which is not there would keep us waiting as well.
     if (background.status !== 'ready') closeConnection(background);
     this.consumer.stop();
-    void this.broadcaster.stop();
+    this.broadcaster.stop();
     closeConnection(reader);
     closeConnection(broadcast);
+    void this.#limitHandlers();
     await Promise.all([
       this.#finish(Promise.all([this.#job.stop(), this.listener.stop()])),
       // Waits for handlers of the application, for as long as they take.
@@ -103,6 +105,15 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     if (background.status === 'ready') await this.#finish(this.consumer.drain());
     await this.#finish(Promise.all([quit(request), quit(background)]));
     Object.values(this.connections).forEach(closeConnection);
+  }
+
+  /** From now on: the requests in flight, which finish first, may take long. */
+  async #limitHandlers(): Promise<void> {
+    if (await atMost(this.options.events.shutdownTimeout, this.dispatcher.idle())) return;
+    this.#logger.warn(
+      'Handlers of session events have not finished within `events.shutdownTimeout`: other instances handle their events',
+    );
+    this.dispatcher.giveUp();
   }
 
   /** Waits for background work, unless Redis does not answer: then there is no answer to what follows either. */

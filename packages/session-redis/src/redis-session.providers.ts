@@ -182,22 +182,14 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   },
   {
     provide: SESSION_EVENT_BROADCASTER,
-    inject: [
-      REDIS_CONNECTIONS,
-      EVENT_STREAM_SCRIPTS,
-      SessionEventDispatcher,
-      SESSION_EVENT_LOADER,
-      SESSION_KEYS,
-      REDIS_SESSION_OPTIONS,
-    ],
+    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SessionEventDispatcher, SESSION_EVENT_LOADER, SESSION_KEYS],
     useFactory: (
       { broadcast }: RedisConnections,
       scripts: EventStreamScripts,
       dispatcher: SessionEventDispatcher,
       loader: SessionEventLoader,
       keys: SessionKeys,
-      { events }: ResolvedRedisSessionOptions,
-    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, keys, events.shutdownTimeout),
+    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, keys),
   },
   {
     provide: SESSION_EVENT_TRIMMER,

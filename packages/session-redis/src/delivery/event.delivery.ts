@@ -1,9 +1,9 @@
-import { doneBefore, namesIn, parsed, type StreamEntry } from './stream-entry.js';
+import { doneBefore, groupOf, namesIn, parsed, type StreamEntry } from './stream-entry.js';
 
 /** An entry that an instance is to handle. */
 export interface EventDelivery {
   readonly entry: StreamEntry;
-  /** Another instance, or this one, has had it before. */
+  /** An instance has had it before, or it was replayed. */
   readonly redelivered: boolean;
   /** How often handlers of it have failed. */
   readonly failures: number;
@@ -19,7 +19,7 @@ export function toEventDelivery(entry: StreamEntry, deliveries = 0, record: stri
   const failures = Number(attempts ?? 0);
   return {
     entry,
-    redelivered: deliveries > 0,
+    redelivered: deliveries > 0 || groupOf(entry) !== undefined,
     failures,
     abandoned: deliveries - failures,
     done: [...new Set([...doneBefore(entry), ...namesIn(done)])],

@@ -3,7 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { SessionEventDispatcher } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import { atMost } from '../at-most.js';
 import type { SessionKeys } from '../keys/session.keys.js';
 import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import type { SessionEventLoader } from './session-event.loader.js';
@@ -25,7 +24,6 @@ export class SessionEventBroadcaster {
   readonly #stopping = new AbortController();
   /** That of the last event that was delivered; undefined until Redis has told where the stream ends. */
   #position: string | undefined;
-  #ended: Promise<void> = Promise.resolve();
 
   constructor(
     /** Its own: it waits for events. */
@@ -34,22 +32,19 @@ export class SessionEventBroadcaster {
     private readonly dispatcher: SessionEventDispatcher,
     private readonly loader: SessionEventLoader,
     private readonly keys: SessionKeys,
-    /** How many milliseconds the methods that run when the application ends may go on. */
-    private readonly shutdownTimeout: number,
   ) {}
 
   /** Resolves when it will hear of whatever is recorded from now on; at once when there is nobody to hear of it. */
   async start(): Promise<void> {
     if (!this.dispatcher.hasBroadcastHandlers) return;
     const begun = this.#pass().catch(() => undefined);
-    this.#ended = begun.then(() => this.#run());
+    void begun.then(() => this.#run());
     await begun;
   }
 
-  /** No event is delivered any more. The methods that run have some time to finish. */
-  async stop(): Promise<void> {
+  /** No event is delivered any more. The methods that run are waited for by the dispatcher. */
+  stop(): void {
     this.#stopping.abort();
-    if (!(await atMost(this.shutdownTimeout, this.#ended))) this.dispatcher.giveUp();
   }
 
   async #run(): Promise<void> {

@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { PollingLoop, type SessionEventDispatcher, SessionEventHandlingError } from '@nest-session/core';
-import { atMost } from '../at-most.js';
 import type { EventDelivery } from './event.delivery.js';
 import { HandlingSlots } from './handling.slots.js';
 import type { Failure, SessionEventGroup } from './session-event.group.js';
@@ -11,8 +10,6 @@ import type { SessionEventLoader } from './session-event.loader.js';
 export interface ConsumerOptions {
   /** Entries handled at a time. */
   readonly concurrency: number;
-  /** How long the handlers that run when the application ends may go on. */
-  readonly shutdownTimeout: number;
   /** How often to look for entries that are due again, and for those of instances that have died. */
   readonly pollInterval: number;
 }
@@ -55,8 +52,8 @@ export class SessionEventConsumer {
   }
 
   /**
-   * No entry is begun any more. What was read and not begun is left to the other instances at once; the handlers that
-   * run have some time to finish, then their entries are left to others, too.
+   * No entry is begun any more. What was read and not begun is left to the other instances at once, and the rest when
+   * the handlers that run have finished, or the dispatcher has given them up.
    */
   stop(): void {
     if (this.#stopping.signal.aborted) return;
@@ -175,19 +172,13 @@ export class SessionEventConsumer {
   }
 
   async #end(): Promise<void> {
-    // Not awaited, as nothing is that asks Redis before the handlers are given up: it may have gone.
-    const early = this.group.leave(this.#slots.positions).catch(() => undefined);
-    if (!(await atMost(this.options.shutdownTimeout, this.#slots.untilIdle()))) {
-      this.#logger.warn(
-        `${this.#slots.positions.length} events are left to other instances: their handlers have not finished in time`,
-      );
-      this.dispatcher.giveUp();
-    }
+    // What cannot be handed over, because Redis has gone, is taken over after the lease.
+    const leave = (kept: readonly string[]) => this.group.leave(kept).catch(() => undefined);
+    const early = leave(this.#slots.positions);
     await this.#slots.untilIdle();
     await this.#renewals.stop();
     await early;
-    // What cannot be handed over is taken over after the lease.
-    await this.group.leave().catch(() => undefined);
+    await leave([]);
   }
 }
 

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import { type SessionDeadLetter, SessionEventGroups } from '@nest-session/redis';
 import { eventually, LeakGuard } from '@nest-session/testing';
@@ -32,6 +33,7 @@ async function endSession(cart: string): Promise<string> {
 async function start(poison: Set<string>) {
   const reminded: unknown[] = [];
   const audited: string[] = [];
+  const mirrored: string[] = [];
   @Injectable()
   class Reminders {
     @OnSessionEvent(SessionDeletedEvent)
@@ -44,10 +46,15 @@ async function start(poison: Set<string>) {
     audit({ id }: SessionDeletedEvent) {
       audited.push(id);
     }
+
+    @OnEvent('session.deleted')
+    mirror({ id }: SessionDeletedEvent) {
+      mirrored.push(id);
+    }
   }
   const redis = { url: store.server.url, events: { attempts: ATTEMPTS } };
-  instance = await EventInstance.start({ redis, providers: [Reminders] });
-  return { reminded, audited };
+  instance = await EventInstance.start({ redis, imports: [EventEmitterModule.forRoot()], providers: [Reminders] });
+  return { reminded, audited, mirrored };
 }
 
 /** The first dead letter, as soon as there is one that is not the one before. */
@@ -62,7 +69,7 @@ function nextDeadLetter(groups: SessionEventGroups, before?: SessionDeadLetter):
 it('is a dead letter after the attempts, with the reason and the data, and is replayed long after', async () => {
   const id = await endSession('apple');
   const poison = new Set([id]);
-  const { reminded, audited } = await start(poison);
+  const { reminded, audited, mirrored } = await start(poison);
   const groups = instance.module.get(SessionEventGroups);
   const { id: letter, event, ...failure } = await nextDeadLetter(groups);
   expect(failure).toMatchObject({
@@ -84,6 +91,7 @@ it('is a dead letter after the attempts, with the reason and the data, and is re
   await eventually(async () => (await store.pending('default')) === 0);
   expect(reminded).toEqual([{ id: `deleted:${id}`, cart: 'apple', dataLost: false }]);
   expect(audited).toEqual([`deleted:${id}`]);
+  expect(mirrored).toEqual([`deleted:${id}`]);
   expect(await groups.deadLetters()).toEqual([]);
 });
 
@@ -98,6 +106,37 @@ it('fails again after a replay with as many attempts, and the data', async () =>
   expect(second).toMatchObject({ attempts: ATTEMPTS, reason: first.reason, succeeded: ['Reminders.audit'] });
   expect([second.event!.at, second.event!.session.getAttribute('cart')]).toEqual([first.event!.at, 'apple']);
   expect(audited).toEqual([`deleted:${id}`]);
+});
+
+it('leaves room for others while it hangs when it is tried again', async () => {
+  const poison = new Set<string>();
+  const seen: string[] = [];
+  const hanging: string[] = [];
+  let finish!: () => void;
+  const finished = new Promise<void>((resolve) => (finish = resolve));
+  @Injectable()
+  class Reminders {
+    @OnSessionEvent(SessionDeletedEvent)
+    async remind({ sessionId }: SessionDeletedEvent) {
+      const isRetry = seen.includes(sessionId);
+      seen.push(sessionId);
+      if (!poison.has(sessionId)) return;
+      if (!isRetry) throw new Error('no mail');
+      hanging.push(sessionId);
+      await finished;
+    }
+  }
+  for (let i = 0; i < 8; i++) poison.add(await endSession('poison'));
+  const redis = { url: store.server.url, events: { concurrency: 8 } };
+  instance = await EventInstance.start({ redis, providers: [Reminders] });
+  await eventually(() => hanging.length >= 2);
+  const others: string[] = [];
+  for (let i = 0; i < 100; i++) others.push(await endSession('pear'));
+  await eventually(() => others.every((id) => seen.includes(id)));
+  expect(hanging).toHaveLength(2);
+  finish();
+  await eventually(async () => (await store.pending('default')) === 0);
+  expect(hanging).toHaveLength(8);
 });
 
 it('does not delay the 10,000 events behind it', async () => {

@@ -75,7 +75,7 @@ it('does not wait for ever: what has not finished in time is handled by another 
   await eventually(async () => (await store.pending(GROUP)) === 0);
   // Nobody listens any more.
   finish();
-  expect(EventInstance.log.matching(/1 events are left to other instances/)).toHaveLength(1);
+  expect(EventInstance.log.matching(/Handlers of session events have not finished within/)).toHaveLength(1);
   await other.instance.stop();
   expect(other.begun).toEqual([id]);
 });
