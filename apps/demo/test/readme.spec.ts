@@ -25,7 +25,8 @@ let blocks: string[];
 
 beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  const others = [...PACKAGES.map((path) => join(path, 'README.md')), 'docs/keyspace-notifications.md'];
+  const docs = ['docs/events.md', 'docs/keyspace-notifications.md'];
+  const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
   const texts = await Promise.all(others.map((path) => readFile(join(ROOT, path), 'utf8')));
   blocks = [readme, ...texts].flatMap((markdown) => codeBlocks(markdown, 'ts'));
   await mkdir(DIST, { recursive: true });
