@@ -408,6 +408,31 @@ describe('a gap', () => {
   });
 });
 
+it('leaves a server that answers, but is no longer the one where the keys are', async () => {
+  const next = await RedisServer.start({ args: ['--notify-keyspace-events', 'Kx'] });
+  const subscriber = subscriberTo(server.url);
+  const commands = new Redis(server.url, { disconnectTimeout: 10 });
+  const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, proof: 100 });
+  opened.push({ listener, commands });
+  listener.start();
+  const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler });
+  await isListening(subscription);
+  // As after a failover: its address leads elsewhere now, but its connection stays.
+  subscriber.options.port = commands.options.port = next.port;
+  commands.disconnect(true);
+  const there = new Redis(next.url);
+  await eventually(async () => {
+    await there.set('a:x', '', 'PX', 1);
+    await eventually(async () => (await there.exists('a:x')) === 0);
+    return keys().includes('a:x');
+  });
+  expect(subscription.health.state).toBe('listening');
+  there.disconnect();
+  await listener.stop();
+  commands.disconnect();
+  await next.stop();
+});
+
 it('does not take the canary of another instance for its own', async () => {
   const states: string[] = [];
   const onHealth = ({ state }: KeyspaceHealth) => states.push(state);
