@@ -248,21 +248,6 @@ describe('a dead letter', () => {
     expect(audited).toHaveLength(2);
   });
 
-  it('that fails again when it is replayed is a dead letter again, and can be replayed again', async () => {
-    const { seen, letters } = await die();
-    await groups.replay(letters[0]!.id);
-    await eventually(() => seen.mailed.length === 4);
-    await eventually(async () => expect(await groups.deadLetters()).toHaveLength(1));
-    const [again] = await groups.deadLetters();
-    expect(again).toEqual({ ...letters[0], id: again!.id, at: again!.at, event: expect.anything() as unknown });
-    expect(whatIsSeen(again!.event!)).toEqual(whatIsSeen(letters[0]!.event!));
-    seen.isBroken = false;
-    expect(await groups.replay(again!.id)).toBe('replayed');
-    await eventually(() => seen.mailed.length === 5);
-    expect(seen.logged).toHaveLength(1);
-    expect(seen.mailed[4]).toEqual(seen.mailed[0]);
-  });
-
   it('is replayed or discarded together with all others, or all of a group', async () => {
     const { seen } = await die(120);
     await store.client.xadd(store.keys.deadLetters, '*', 'group', 'other', 'reason', 'x', 'type', 'created');
