@@ -7,7 +7,7 @@ import { SessionModule, type SessionModuleOptions, SessionRepository } from '../
 import { GatedRepository } from './gated.repository.js';
 import { LogRecorder } from './log.recorder.js';
 
-export type Platform = 'express' | 'fastify';
+type Platform = 'express' | 'fastify';
 
 export interface SessionAppOptions {
   /** @default express */
