@@ -1,70 +1,87 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Logger } from '@nestjs/common';
 import { stringifySetCookie } from 'cookie';
-import { type SessionKey, sessionKeyOf, type SessionToken } from '../session/session-key.js';
-import type { ResolvedCookieOptions } from './cookie.options.js';
+import type { SessionKey, SessionToken } from '../session/session-key.js';
+import { CookieCodec } from './cookie.codec.js';
+import { CookieDiagnosis } from './cookie.diagnosis.js';
+import { overrideAttributes, type ResolvedCookieAttributes, type ResolvedCookieOptions } from './cookie.options.js';
+import { isHostName } from './cookie.rules.js';
+import { hostOf, isSecure, isWithin } from './request.origin.js';
 import { appendHeader } from './response.headers.js';
 import { SessionIdResolver } from './session-id.resolver.js';
 
+// What is written needs no encoding; "=" at the end of base64 would be, and other languages do not decode it.
+const AS_IT_IS = { encode: (value: string) => value };
+
+// Those of other paths and domains have no mark: leftovers may come first, but not in any number.
+const MOST_TOKENS = 5;
+
 /** Keeps the token in a cookie. Other cookies of the response stay as they are. */
 export class CookieSessionIdResolver extends SessionIdResolver {
-  readonly header = 'Cookie';
-  readonly #logger = new Logger('Session');
+  readonly headers = ['Cookie'];
   readonly #cookie: ResolvedCookieOptions;
-  #hasWarned = false;
+  readonly #codec: CookieCodec;
+  readonly #diagnosis: CookieDiagnosis;
 
   constructor(cookie: ResolvedCookieOptions) {
     super();
     this.#cookie = cookie;
+    this.#codec = new CookieCodec(this.#cookie);
+    this.#diagnosis = new CookieDiagnosis(this.#cookie.name);
   }
 
-  /**
-   * Of several cookies of the name the first well-formed one counts: those of other paths and domains have no mark, and
-   * any of them may be a leftover.
-   */
-  resolve(request: IncomingMessage): SessionKey | undefined {
+  resolve(request: IncomingMessage): SessionKey[] {
+    const keys = new Map<string, SessionKey>();
     for (const value of cookieValues(request.headers.cookie ?? '', this.#cookie.name)) {
-      const key = sessionKeyOf(value);
-      if (key) return key;
+      const key = this.#codec.decode(value);
+      if (key) keys.set(key.id, key);
+      if (keys.size === MOST_TOKENS) break;
     }
-    return undefined;
+    return [...keys.values()];
   }
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken): void {
-    const secure = this.#isSecure(request);
-    if (!secure) this.#warnOfUntrustedProxy(request);
-    this.#setCookie(response, secure, token.reveal());
+    const attributes = this.#attributesFor(request);
+    this.#diagnosis.ofSent(request, attributes);
+    this.#setCookie(request, response, this.#codec.encode(token), attributes);
   }
 
   expire(request: IncomingMessage, response: ServerResponse): void {
-    this.#setCookie(response, this.#isSecure(request), '', 0);
+    this.#setCookie(request, response, '', { ...this.#attributesFor(request), maxAge: 0 });
   }
 
-  #setCookie(response: ServerResponse, secure: boolean, value: string, maxAge?: number): void {
-    const { name, path, domain, httpOnly, sameSite } = this.#cookie;
-    const attributes = { path, httpOnly, secure, sameSite, ...(domain !== undefined && { domain }) };
-    const cookie = { name, value, ...attributes, ...(maxAge !== undefined && { maxAge }) };
-    appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie));
+  #setCookie(
+    request: IncomingMessage,
+    response: ServerResponse,
+    value: string,
+    attributes: ResolvedCookieAttributes,
+  ): void {
+    const { path, httpOnly, sameSite, partitioned, maxAge } = attributes;
+    const { name } = this.#cookie;
+    const domain = domainFor(request, attributes);
+    const secure = attributes.secure === 'auto' ? isSecure(request) : attributes.secure;
+    const cookie = { name, value, path, httpOnly, secure, sameSite, partitioned };
+    const optional = { ...(domain !== undefined && { domain }), ...(maxAge !== undefined && { maxAge }) };
+    appendHeader(response, 'Set-Cookie', stringifySetCookie({ ...cookie, ...optional }, AS_IT_IS));
   }
 
-  #isSecure(request: IncomingMessage & { protocol?: string }): boolean {
-    if (this.#cookie.secure !== 'auto') return this.#cookie.secure;
-    // Express and Fastify know of trusted proxies.
-    if (request.protocol !== undefined) return request.protocol === 'https';
-    return 'encrypted' in request.socket && request.socket.encrypted === true;
+  #attributesFor(request: IncomingMessage): ResolvedCookieAttributes {
+    try {
+      const others = this.#cookie.attributes?.(request);
+      return others === undefined ? this.#cookie : overrideAttributes(this.#cookie, others);
+    } catch (error) {
+      // The session is stored and its answer on the way: with the cookie that was configured it is not lost.
+      this.#diagnosis.ofAttributes(error);
+      return this.#cookie;
+    }
   }
+}
 
-  #warnOfUntrustedProxy(request: IncomingMessage): void {
-    if (this.#hasWarned || this.#cookie.secure !== 'auto') return;
-    if (!/^\s*https\b/i.test(String(request.headers['x-forwarded-proto'] ?? ''))) return;
-    this.#hasWarned = true;
-    this.#logger.warn(
-      `The cookie ${this.#cookie.name} is set without Secure: X-Forwarded-Proto says https, but no proxy is trusted, so ` +
-        'the request counts as http. Behind a proxy that ends TLS, name its address: ' +
-        "app.set('trust proxy', ...) on Express, new FastifyAdapter({ trustProxy: ... }) on Fastify; " +
-        'or set `cookie.secure` to true',
-    );
-  }
+function domainFor(request: IncomingMessage, { domain, domainPattern }: ResolvedCookieAttributes): string | undefined {
+  const host = domainPattern ? hostOf(request) : undefined;
+  // What a client says it is talking to, and what the pattern makes of it.
+  if (!domainPattern || host === undefined || !isHostName(host)) return domain;
+  const found = domainPattern.exec(host)?.[1];
+  return found !== undefined && isHostName(found) && isWithin(host, found) ? found : undefined;
 }
 
 /** The values of all cookies of a name, undecoded: a token holds nothing that would be encoded. */

@@ -1,55 +1,138 @@
-import type { OptionReader } from '../options/option.reader.js';
+import type { Duration } from '../options/duration.js';
+import { OptionReader } from '../options/option.reader.js';
+import type { SessionRequestLike } from '../session.options.js';
+import { domainProblem, nameProblem, patternProblem, pathProblem, policyProblems } from './cookie.rules.js';
 
 /** How the session cookie is set. */
-export interface CookieOptions {
+export interface CookieOptions extends CookieAttributes {
   /** @default 'SESSION' */
   name?: string;
+  /**
+   * Instead of `domain`: a regular expression that has to match the whole host of a request, without regard to case, and
+   * whose one group is the domain; no domain where it does not match.
+   */
+  domainPattern?: RegExp | string;
+  /** Writes and reads the token as base64, as Spring Session does with its ids. @default false */
+  base64?: boolean;
+  /** Other attributes for some requests, such as those of one tenant; undefined: those configured. */
+  attributes?: (request: SessionRequestLike) => CookieAttributes | undefined;
+}
+
+/** What can differ from request to request. */
+export interface CookieAttributes {
   /** @default '/' */
   path?: string;
   /** Unset: the cookie goes back to the host that set it and to no other. */
   domain?: string;
+  /**
+   * How long the browser keeps the cookie after it was sent, whole seconds, at most `'400d'`; the cookie is sent again
+   * when the session is renewed. Unset: until the browser is closed.
+   */
+  maxAge?: Duration;
   /** Keeps the cookie from scripts. @default true */
   httpOnly?: boolean;
   /** `'auto'`: when the request came over https, as Express' `trust proxy` has it. @default 'auto' */
   secure?: boolean | 'auto';
-  /** @default 'lax' */
-  sameSite?: 'lax' | 'strict' | 'none';
+  /** `false`: the attribute is left out, and the browser decides. @default 'lax' */
+  sameSite?: 'lax' | 'strict' | 'none' | false;
+  /** Keeps a cookie of its own for every site that embeds the application. @default false */
+  partitioned?: boolean;
 }
 
-export type ResolvedCookieOptions = Readonly<Required<Omit<CookieOptions, 'domain'>>> & {
+/** What is decided of the cookie of every request. Seconds. */
+export interface ResolvedCookieAttributes extends Readonly<
+  Required<Pick<CookieAttributes, 'path' | 'httpOnly' | 'secure' | 'sameSite' | 'partitioned'>>
+> {
   readonly domain: string | undefined;
-};
+  readonly domainPattern: RegExp | undefined;
+  readonly maxAge: number | undefined;
+}
 
-// RFC 6265bis 4.1.1: a cookie's name is a token of RFC 9110, its path and domain hold no control character and no ";".
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const PATH = /^\/[\x20-\x3a\x3c-\x7e]*$/;
-const DOMAIN = /^[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?$/;
+export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
+  readonly name: string;
+  readonly base64: boolean;
+  readonly attributes: ((request: SessionRequestLike) => CookieAttributes | undefined) | undefined;
+}
+
+const SECOND = 1000;
+// RFC 6265bis 5.5: browsers shorten any longer one.
+const LONGEST = 400 * 24 * 60 * 60 * SECOND;
 
 /** Reads the `cookie` section. Refuses what browsers would refuse later, without a word. */
 export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
   const cookie: ResolvedCookieOptions = {
-    name: reader.text('name', 'SESSION', (name) =>
-      TOKEN.test(name) ? undefined : 'is not a cookie name (a token of RFC 9110)',
-    ),
-    path: reader.text('path', '/', (path) => (PATH.test(path) ? undefined : 'must begin with "/" and hold no ";"')),
-    domain: reader.text('domain', undefined, (domain) => (DOMAIN.test(domain) ? undefined : 'is not a host name')),
-    httpOnly: reader.boolean('httpOnly', true),
-    secure: reader.oneOf('secure', [true, false, 'auto'], 'auto'),
-    sameSite: reader.oneOf('sameSite', ['lax', 'strict', 'none'], 'lax'),
+    name: reader.text('name', 'SESSION', nameProblem),
+    ...readAttributes(reader),
+    domainPattern: readPattern(reader),
+    base64: reader.boolean('base64', false),
+    attributes: reader.value('attributes', isFunction, 'a function that takes the request and returns attributes'),
   };
-  for (const problem of refusedByBrowsers(cookie)) reader.problem(problem);
+  for (const problem of policyProblems(cookie)) reader.problem(problem);
   reader.finish();
   return Object.freeze(cookie);
 }
 
-// RFC 6265bis 4.1.2.7 (SameSite) and 4.1.3 (name prefixes, which browsers compare without regard to case).
-function* refusedByBrowsers(cookie: ResolvedCookieOptions): Iterable<string> {
-  const name = cookie.name.toLowerCase();
-  const prefix = ['__host-', '__secure-'].find((each) => name.startsWith(each));
-  if (prefix && cookie.secure !== true) yield `A cookie named ${cookie.name} needs \`cookie.secure\` true.`;
-  if (prefix === '__host-' && cookie.domain !== undefined)
-    yield `A cookie named ${cookie.name} takes no \`cookie.domain\`.`;
-  if (prefix === '__host-' && cookie.path !== '/') yield `A cookie named ${cookie.name} needs \`cookie.path\` "/".`;
-  if (cookie.sameSite === 'none' && cookie.secure !== true)
-    yield "`cookie.sameSite` 'none' needs `cookie.secure` true.";
+/**
+ * The cookie of one request, for which `attributes` has returned others.
+ * @throws InvalidSessionOptionsError
+ */
+export function overrideAttributes(cookie: ResolvedCookieOptions, others: CookieAttributes): ResolvedCookieAttributes {
+  const reader = new OptionReader('cookie.attributes', { attributes: others });
+  const given = reader.section('attributes');
+  const own = readAttributes(given, cookie);
+  const domainPattern = others.domain === undefined ? cookie.domainPattern : undefined;
+  for (const problem of policyProblems({ ...cookie, ...own, domainPattern })) given.problem(problem);
+  given.finish();
+  reader.finish();
+  return { ...own, domainPattern };
+}
+
+const DEFAULTS = {
+  path: '/',
+  domain: undefined,
+  maxAge: undefined,
+  httpOnly: true,
+  secure: 'auto',
+  sameSite: 'lax',
+  partitioned: false,
+} as const satisfies Partial<ResolvedCookieAttributes>;
+
+function readAttributes(
+  reader: OptionReader,
+  defaults: Omit<ResolvedCookieAttributes, 'domainPattern'> = DEFAULTS,
+): Omit<ResolvedCookieAttributes, 'domainPattern'> {
+  const maxAge = readMaxAge(reader);
+  return {
+    path: reader.text('path', defaults.path, pathProblem),
+    domain: reader.text('domain', defaults.domain, domainProblem),
+    maxAge: maxAge ?? defaults.maxAge,
+    httpOnly: reader.boolean('httpOnly', defaults.httpOnly),
+    secure: reader.oneOf('secure', [true, false, 'auto'], defaults.secure),
+    sameSite: reader.oneOf('sameSite', ['lax', 'strict', 'none', false], defaults.sameSite),
+    partitioned: reader.boolean('partitioned', defaults.partitioned),
+  };
+}
+
+function readMaxAge(reader: OptionReader): number | undefined {
+  const ms = reader.duration('maxAge', undefined, { atLeast: SECOND, atMost: LONGEST, wholeSeconds: true });
+  return ms === undefined ? undefined : ms / SECOND;
+}
+
+/** The pattern for a whole host. */
+function readPattern(reader: OptionReader): RegExp | undefined {
+  const given = reader.value('domainPattern', isPattern, 'a regular expression, or the text of one');
+  if (given === undefined) return undefined;
+  const source = typeof given === 'string' ? given : given.source;
+  const problem = patternProblem(source);
+  if (problem === undefined) return new RegExp(`^(?:${source})$`, 'i');
+  reader.problem(`Option \`cookie.domainPattern\` ${problem}.`);
+  return undefined;
+}
+
+function isPattern(value: unknown): value is RegExp | string {
+  return value instanceof RegExp || typeof value === 'string';
+}
+
+function isFunction(value: unknown): value is (request: SessionRequestLike) => CookieAttributes | undefined {
+  return typeof value === 'function';
 }

@@ -3,10 +3,11 @@ import { Logger } from '@nestjs/common';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { SessionStoreError } from '../session.errors.js';
 import type { ResolvedSessionOptions } from '../session.options.js';
+import type { SessionKey } from '../session/session-key.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionIdResolver } from './session-id.resolver.js';
-import { SessionRequest } from './session-request.js';
+import { SessionRequest, type SessionRequestInit } from './session-request.js';
 import { StoreFailureLog } from './store-failure.log.js';
 
 /** Finds the session that a request brings. */
@@ -25,23 +26,26 @@ export class SessionRequestLoader {
    * could be one of ours. Never rejects: whether a failed load matters shows when somebody asks for the session.
    */
   load(request: IncomingMessage): SessionRequest | Promise<SessionRequest> {
-    const key = this.resolver.resolve(request);
-    return key ? this.#find(key.id) : this.#sessionRequest();
+    const [first, ...others] = this.resolver.resolve(request);
+    return first ? this.#find([first, ...others]) : this.#sessionRequest();
   }
 
-  async #find(presentedId: string): Promise<SessionRequest> {
+  async #find(keys: readonly [SessionKey, ...SessionKey[]]): Promise<SessionRequest> {
     try {
-      const loaded = await this.repository.findById(presentedId);
+      // All in one turn, and so in one round trip.
+      const sessions = await Promise.all(keys.map(({ id }) => this.repository.findById(id)));
       this.#failures.succeeded();
+      const found = sessions.findIndex((session) => session !== null);
+      const loaded = sessions[found] ?? null;
       if (loaded && this.#isTouchDue(loaded)) void this.#touch(loaded);
-      return this.#sessionRequest({ presentedId, loaded });
+      return this.#sessionRequest({ presented: keys[found] ?? keys[0], loaded });
     } catch (loadError) {
       this.#failures.failed(loadError);
-      return this.#sessionRequest({ presentedId, loadError });
+      return this.#sessionRequest({ presented: keys[0], loadError });
     }
   }
 
-  #sessionRequest(found: { presentedId?: string; loaded?: Session | null; loadError?: unknown } = {}): SessionRequest {
+  #sessionRequest(found: Omit<SessionRequestInit, 'repository' | 'failures'> = {}): SessionRequest {
     return new SessionRequest({ repository: this.repository, failures: this.#failures, ...found });
   }
 

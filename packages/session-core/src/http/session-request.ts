@@ -2,16 +2,16 @@ import { Logger } from '@nestjs/common';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { SessionStoreError } from '../session.errors.js';
 import type { Session } from '../session/session.js';
-import type { SessionToken } from '../session/session-key.js';
+import type { SessionKey, SessionToken } from '../session/session-key.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 
 export interface SessionRequestInit {
   readonly repository: SessionRepository;
   readonly failures: StoreFailureLog;
-  /** The id of the token that the request presented. */
-  readonly presentedId?: string | undefined;
-  /** What that id opened. */
+  /** The key that the request presented: of several, the one that opened the session, or the first when none did. */
+  readonly presented?: SessionKey | undefined;
+  /** What that key opened. */
   readonly loaded?: Session | null;
   /** Why nobody knows what it opens. */
   readonly loadError?: unknown;
@@ -28,9 +28,10 @@ interface AttachedTo {
 
 /** What one request knows about its session, from before the first middleware until its head has left. */
 export class SessionRequest {
+  /** The key that the request presented; see `SessionIdResolver.send()`. */
+  readonly presented: SessionKey | undefined;
   readonly #repository: SessionRepository;
   readonly #failures: StoreFailureLog;
-  readonly #presentedId: string | undefined;
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
   #isUsed = false;
@@ -41,7 +42,7 @@ export class SessionRequest {
   constructor(init: SessionRequestInit) {
     this.#repository = init.repository;
     this.#failures = init.failures;
-    this.#presentedId = init.presentedId;
+    this.presented = init.presented;
     this.#loadError = init.loadError;
     this.#session = init.loaded ? TrackedSession.of(init.loaded) : undefined;
   }
@@ -153,7 +154,7 @@ export class SessionRequest {
   }
 
   #createSession(): TrackedSession {
-    const session = TrackedSession.of(this.#repository.createSession(this.#presentedId));
+    const session = TrackedSession.of(this.#repository.createSession(this.presented?.id));
     if (this.#head === 'sent') session.closeHead();
     return session;
   }

@@ -7,6 +7,7 @@ interface DurationRules {
   readonly atMost?: number;
   /** `'never'` is allowed and reads as Infinity. */
   readonly never?: boolean;
+  readonly wholeSeconds?: boolean;
 }
 
 /**
@@ -28,8 +29,11 @@ export class OptionReader {
   }
 
   /** Milliseconds. */
-  duration(name: string, fallback: string, rules: DurationRules = {}): number {
-    const value = (this.#read(name) ?? fallback) as Duration;
+  duration(name: string, fallback: string, rules?: DurationRules): number;
+  duration(name: string, fallback: undefined, rules?: DurationRules): number | undefined;
+  duration(name: string, fallback: string | undefined, rules: DurationRules = {}): number | undefined {
+    const value = (this.#read(name) ?? fallback) as Duration | undefined;
+    if (value === undefined) return undefined;
     if (rules.never && value === 'never') return Infinity;
     const ms = parseDuration(value);
     if (typeof ms === 'string') return this.#refuse(name, ms, 0);
@@ -39,6 +43,7 @@ export class OptionReader {
     if (rules.atMost !== undefined && ms > rules.atMost) {
       return this.#refuse(name, `is ${value}: it must be at most ${rules.atMost / 1000}s`, 0);
     }
+    if (rules.wholeSeconds && ms % 1000 !== 0) return this.#refuse(name, 'must be a number of whole seconds', ms);
     return ms;
   }
 

@@ -1,9 +1,9 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
+import { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { CookieSessionIdResolver, generateSessionKey, type SessionModuleOptions } from '../../src/index.js';
 import { resolveSessionOptions } from '../../src/session.options.js';
 import { LogRecorder } from './log.recorder.js';
+import { requestWith } from './node.request.js';
 
 const token = 'Ab-_'.padEnd(43, '0');
 const other = 'B'.repeat(43);
@@ -12,39 +12,72 @@ function resolverOf(cookie: SessionModuleOptions['cookie'] = {}) {
   return new CookieSessionIdResolver(resolveSessionOptions({ cookie }).cookie);
 }
 
-function requestWith(headers: Record<string, string>, properties: object = {}): IncomingMessage {
-  const request = new IncomingMessage(Object.assign(new Socket(), properties));
-  return Object.assign(request, { headers });
+function encode(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+function tokensOf(cookie: string, options: SessionModuleOptions['cookie'] = {}): string[] {
+  return resolverOf(options)
+    .resolve(requestWith({ cookie }))
+    .map((key) => key.token.reveal());
 }
 
 describe('CookieSessionIdResolver', () => {
   it.each([
-    [`SESSION=${token}`, token],
-    [`a=1; SESSION=${token}; b=2`, token],
-    [`a=1;SESSION=${token}`, token],
-    [`\t SESSION= ${token} `, token],
-    [`SESSION=; SESSION=short; SESSION=${token}; SESSION=${other}`, token],
-    [`a=SESSION=${token}`, undefined],
-    [`a="; SESSION=x"; SESSIONS=${token}`, undefined],
-    [`session=${token}`, undefined],
-    [`SESSION="${token}"`, undefined],
-    [`SESSION=${token}x`, undefined],
-    [`SESSION`, undefined],
-    [';;;=;', undefined],
-    ['', undefined],
+    [`SESSION=${token}`, [token]],
+    [`a=1; SESSION=${token}; b=2`, [token]],
+    [`a=1;SESSION=${token}`, [token]],
+    [`\t SESSION= ${token} `, [token]],
+    [`SESSION=; SESSION=short; SESSION=${token}; SESSION=${other}`, [token, other]],
+    [`SESSION=${other}; a=1; SESSION=${token}; SESSION=${other}`, [other, token]],
+    [`a=SESSION=${token}`, []],
+    [`a="; SESSION=x"; SESSIONS=${token}`, []],
+    [`session=${token}`, []],
+    [`SES%53ION=${token}`, []],
+    [`SESSION="${token}"`, []],
+    [`SESSION=${token}x`, []],
+    [`SESSION=${encode(token)}`, []],
+    [`SESSION`, []],
+    [';;;=;', []],
+    ['', []],
   ])('reads %j', (cookie, expected) => {
-    expect(resolverOf().resolve(requestWith({ cookie }))?.token.reveal()).toBe(expected);
+    expect(tokensOf(cookie)).toEqual(expected);
   });
 
   it('reads no cookie where there is none', () => {
-    expect(resolverOf().resolve(requestWith({}))).toBeUndefined();
+    expect(resolverOf().resolve(requestWith({}))).toEqual([]);
+  });
+
+  it('reads five tokens at most, however many cookies there are', () => {
+    const tokens = Array.from({ length: 300 }, () => generateSessionKey().token.reveal());
+    expect(tokensOf(tokens.map((each) => `SESSION=${each}`).join('; '))).toEqual(tokens.slice(0, 5));
+  });
+
+  it.each([
+    [`SESSION=${encode(token)}`, [token]],
+    [`SESSION=${token}`, []],
+    ['SESSION=&^%$*', []],
+    [`SESSION=${encode(token)}=`, []],
+    [`SESSION=${encode(token).replace('=', '')}`, []],
+    [`SESSION=${encode(token + '\n')}; SESSION=${encode(other)}`, [other]],
+  ])('reads %j as base64', (cookie, expected) => {
+    expect(tokensOf(cookie, { base64: true })).toEqual(expected);
+  });
+
+  it('reads what it has written as base64', () => {
+    const response = new ServerResponse(requestWith());
+    const { token: sent } = generateSessionKey();
+    resolverOf({ base64: true }).send(requestWith(), response, sent);
+    const [cookie] = String(response.getHeader('Set-Cookie')).split(';');
+    expect(cookie).toBe(`SESSION=${encode(sent.reveal())}`);
+    expect(tokensOf(cookie!, { base64: true })).toEqual([sent.reveal()]);
   });
 
   it('passes 9 KB of cookies in linear time', () => {
     const resolver = resolverOf();
     const request = requestWith({ cookie: 'SESSION='.repeat(1125) + ';SESSION=a'.repeat(1000) });
     const start = process.hrtime.bigint();
-    for (let round = 0; round < 100; round++) expect(resolver.resolve(request)).toBeUndefined();
+    for (let round = 0; round < 100; round++) expect(resolver.resolve(request)).toEqual([]);
     expect(Number(process.hrtime.bigint() - start) / 1e6).toBeLessThan(1000);
   });
 
@@ -63,9 +96,147 @@ describe('CookieSessionIdResolver', () => {
       { name: 'sid', path: '/app', domain: 'example.org', httpOnly: false, sameSite: 'strict' },
       'sid=token; Domain=example.org; Path=/app; SameSite=Strict',
     ],
+    [{ sameSite: false }, 'SESSION=token; Path=/; HttpOnly'],
+    [
+      { name: '__Host-sid', secure: true, sameSite: 'none', partitioned: true },
+      '__Host-sid=token; Path=/; HttpOnly; Secure; Partitioned; SameSite=None',
+    ],
   ] as [SessionModuleOptions['cookie'], string][])('with %j sets %s, and expires the same', (options, expected) => {
     expect(setCookie(options)).toBe(expected);
     expect(setCookie(options, requestWith({}), 'expire')).toBe(expected.replace('=token;', '=; Max-Age=0;'));
+  });
+
+  it('with maxAge sets a cookie that outlives the browser', () => {
+    expect(setCookie({ maxAge: '30d' })).toBe('SESSION=token; Max-Age=2592000; Path=/; HttpOnly; SameSite=Lax');
+    expect(setCookie({ maxAge: '30d' }, requestWith({}), 'expire')).toContain('SESSION=; Max-Age=0;');
+  });
+
+  describe('domainPattern', () => {
+    const domainPattern = String.raw`^.+?\.(\w+\.[a-z]+)$`;
+
+    it.each([
+      ['child.sub.example.com', 'example.com'],
+      ['www.example.com', 'example.com'],
+      ['WWW.EXAMPLE.COM', 'example.com'],
+      ['www.example.com:8080', 'example.com'],
+      ['example.com', undefined],
+      ['localhost', undefined],
+      ['127.0.0.1', undefined],
+      ['[::1]:3000', undefined],
+      ['www.example.com\nevil.example.com', undefined],
+      ['www.example.com; Path=/x', undefined],
+      [`${'a'.repeat(300)}.example.com`, undefined],
+      ['', undefined],
+    ])('makes of the host %j the domain %j', (host, domain) => {
+      for (const pattern of [domainPattern, new RegExp(domainPattern)]) {
+        for (const method of ['send', 'expire']) {
+          const cookie = setCookie({ domainPattern: pattern }, requestWith({ host }), method);
+          expect(/Domain=([^;]*)/.exec(cookie)?.[1]).toBe(domain);
+        }
+      }
+    });
+
+    it('has to match the whole host', () => {
+      expect(setCookie({ domainPattern: 'www.(example.com)' }, requestWith({ host: 'www.example.com.evil.org' }))).toBe(
+        'SESSION=token; Path=/; HttpOnly; SameSite=Lax',
+      );
+    });
+
+    it('makes no domain that the host does not belong to', () => {
+      const cookie = setCookie({ domainPattern: '(shop).example.org' }, requestWith({ host: 'shop.example.org' }));
+      expect(cookie).not.toContain('Domain');
+    });
+
+    it('is applied to the host that the platform knows', () => {
+      const request = Object.assign(requestWith({ host: 'internal' }), { hostname: 'www.example.org' });
+      expect(setCookie({ domainPattern }, request)).toContain('Domain=example.org;');
+    });
+  });
+
+  describe('attributes of a request', () => {
+    const attributes: NonNullable<SessionModuleOptions['cookie']>['attributes'] = ({ url }) =>
+      url === '/embedded' ? { secure: true, sameSite: 'none', partitioned: true, path: '/embedded' } : undefined;
+    const log = new LogRecorder();
+    beforeAll(() => Logger.overrideLogger(log));
+    beforeEach(() => log.lines.splice(0));
+
+    it.each(['send', 'expire'])('replace those configured, to %s', (method) => {
+      const request = Object.assign(requestWith({}), { url: '/embedded' });
+      const cookie = setCookie({ attributes, httpOnly: false }, request, method);
+      expect(cookie.replace(/^.*?; (Max-Age=0; )?/, '')).toBe('Path=/embedded; Secure; Partitioned; SameSite=None');
+      expect(setCookie({ attributes, path: '/app' }, requestWith({}), method)).toContain('Path=/app;');
+    });
+
+    it('may be a domain instead of a pattern', () => {
+      const options = { domainPattern: '(example.org)', attributes: () => ({ domain: 'shop.example.org' }) };
+      expect(setCookie(options, requestWith({ host: 'shop.example.org' }))).toContain('Domain=shop.example.org;');
+    });
+
+    it.each<[string, () => unknown, RegExp]>([
+      [
+        'a value that is refused at start',
+        () => ({ path: 'x\r\nSet-Cookie: a=b' }),
+        /`attributes.path` must begin with/,
+      ],
+      ['what browsers refuse together', () => ({ sameSite: 'none' }), /'none' needs `cookie.secure` true/],
+      ['an option that is no attribute', () => ({ name: 'other' }), /Unknown option `attributes.name`/],
+      [
+        'an exception',
+        () => {
+          throw new Error('Which tenant?');
+        },
+        /Which tenant\?/,
+      ],
+    ])('are not those of %s: one line says so', (_, others, reason) => {
+      const resolver = resolverOf({ attributes: others as typeof attributes });
+      for (let answer = 0; answer < 3; answer++) {
+        const response = new ServerResponse(requestWith());
+        resolver.send(requestWith(), response, generateSessionKey().token);
+        expect(response.getHeader('Set-Cookie')).toEqual([
+          expect.stringMatching(/^SESSION=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/),
+        ]);
+      }
+      expect(log.lines).toEqual([expect.stringMatching(reason)]);
+    });
+  });
+
+  describe('a cookie that browsers will drop', () => {
+    const log = new LogRecorder();
+    beforeAll(() => Logger.overrideLogger(log));
+    beforeEach(() => log.lines.splice(0));
+
+    function diagnosisOf(cookie: SessionModuleOptions['cookie'], headers: Record<string, string>): string[] {
+      const resolver = resolverOf(cookie);
+      for (let answer = 0; answer < 3; answer++) {
+        const request = requestWith(headers);
+        resolver.send(request, new ServerResponse(request), generateSessionKey().token);
+      }
+      return log.lines.splice(0);
+    }
+
+    it.each<[string, SessionModuleOptions['cookie'], Record<string, string>, RegExp]>([
+      ['Secure over http', { secure: true }, { host: 'example.org' }, /with Secure on .* over http: browsers drop it/],
+      ['of another domain', { domain: 'example.com' }, { host: 'example.org' }, /for the domain example.com/],
+      ['of a longer domain', { domain: 'a.example.org' }, { host: 'example.org' }, /for the domain a.example.org/],
+      [
+        'without Secure behind a proxy that nobody trusts',
+        {},
+        { host: 'example.org', 'x-forwarded-proto': 'https' },
+        /without Secure: .* no proxy is trusted/,
+      ],
+    ])('is diagnosed once: %s', (_, cookie, headers, diagnosis) => {
+      expect(diagnosisOf(cookie, headers)).toEqual([expect.stringMatching(diagnosis)]);
+    });
+
+    it.each<[string, SessionModuleOptions['cookie'], Record<string, string>]>([
+      ['the defaults', {}, { host: 'example.org' }],
+      ['Secure on the own machine', { secure: true }, { host: 'localhost:3000' }],
+      ['Secure behind a proxy', { secure: true }, { host: 'internal', 'x-forwarded-proto': 'https' }],
+      ['the domain itself', { domain: 'Example.org' }, { host: 'example.ORG:8080' }],
+      ['a subdomain', { domain: 'example.org' }, { host: 'a.b.example.org' }],
+    ])('is not what this is: %s', (_, cookie, headers) => {
+      expect(diagnosisOf(cookie, headers)).toEqual([]);
+    });
   });
 
   it.each([

@@ -143,9 +143,9 @@ describe('SessionModule', () => {
 
   it('takes another resolver for its own', async () => {
     class Silent extends SessionIdResolver {
-      readonly header = 'X-Token';
+      readonly headers = ['X-Token'];
       resolve() {
-        return undefined;
+        return [];
       }
       send() {}
       expire() {}

@@ -1,3 +1,4 @@
+import { generateSessionKey } from '@nest-session/core';
 import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 
@@ -46,5 +47,17 @@ describe('round trips between the application and Redis', () => {
     expect(await proxy.flightsDuring(() => agent.post('/push/x'))).toBe(2);
     expect(await proxy.flightsDuring(() => agent.post('/login/ann'))).toBe(2);
     expect(await proxy.flightsDuring(() => agent.post('/logout'))).toBe(2);
+  });
+
+  it('are one for five cookies of the name, of which the last opens the session', async () => {
+    const agent = app.agent();
+    await agent.post('/set/a', { value: 1 });
+    const unknown = Array.from({ length: 4 }, () => generateSessionKey().token.reveal());
+    const cookie = [...unknown, agent.cookie('SESSION')].map((token) => `SESSION=${token}`).join('; ');
+    const flights = await proxy.flightsDuring(async () => {
+      const answer = await app.agent().get('/read', { headers: { cookie } });
+      expect(answer.json()).toMatchObject({ attributes: { a: 1 } });
+    });
+    expect(flights).toBe(1);
   });
 });

@@ -1,0 +1,53 @@
+import type { IncomingMessage } from 'node:http';
+import { Logger } from '@nestjs/common';
+import type { ResolvedCookieAttributes } from './cookie.options.js';
+import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './request.origin.js';
+
+/** Says in the log why browsers will not keep, or did not bring, a cookie: once for each reason. Names no value. */
+export class CookieDiagnosis {
+  readonly #logger = new Logger('Session');
+  readonly #told = new Set<string>();
+
+  constructor(private readonly name: string) {}
+
+  /** A cookie that is being set. */
+  ofSent(request: IncomingMessage, { secure, domain }: ResolvedCookieAttributes): void {
+    const isHttps = isSecure(request) || isForwardedFromHttps(request);
+    const host = hostOf(request);
+    if (secure === 'auto' && isHttps && !isSecure(request)) {
+      this.#once(
+        'untrusted proxy',
+        'is set without Secure: X-Forwarded-Proto says https, but no proxy is trusted, so the request counts as http. ' +
+          "Behind a proxy that ends TLS, name its address: app.set('trust proxy', ...) on Express, " +
+          'new FastifyAdapter({ trustProxy: ... }) on Fastify; or set `cookie.secure` to true',
+      );
+    }
+    if (secure === true && !isHttps && host !== undefined && !isLocal(host)) {
+      this.#once(
+        'secure over http',
+        'is set with Secure on an answer to a request that came over http: browsers drop it. Serve the application over ' +
+          "https, or set `cookie.secure` to 'auto'",
+      );
+    }
+    if (domain !== undefined && host !== undefined && !isWithin(host, domain)) {
+      this.#once(
+        'foreign domain',
+        `is set for the domain ${domain} on an answer to a request for another host: browsers drop it. Set ` +
+          '`cookie.domain` to a domain of all hosts of the application, or `cookie.domainPattern`; behind a proxy, have ' +
+          'it pass on the Host header, or trust it',
+      );
+    }
+  }
+
+  /** `cookie.attributes` has thrown, or returned what is refused at start, too. */
+  ofAttributes(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#once('attributes', `is set with the configured attributes: \`cookie.attributes\` failed: ${reason}`);
+  }
+
+  #once(cause: string, diagnosis: string): void {
+    if (this.#told.has(cause)) return;
+    this.#told.add(cause);
+    this.#logger.warn(`The cookie ${this.name} ${diagnosis}`);
+  }
+}

@@ -1,0 +1,78 @@
+import type { ResolvedCookieOptions } from './cookie.options.js';
+
+// RFC 6265bis 4.1.1: a cookie's name is a token of RFC 9110, its path and domain hold no control character and no ";".
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const PATH = /^\/[\x20-\x3a\x3c-\x7e]*$/;
+const LABEL = '[0-9a-z](?:[0-9a-z-]{0,61}[0-9a-z])?';
+const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`, 'i');
+
+// RFC 6265bis 5.6: browsers drop a cookie that is longer, and an attribute that is.
+const LONGEST_COOKIE = 4096;
+const LONGEST_ATTRIBUTE = 1024;
+// No value is longer: a token with its signature, as base64.
+const LONGEST_VALUE = 128;
+// RFC 1035, 2.3.4
+const LONGEST_HOST = 253;
+
+export function nameProblem(name: string): string | undefined {
+  if (!TOKEN.test(name)) return 'is not a cookie name (a token of RFC 9110): use letters, digits, "-" and "_"';
+  const longest = LONGEST_COOKIE - LONGEST_VALUE;
+  return name.length > longest ? `is too long for browsers: use at most ${longest} characters` : undefined;
+}
+
+export function pathProblem(path: string): string | undefined {
+  if (!PATH.test(path)) return 'must begin with "/" and hold no ";" and nothing but visible ASCII';
+  return path.length > LONGEST_ATTRIBUTE
+    ? `is too long for browsers: use at most ${LONGEST_ATTRIBUTE} characters`
+    : undefined;
+}
+
+export function domainProblem(domain: string): string | undefined {
+  return isHostName(domain)
+    ? undefined
+    : "is not a host name: write it without scheme, port and leading dot, such as 'example.org'";
+}
+
+export function isHostName(host: string): boolean {
+  return host.length <= LONGEST_HOST && DOMAIN.test(host);
+}
+
+/** The hosts that a pattern is applied to are what clients send. */
+export function patternProblem(source: string): string | undefined {
+  const groups = groupsOf(source);
+  if (groups === undefined) return 'is not a regular expression: correct its syntax';
+  if (groups !== 1) return 'must have one group, which is the domain: write all others as (?:...)';
+  // `(a+)+` tries every way to divide a text before it gives up.
+  if (/\([^()]*[+*}][^()]*\)[+*{]/.test(source)) {
+    return 'repeats a group in which something is repeated, so that a long host could stop the process: repeat one of them';
+  }
+  return undefined;
+}
+
+function groupsOf(source: string): number | undefined {
+  try {
+    return new RegExp(`${source}|`).exec('')!.length - 1;
+  } catch {
+    return undefined;
+  }
+}
+
+// RFC 6265bis 4.1.2.7 (SameSite) and 4.1.3 (name prefixes, which browsers compare without regard to case); for
+// Partitioned, and the prefixes with Http, the drafts that Chromium follows.
+export function* policyProblems(cookie: Omit<ResolvedCookieOptions, 'attributes'>): Iterable<string> {
+  const prefix = /^__(host-http|host|http|secure)-/i.exec(cookie.name)?.[1]?.toLowerCase();
+  const named = `A cookie named ${cookie.name}`;
+  const isOfHost = prefix?.startsWith('host');
+  if (prefix !== undefined && cookie.secure !== true) yield `${named} needs \`cookie.secure\` true.`;
+  if (prefix?.endsWith('http') && !cookie.httpOnly) yield `${named} needs \`cookie.httpOnly\` true.`;
+  if (isOfHost && cookie.domain !== undefined) yield `${named} takes no \`cookie.domain\`.`;
+  if (isOfHost && cookie.domainPattern !== undefined) yield `${named} takes no \`cookie.domainPattern\`.`;
+  if (isOfHost && cookie.path !== '/') yield `${named} needs \`cookie.path\` "/".`;
+  if (cookie.sameSite === 'none' && cookie.secure !== true) {
+    yield "`cookie.sameSite` 'none' needs `cookie.secure` true.";
+  }
+  if (cookie.partitioned && cookie.secure !== true) yield '`cookie.partitioned` needs `cookie.secure` true.';
+  if (cookie.domain !== undefined && cookie.domainPattern !== undefined) {
+    yield '`cookie.domain` and `cookie.domainPattern` exclude each other: remove one of them.';
+  }
+}

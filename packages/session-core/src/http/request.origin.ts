@@ -1,0 +1,37 @@
+import type { IncomingMessage } from 'node:http';
+
+/** What Express and Fastify add to a request; they know of trusted proxies. */
+interface PlatformRequest extends IncomingMessage {
+  readonly protocol?: string;
+  readonly hostname?: string;
+}
+
+/** Whether the request came over https. */
+export function isSecure(request: IncomingMessage): boolean {
+  const { protocol } = request as PlatformRequest;
+  if (protocol !== undefined) return protocol === 'https';
+  return 'encrypted' in request.socket && request.socket.encrypted === true;
+}
+
+/** The host that the client says it is talking to, in lower case, without a port. */
+export function hostOf(request: IncomingMessage): string | undefined {
+  const { hostname, headers } = request as PlatformRequest;
+  // HTTP/2 has a pseudo header instead.
+  const host = hostname ?? headers.host ?? headers[':authority'];
+  return typeof host === 'string' ? host.replace(/:\d*$/, '').toLowerCase() : undefined;
+}
+
+/** Whether a host is a domain, or one of its subdomains. */
+export function isWithin(host: string, domain: string): boolean {
+  return host === domain.toLowerCase() || host.endsWith(`.${domain.toLowerCase()}`);
+}
+
+/** Whether a host is the machine of the browser itself, which browsers trust without https. */
+export function isLocal(host: string): boolean {
+  return isWithin(host, 'localhost') || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** Whether a proxy, trusted or not, says that the client came over https. */
+export function isForwardedFromHttps(request: IncomingMessage): boolean {
+  return /^\s*https\b/i.test(String(request.headers['x-forwarded-proto'] ?? ''));
+}
