@@ -55,7 +55,7 @@ export {
 } from './session.errors.js';
 
 // For authors of stores
-export { TrackedSession, type SessionWriter } from './session/tracked-session.js';
+export { TrackedSession, type SessionTimeouts, type SessionWriter } from './session/tracked-session.js';
 export type {
   CreateSession,
   DeleteSession,

@@ -7,6 +7,11 @@ export interface SessionModuleOptions {
   /** Time without access after which a session expires, whole seconds, or `'never'`. @default '30m' */
   timeout?: Duration;
   /**
+   * Time from its creation after which a session expires, however much it is used: whole seconds, or `'never'`.
+   * @default 'never'
+   */
+  absoluteTimeout?: Duration;
+  /**
    * How often at most an access is recorded; `0`: at every request. A session expires between `timeout` and
    * `timeout - touchInterval` after its last access; one with a shorter interval of its own is recorded as often as a
    * thirtieth of that. @default timeout / 30, at most '1m'
@@ -25,8 +30,10 @@ export interface SessionRequestLike {
 }
 
 export interface ResolvedSessionOptions {
-  /** Seconds; -1: sessions never expire. */
+  /** Seconds; -1: sessions never expire for being unused. */
   readonly timeout: number;
+  /** Seconds; -1: none. */
+  readonly absoluteTimeout: number;
   /** Milliseconds. */
   readonly touchInterval: number;
   readonly cookie: ResolvedCookieOptions;
@@ -41,9 +48,8 @@ const LONGEST = (2 ** 31 - 1) * SECOND;
 /** The only way options enter the library. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
   const reader = new OptionReader('SessionModule', options);
-  const timeout = reader.duration('timeout', '30m', { atLeast: SECOND, atMost: LONGEST, never: true });
-  if (timeout !== Infinity && timeout % SECOND !== 0)
-    reader.problem('Option `timeout` must be a number of whole seconds.');
+  const timeout = readTimeout(reader, 'timeout', '30m');
+  const absoluteTimeout = readTimeout(reader, 'absoluteTimeout', 'never');
   const touchInterval = reader.duration('touchInterval', `${Math.min(MINUTE, Math.floor(timeout / 30))}ms`);
   if (touchInterval >= timeout && timeout > 0) {
     reader.problem('Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.');
@@ -51,7 +57,25 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   const cookie = readCookieOptions(reader.section('cookie'));
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   reader.finish();
-  return Object.freeze({ timeout: timeout === Infinity ? -1 : timeout / SECOND, touchInterval, cookie, exclude });
+  return Object.freeze({
+    timeout: inSeconds(timeout),
+    absoluteTimeout: inSeconds(absoluteTimeout),
+    touchInterval,
+    cookie,
+    exclude,
+  });
+}
+
+/** Milliseconds; Infinity for `'never'`. */
+function readTimeout(reader: OptionReader, name: string, fallback: string): number {
+  const timeout = reader.duration(name, fallback, { atLeast: SECOND, atMost: LONGEST, never: true });
+  if (timeout !== Infinity && timeout % SECOND !== 0)
+    reader.problem(`Option \`${name}\` must be a number of whole seconds.`);
+  return timeout;
+}
+
+function inSeconds(timeout: number): number {
+  return timeout === Infinity ? -1 : timeout / SECOND;
 }
 
 function isPredicate(value: unknown): value is (request: SessionRequestLike) => boolean {

@@ -107,7 +107,10 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
         scripts: new SessionScripts(connections.request, keys, keepingTimes(options)),
         keys,
         serializer: options.serializer,
-        timeout: sessionOptions.timeout,
+        timeouts: {
+          maxInactiveInterval: sessionOptions.timeout,
+          absoluteTimeout: sessionOptions.absoluteTimeout,
+        },
       });
     },
   },

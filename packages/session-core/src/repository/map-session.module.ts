@@ -38,7 +38,8 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
           useFactory: (session: ResolvedSessionOptions | undefined, dispatcher: SessionEventDispatcher) => {
             const { serializer, clock } = resolveMapSessionOptions(options);
             if (!session) throw new InvalidSessionOptionsError('MapSessionModule', [SESSION_MODULE_MISSING]);
-            return new MapSessionRepository({ timeout: session.timeout, serializer, clock, dispatcher });
+            const { timeout, absoluteTimeout } = session;
+            return new MapSessionRepository({ timeout, absoluteTimeout, serializer, clock, dispatcher });
           },
         },
         { provide: IndexedSessionRepository, useExisting: MapSessionRepository },

@@ -5,13 +5,15 @@ import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
 import { generateSessionKey, isWellFormedSessionId, type SessionKey } from '../session/session-key.js';
 import type { SessionChanges, WriteReply } from '../session/session-record.js';
-import { type SessionWriter, TrackedSession } from '../session/tracked-session.js';
+import { type SessionTimeouts, type SessionWriter, TrackedSession } from '../session/tracked-session.js';
 import { IndexedSessionRepository } from './indexed-session.repository.js';
 import { type Clock, MapSessionStore } from './map-session.store.js';
 
 export interface MapSessionRepositoryOptions {
-  /** Seconds; -1: sessions never expire. @default 1800 */
+  /** Seconds; -1: sessions never expire for being unused. @default 1800 */
   readonly timeout?: number;
+  /** Seconds from the creation of a session; -1: none. @default -1 */
+  readonly absoluteTimeout?: number;
   /** @default JsonAttributeSerializer */
   readonly serializer?: AttributeSerializer | undefined;
   /** @default Date */
@@ -27,20 +29,21 @@ export interface MapSessionRepositoryOptions {
  */
 export class MapSessionRepository extends IndexedSessionRepository implements SessionWriter {
   readonly serializer: AttributeSerializer;
-  readonly #timeout: number;
+  readonly #timeouts: SessionTimeouts;
   readonly #store: MapSessionStore;
   readonly #dispatcher: MapSessionRepositoryOptions['dispatcher'];
 
   constructor(options: MapSessionRepositoryOptions = {}) {
     super();
     this.serializer = options.serializer ?? new JsonAttributeSerializer();
-    this.#timeout = options.timeout ?? 1800;
+    const { timeout = 1800, absoluteTimeout = -1 } = options;
+    this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
     this.#dispatcher = options.dispatcher;
     this.#store = new MapSessionStore(this.serializer, options.clock ?? Date, (event) => this.#deliver(event));
   }
 
   createSession(presentedId?: string): Session {
-    return TrackedSession.create(this, this.#timeout, presentedId);
+    return TrackedSession.create(this, this.#timeouts, presentedId);
   }
 
   async findById(id: string): Promise<Session | null> {

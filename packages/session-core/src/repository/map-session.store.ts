@@ -27,6 +27,7 @@ interface StoredSession {
   readonly creationTime: number;
   lastAccessedTime: number;
   maxInactiveInterval: number;
+  absoluteTimeout: number;
   /** When it expires; Infinity for never. */
   deadline: number;
   readonly attributes: Map<string, string>;
@@ -93,7 +94,7 @@ export class MapSessionStore {
     return expired.length;
   }
 
-  #create({ id, presentedId, maxInactiveInterval, attributes }: CreateSession): WriteReply {
+  #create({ id, presentedId, maxInactiveInterval, absoluteTimeout, attributes }: CreateSession): WriteReply {
     if (presentedId !== undefined && this.#follow(presentedId) !== presentedId) return { outcome: 'gone' };
     if (this.#isTaken(id)) return { outcome: 'collision' };
     const creationTime = this.clock.now();
@@ -102,6 +103,7 @@ export class MapSessionStore {
       creationTime,
       lastAccessedTime: creationTime,
       maxInactiveInterval,
+      absoluteTimeout,
       deadline: 0,
       attributes: new Map(),
     };
@@ -112,7 +114,8 @@ export class MapSessionStore {
     return { outcome: 'saved', creationTime };
   }
 
-  #update({ id, newId, maxInactiveInterval, attributes, expected }: UpdateSession): WriteReply {
+  #update(changes: UpdateSession): WriteReply {
+    const { id, newId, maxInactiveInterval, absoluteTimeout, attributes, expected } = changes;
     const currentId = this.#follow(id);
     const session = this.#alive(currentId);
     if (!session) return { outcome: 'gone' };
@@ -121,9 +124,8 @@ export class MapSessionStore {
       if (newId === currentId) return { outcome: 'saved' };
       // A request that still holds the old id may change attributes, or end the session. With more, whoever planted
       // that id before a login and kept a request open across it could take the session over.
-      const isMore =
-        newId !== undefined || (maxInactiveInterval ?? 0) !== 0 || attributes.has(PRINCIPAL_NAME_INDEX_NAME);
-      if (isMore) return { outcome: 'gone' };
+      const isMore = newId !== undefined || absoluteTimeout !== undefined || attributes.has(PRINCIPAL_NAME_INDEX_NAME);
+      if (isMore || (maxInactiveInterval ?? 0) !== 0) return { outcome: 'gone' };
     }
     if (expected && session.attributes.get(expected.name) !== expected.text) {
       // The old token is to read nothing any more, so a late request is not told what there is now.
@@ -134,6 +136,7 @@ export class MapSessionStore {
 
     apply(attributes, session);
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
+    session.absoluteTimeout = absoluteTimeout ?? session.absoluteTimeout;
     this.#renew(session);
     if (maxInactiveInterval === 0) return this.#delete(session, id);
     if (newId !== undefined) this.#move(session, newId);
@@ -152,7 +155,10 @@ export class MapSessionStore {
   #renew(session: StoredSession): void {
     const now = this.clock.now();
     session.lastAccessedTime = Math.max(session.lastAccessedTime, now);
-    session.deadline = session.maxInactiveInterval < 0 ? Infinity : now + session.maxInactiveInterval * 1000;
+    session.deadline = Math.min(
+      endAfter(session.maxInactiveInterval, now),
+      endAfter(session.absoluteTimeout, session.creationTime),
+    );
   }
 
   #move(session: StoredSession, newId: string): void {
@@ -185,10 +191,8 @@ export class MapSessionStore {
   }
 
   #recordOf(session: StoredSession): SessionRecord {
-    const { deadline, maxInactiveInterval } = session;
-    // As a store knows it that has only the rest of the time to live.
-    const idleTime = deadline === Infinity ? undefined : maxInactiveInterval * 1000 - (deadline - this.clock.now());
-    return { ...session, attributes: [...session.attributes], idleTime };
+    const timeToLive = session.deadline === Infinity ? undefined : session.deadline - this.clock.now();
+    return { ...session, attributes: [...session.attributes], timeToLive };
   }
 
   #eventOf(session: StoredSession): { sessionId: string; at: number; session: SessionSnapshot } {
@@ -198,6 +202,11 @@ export class MapSessionStore {
   #snapshot(session: StoredSession): SessionSnapshot {
     return new SessionSnapshot(session, this.serializer);
   }
+}
+
+/** When a time of so many seconds is over; Infinity for one that never is. */
+function endAfter(seconds: number, since: number): number {
+  return seconds < 0 ? Infinity : since + seconds * 1000;
 }
 
 function apply(changes: AttributeChanges, session: StoredSession): void {

@@ -5,12 +5,14 @@ export interface SessionRecord {
   readonly id: string;
   readonly creationTime: number;
   readonly lastAccessedTime: number;
-  /** Whole seconds; negative: never expires. */
+  /** Whole seconds; negative: it does not expire for being unused. */
   readonly maxInactiveInterval: number;
+  /** Whole seconds from the creation, after which it ends however much it is used; -1: none. */
+  readonly absoluteTimeout: number;
   /** Encoded by the serializer. */
   readonly attributes: Iterable<readonly [name: string, text: string]>;
-  /** Milliseconds since the session was last renewed, by the store's clock; undefined when it never ends. */
-  readonly idleTime?: number | undefined;
+  /** Milliseconds until the session ends if it is not renewed, by the store's clock; undefined when it never does. */
+  readonly timeToLive?: number | undefined;
 }
 
 /** What a session asks its store to do, in one atomic step. */
@@ -23,6 +25,8 @@ export interface CreateSession {
   /** The id the client presented and that opened nothing: when it has just been rotated, the answer is `gone`. */
   readonly presentedId: string | undefined;
   readonly maxInactiveInterval: number;
+  /** -1: none. */
+  readonly absoluteTimeout: number;
   readonly attributes: AttributeChanges;
 }
 
@@ -34,6 +38,8 @@ export interface UpdateSession {
   readonly newId?: string | undefined;
   /** Only when it changed; 0 ends the session. */
   readonly maxInactiveInterval?: number | undefined;
+  /** Only when it changed; from the creation that the store has recorded; -1: none. */
+  readonly absoluteTimeout?: number | undefined;
   readonly attributes: AttributeChanges;
   /** Writes only if the store still has this text for the attribute, undefined meaning none. */
   readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;

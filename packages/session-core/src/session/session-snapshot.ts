@@ -10,6 +10,7 @@ export class SessionSnapshot implements ReadonlySession {
   readonly creationTime: number;
   readonly lastAccessedTime: number;
   readonly maxInactiveInterval: number;
+  readonly absoluteTimeout: number;
   readonly #attributes: StoredAttributes;
 
   constructor(record: SessionRecord, serializer: AttributeSerializer) {
@@ -17,15 +18,14 @@ export class SessionSnapshot implements ReadonlySession {
     this.creationTime = record.creationTime;
     this.lastAccessedTime = record.lastAccessedTime;
     this.maxInactiveInterval = record.maxInactiveInterval;
+    this.absoluteTimeout = record.absoluteTimeout;
     this.#attributes = new StoredAttributes(record.attributes, serializer);
   }
 
   /** The snapshot of a session whose data was lost: no attributes, and times of 0. */
   static empty(id: string, serializer: AttributeSerializer): SessionSnapshot {
-    return new SessionSnapshot(
-      { id, creationTime: 0, lastAccessedTime: 0, maxInactiveInterval: 0, attributes: [] },
-      serializer,
-    );
+    const times = { creationTime: 0, lastAccessedTime: 0, maxInactiveInterval: 0, absoluteTimeout: -1 };
+    return new SessionSnapshot({ id, ...times, attributes: [] }, serializer);
   }
 
   get principalName(): string | undefined {

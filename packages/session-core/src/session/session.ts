@@ -15,6 +15,8 @@ export interface ReadonlySession {
   readonly lastAccessedTime: number;
   /** Whole seconds without access after which the session expires; negative: never. */
   readonly maxInactiveInterval: number;
+  /** Whole seconds from its creation after which the session expires, however much it is used; -1: never. */
+  readonly absoluteTimeout: number;
   /** The name of the signed-in principal, by which the session can be found; undefined when there is none. */
   readonly principalName: string | undefined;
   /** The names of the attributes, a fresh array. */
@@ -44,8 +46,10 @@ export interface ReadonlySession {
 export interface Session extends ReadonlySession {
   /** True until the session has been stored for the first time. */
   readonly isNew: boolean;
-  /** Set 0 to end the session, a negative number for one that never expires. Takes effect at the save. */
+  /** Set 0 to end the session, a negative number for one that may be unused for ever. Takes effect at the save. */
   maxInactiveInterval: number;
+  /** Counts from the creation: one that is over by now ends the session. Set -1 for none. Takes effect at the save. */
+  absoluteTimeout: number;
   principalName: string | undefined;
   /** Sets an attribute; undefined or null removes it. @throws SessionAttributeError when the value cannot be stored */
   setAttribute<N extends string>(

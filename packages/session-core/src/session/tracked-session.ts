@@ -31,6 +31,9 @@ RefusesProperties.prototype = new Proxy(Object.prototype, {
   },
 });
 
+/** How long a session lives. */
+export type SessionTimeouts = Pick<SessionRecord, 'maxInactiveInterval' | 'absoluteTimeout'>;
+
 /** The one implementation of `Session`: remembers its own changes, and has its repository write them. */
 export class TrackedSession extends RefusesProperties implements Session {
   readonly #writer: SessionWriter;
@@ -39,8 +42,8 @@ export class TrackedSession extends RefusesProperties implements Session {
   readonly #idleTime: number | undefined;
   #creationTime: number;
   #lastAccessedTime: number;
-  #interval: number;
-  #storedInterval: number;
+  #timeouts: SessionTimeouts;
+  #storedTimeouts: SessionTimeouts;
   #id: string;
   #token: SessionToken | undefined;
   /** The id in the store; undefined as long as it has none. */
@@ -54,10 +57,10 @@ export class TrackedSession extends RefusesProperties implements Session {
   #turn: Promise<unknown> = Promise.resolve();
 
   /** A session nobody has stored yet. `presentedId`: what the client showed, and what opened nothing. */
-  static create(writer: SessionWriter, maxInactiveInterval: number, presentedId?: string): TrackedSession {
+  static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedId?: string): TrackedSession {
     const key = writer.nextKey(presentedId);
     const now = Date.now();
-    const record = { id: key.id, creationTime: now, lastAccessedTime: now, maxInactiveInterval, attributes: [] };
+    const record = { id: key.id, creationTime: now, lastAccessedTime: now, ...timeouts, attributes: [] };
     return new TrackedSession(writer, record, key.token, presentedId);
   }
 
@@ -77,11 +80,11 @@ export class TrackedSession extends RefusesProperties implements Session {
     this.#writer = writer;
     this.#attributes = new TrackedAttributes(new StoredAttributes(record.attributes, writer.serializer));
     this.#presentedId = presentedId;
-    this.#idleTime = record.idleTime;
+    this.#idleTime = idleTimeOf(record);
     this.#creationTime = record.creationTime;
     this.#lastAccessedTime = record.lastAccessedTime;
-    this.#interval = record.maxInactiveInterval;
-    this.#storedInterval = record.maxInactiveInterval;
+    const { maxInactiveInterval, absoluteTimeout } = record;
+    this.#timeouts = this.#storedTimeouts = { maxInactiveInterval, absoluteTimeout };
     this.#id = record.id;
     this.#token = token;
     this.#storedId = token ? undefined : record.id;
@@ -104,18 +107,31 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   get maxInactiveInterval(): number {
-    return this.#interval;
+    return this.#timeouts.maxInactiveInterval;
   }
 
   set maxInactiveInterval(seconds: number) {
     this.#assertWritable();
-    // Spring keeps it in 32 bits.
-    if (!Number.isInteger(seconds) || Math.abs(seconds) >= 2 ** 31) {
+    if (!isSeconds(seconds)) {
       throw new RangeError(
         'maxInactiveInterval takes whole seconds, or a negative number for a session that never expires',
       );
     }
-    this.#interval = seconds;
+    this.#timeouts = { ...this.#timeouts, maxInactiveInterval: seconds };
+  }
+
+  get absoluteTimeout(): number {
+    return this.#timeouts.absoluteTimeout;
+  }
+
+  set absoluteTimeout(seconds: number) {
+    this.#assertWritable();
+    if (!isSeconds(seconds) || (seconds <= 0 && seconds !== -1)) {
+      throw new RangeError(
+        'absoluteTimeout takes whole seconds from the creation of the session, or -1 for none; call invalidate() to end it now',
+      );
+    }
+    this.#timeouts = { ...this.#timeouts, absoluteTimeout: seconds };
   }
 
   get principalName(): string | undefined {
@@ -216,8 +232,8 @@ export class TrackedSession extends RefusesProperties implements Session {
     if (this.#ended) return false;
     if (this.#invalidated) return !this.isNew;
     // Interval 0: it would be over as soon as it was stored.
-    if (this.isNew) return this.#interval !== 0 && this.#attributes.hasChanges;
-    return this.#id !== this.#storedId || this.#interval !== this.#storedInterval || this.#attributes.hasChanges;
+    if (this.isNew) return this.maxInactiveInterval !== 0 && this.#attributes.hasChanges;
+    return this.#id !== this.#storedId || this.#hasOtherTimeouts || this.#attributes.hasChanges;
   }
 
   /** The token that the client has to be given: that of a session created or rotated here, once it is stored. */
@@ -243,8 +259,8 @@ export class TrackedSession extends RefusesProperties implements Session {
 
   /** What may be shown: no token and no attribute value. */
   toJSON(): object {
-    const { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, attributeNames } = this;
-    return { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, attributeNames };
+    const { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames } = this;
+    return { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames };
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): object {
@@ -260,24 +276,27 @@ export class TrackedSession extends RefusesProperties implements Session {
       throw new SessionStateError('The session was invalidated in this request and takes no more changes');
   }
 
+  get #hasOtherTimeouts(): boolean {
+    const [now, stored] = [this.#timeouts, this.#storedTimeouts];
+    return now.maxInactiveInterval !== stored.maxInactiveInterval || now.absoluteTimeout !== stored.absoluteTimeout;
+  }
+
   #changes(): SessionChanges | undefined {
     if (!this.isDirty) return undefined;
     const id = this.#storedId;
     if (id !== undefined && this.#invalidated) return { kind: 'delete', id };
     const attributes = this.#attributes.changes();
     if (id === undefined) {
-      const { id: newId } = this;
-      return {
-        kind: 'create',
-        id: newId,
-        presentedId: this.#presentedId,
-        maxInactiveInterval: this.#interval,
-        attributes,
-      };
+      return { kind: 'create', id: this.#id, presentedId: this.#presentedId, ...this.#timeouts, attributes };
     }
     const newId = this.#id === id ? undefined : this.#id;
-    const maxInactiveInterval = this.#interval === this.#storedInterval ? undefined : this.#interval;
-    return { kind: 'update', id, newId, maxInactiveInterval, attributes };
+    const changed = (name: keyof SessionTimeouts) =>
+      this.#timeouts[name] === this.#storedTimeouts[name] ? undefined : this.#timeouts[name];
+    const timeouts = {
+      maxInactiveInterval: changed('maxInactiveInterval'),
+      absoluteTimeout: changed('absoluteTimeout'),
+    };
+    return { kind: 'update', id, newId, ...timeouts, attributes };
   }
 
   #settle(changes: SessionChanges, reply: WriteReply): SaveOutcome {
@@ -287,7 +306,11 @@ export class TrackedSession extends RefusesProperties implements Session {
       return 'saved';
     }
     this.#storedId = (changes.kind === 'update' ? changes.newId : undefined) ?? changes.id;
-    this.#storedInterval = changes.maxInactiveInterval ?? this.#storedInterval;
+    const { maxInactiveInterval, absoluteTimeout } = this.#storedTimeouts;
+    this.#storedTimeouts = {
+      maxInactiveInterval: changes.maxInactiveInterval ?? maxInactiveInterval,
+      absoluteTimeout: changes.absoluteTimeout ?? absoluteTimeout,
+    };
     if (reply.creationTime !== undefined) this.#creationTime = this.#lastAccessedTime = reply.creationTime;
     this.#attributes.saved(changes.attributes);
     return 'saved';
@@ -351,4 +374,18 @@ export class TrackedSession extends RefusesProperties implements Session {
     this.#turn = result.catch(() => undefined);
     return result;
   }
+}
+
+/** Milliseconds since the store renewed the session, known from what is left of the time that it was given then. */
+function idleTimeOf(record: SessionRecord): number | undefined {
+  const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
+  if (timeToLive === undefined) return undefined;
+  const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
+  const absolute = absoluteTimeout < 0 ? Infinity : creationTime + absoluteTimeout * 1000 - lastAccessedTime;
+  return Math.max(0, Math.min(idle, absolute) - timeToLive);
+}
+
+/** Whole, and in the 32 bits that Spring keeps such times in. */
+function isSeconds(seconds: unknown): seconds is number {
+  return Number.isInteger(seconds) && Math.abs(Number(seconds)) < 2 ** 31;
 }

@@ -14,7 +14,12 @@ function problemsOf(options: unknown): readonly string[] {
 describe('resolveSessionOptions', () => {
   it('has defaults for everything', () => {
     const options = resolveSessionOptions();
-    expect(options).toMatchObject({ timeout: 1800, touchInterval: 60_000, exclude: undefined });
+    expect(options).toMatchObject({
+      timeout: 1800,
+      absoluteTimeout: -1,
+      touchInterval: 60_000,
+      exclude: undefined,
+    });
     expect(Object.isFrozen(options)).toBe(true);
     expect(resolveSessionOptions({})).toEqual(options);
   });
@@ -24,6 +29,11 @@ describe('resolveSessionOptions', () => {
     [{ timeout: '1s' }, { timeout: 1, touchInterval: 33 }],
     [{ timeout: '12h' }, { timeout: 43_200, touchInterval: 60_000 }],
     [{ timeout: 'never' }, { timeout: -1, touchInterval: 60_000 }],
+    [{ absoluteTimeout: '12h' }, { timeout: 1800, absoluteTimeout: 43_200 }],
+    [
+      { timeout: 'never', absoluteTimeout: '1d' },
+      { timeout: -1, absoluteTimeout: 86_400 },
+    ],
     [
       { timeout: '2s', touchInterval: 0 },
       { timeout: 2, touchInterval: 0 },
@@ -37,6 +47,8 @@ describe('resolveSessionOptions', () => {
     [{ timeout: 0 }, 'Option `timeout` is 0: it must be at least 1s.'],
     [{ timeout: '1500ms' }, 'Option `timeout` must be a number of whole seconds.'],
     [{ timeout: '30000d' }, 'Option `timeout` is 30000d: it must be at most 2147483647s.'],
+    [{ absoluteTimeout: 0 }, 'Option `absoluteTimeout` is 0: it must be at least 1s.'],
+    [{ absoluteTimeout: '1.0005s' }, 'Option `absoluteTimeout` must be a number of whole seconds.'],
     [{ touchInterval: 'never' }, 'Option `touchInterval` is not a duration'],
     [
       { timeout: '1m', touchInterval: '1m' },
@@ -45,7 +57,10 @@ describe('resolveSessionOptions', () => {
     [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
     [{ timout: '30m' }, 'Unknown option `timout`: did you mean `timeout`?'],
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
-    [{ somethingElse: 1 }, 'Unknown option `somethingElse`: known are timeout, touchInterval, cookie, exclude.'],
+    [
+      { somethingElse: 1 },
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, exclude.',
+    ],
     [{ cookie: 'SESSION' }, 'cookie must be an object.'],
     [null, 'The argument must be an object.'],
     [[], 'The argument must be an object.'],

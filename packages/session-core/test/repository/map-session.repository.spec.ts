@@ -74,7 +74,8 @@ describe('MapSessionRepository', () => {
 
     it('refuses an id that exists', async () => {
       const { id } = await stored();
-      const create = { kind: 'create', id, presentedId: undefined, maxInactiveInterval: 60 } as const;
+      const timeouts = { maxInactiveInterval: 60, absoluteTimeout: -1 };
+      const create = { kind: 'create', id, presentedId: undefined, ...timeouts } as const;
       const attributes = new Map([['a', '2']]);
       await expect(repository.write({ ...create, attributes })).resolves.toEqual({ outcome: 'collision' });
       expect((await load(id)).getAttribute('a')).toBe(1);
@@ -190,6 +191,38 @@ describe('MapSessionRepository', () => {
       await expect(repository.runOnce()).resolves.toEqual({ expired: 0 });
     });
 
+    it('ends the session at its absolute timeout, however much it is used', async () => {
+      const limited = new MapSessionRepository({ timeout: 60, absoluteTimeout: 90, clock });
+      const session = limited.createSession();
+      expect(session.absoluteTimeout).toBe(90);
+      session.setAttribute('a', 1);
+      await session.save();
+      clock.advance(50_000);
+      await expect(limited.touch(session)).resolves.toBe('touched');
+      expect(await limited.findById(session.id)).toMatchObject({ absoluteTimeout: 90, idleTime: 0 });
+      clock.advance(39_999);
+      await expect(limited.findById(session.id)).resolves.not.toBeNull();
+      clock.advance(1);
+      await expect(limited.findById(session.id)).resolves.toBeNull();
+      await expect(limited.runOnce()).resolves.toEqual({ expired: 1 });
+    });
+
+    it('counts an absolute timeout that is set later from the creation: one that is over ends the session', async () => {
+      const [later, over] = [await stored(), await stored()];
+      clock.advance(30_000);
+      later.absoluteTimeout = 31;
+      over.absoluteTimeout = 30;
+      await later.save();
+      await expect(over.save()).resolves.toBe('saved');
+      await expect(repository.findById(over.id)).resolves.toBeNull();
+      clock.advance(999);
+      await load(later.id);
+      clock.advance(1);
+      await expect(repository.findById(later.id)).resolves.toBeNull();
+      await repository.runOnce();
+      expect(types()).toEqual(['created', 'created', 'expired', 'expired']);
+    });
+
     it('ends the session when its interval is set to 0', async () => {
       const session = await stored();
       session.setAttribute('last', 'words');
@@ -269,9 +302,11 @@ describe('MapSessionRepository', () => {
       ['a principal', (session) => (session.principalName = 'mallory')],
       ['no principal', (session) => (session.principalName = undefined)],
       ['an interval', (session) => (session.maxInactiveInterval = -1)],
+      ['an absolute timeout', (session) => (session.absoluteTimeout = -1)],
     ])('answers gone to a request that was held open across it with %s', async (_, change) => {
       const victim = await stored();
       victim.principalName = 'guest';
+      victim.absoluteTimeout = 600;
       await repository.save(victim);
       const held = await load(victim.id);
       victim.changeSessionId();
@@ -284,7 +319,7 @@ describe('MapSessionRepository', () => {
       expect(held.tokenToSend).toBeUndefined();
       await expect(repository.findById(held.id)).resolves.toBeNull();
       const session = await load(victim.id);
-      expect(session).toMatchObject({ principalName: 'ann', maxInactiveInterval: 60 });
+      expect(session).toMatchObject({ principalName: 'ann', maxInactiveInterval: 60, absoluteTimeout: 600 });
       expect(session.getAttribute('a')).toBe(1);
     });
 

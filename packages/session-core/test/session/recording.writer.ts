@@ -38,6 +38,7 @@ export class RecordingWriter implements SessionWriter {
       creationTime: 1000,
       lastAccessedTime: 2000,
       maxInactiveInterval: 1800,
+      absoluteTimeout: -1,
       attributes: Object.entries(texts),
       ...record,
     });

@@ -3,7 +3,7 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 
 describe('SessionSnapshot', () => {
-  const record = { id: 'id', creationTime: 1, lastAccessedTime: 2, maxInactiveInterval: 3 };
+  const record = { id: 'id', creationTime: 1, lastAccessedTime: 2, maxInactiveInterval: 3, absoluteTimeout: 4 };
 
   it('decodes at each read, so that no reader sees what another one did', () => {
     const attributes: [string, string][] = [

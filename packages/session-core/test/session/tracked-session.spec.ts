@@ -7,6 +7,8 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from './recording.writer.js';
 
+const TIMEOUTS = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+
 describe('TrackedSession', () => {
   let writer: RecordingWriter;
 
@@ -16,7 +18,7 @@ describe('TrackedSession', () => {
 
   describe('that is new', () => {
     it('is not stored, and has no token to send, until an attribute is set', async () => {
-      const session = TrackedSession.create(writer, 1800);
+      const session = TrackedSession.create(writer, TIMEOUTS);
       session.maxInactiveInterval = 60;
       session.changeSessionId();
       session.removeAttribute('nothing');
@@ -27,7 +29,7 @@ describe('TrackedSession', () => {
     });
 
     it('is created under its own id with what the client presented, and takes over the times of the store', async () => {
-      const session = TrackedSession.create(writer, 1800, 'presented');
+      const session = TrackedSession.create(writer, TIMEOUTS, 'presented');
       session.setAttribute('a', 1);
       writer.reply({ outcome: 'saved', creationTime: 42 });
       await session.save();
@@ -36,7 +38,7 @@ describe('TrackedSession', () => {
           kind: 'create',
           id: session.id,
           presentedId: 'presented',
-          maxInactiveInterval: 1800,
+          ...TIMEOUTS,
           attributes: new Map([['a', '1']]),
         },
       ]);
@@ -45,7 +47,7 @@ describe('TrackedSession', () => {
     });
 
     it('draws another id when its own is taken, and gives up on a store that always says so', async () => {
-      const session = TrackedSession.create(writer, 1800);
+      const session = TrackedSession.create(writer, TIMEOUTS);
       const first = session.id;
       session.setAttribute('a', 1);
       writer.reply({ outcome: 'collision' });
@@ -53,14 +55,14 @@ describe('TrackedSession', () => {
       expect(session.id).not.toBe(first);
       expect(writer.writes[1]).toMatchObject({ kind: 'create', id: session.id });
 
-      const unlucky = TrackedSession.create(writer, 1800);
+      const unlucky = TrackedSession.create(writer, TIMEOUTS);
       unlucky.setAttribute('a', 1);
       writer.reply({ outcome: 'collision' }, { outcome: 'collision' }, { outcome: 'collision' });
       await expect(unlucky.save()).rejects.toThrow(SessionStoreError);
     });
 
     it('takes no attribute once its cookie could not follow', () => {
-      const session = TrackedSession.create(writer, 1800);
+      const session = TrackedSession.create(writer, TIMEOUTS);
       session.closeHead();
       expect(() => session.setAttribute('a', 1)).toThrow(SessionStateError);
       const stored = writer.restore();
@@ -78,11 +80,11 @@ describe('TrackedSession', () => {
     });
 
     it('is not stored at all when it is invalidated, or set to end at once', async () => {
-      const invalidated = TrackedSession.create(writer, 1800);
+      const invalidated = TrackedSession.create(writer, TIMEOUTS);
       invalidated.setAttribute('a', 1);
       invalidated.invalidate();
       await invalidated.save();
-      const ending = TrackedSession.create(writer, 1800);
+      const ending = TrackedSession.create(writer, TIMEOUTS);
       ending.setAttribute('a', 1);
       ending.maxInactiveInterval = 0;
       await ending.save();
@@ -91,7 +93,7 @@ describe('TrackedSession', () => {
     });
 
     it('only sets in updateAttribute(), without a write', async () => {
-      const session = TrackedSession.create(writer, 1800);
+      const session = TrackedSession.create(writer, TIMEOUTS);
       await expect(session.updateAttribute<number>('n', (n = 0) => n + 1)).resolves.toBe(1);
       expect(writer.writes).toEqual([]);
       expect(session.isDirty).toBe(true);
@@ -288,6 +290,7 @@ describe('TrackedSession', () => {
         () => session.setAttribute('a', 1),
         () => session.changeSessionId(),
         () => (session.maxInactiveInterval = 5),
+        () => (session.absoluteTimeout = 5),
         () => (session.principalName = 'ann'),
       ]) {
         expect(write).toThrow(SessionStateError);
@@ -310,7 +313,7 @@ describe('TrackedSession', () => {
     });
 
     it('ends a session that is being created at the time', async () => {
-      const session = TrackedSession.create(writer, 1800);
+      const session = TrackedSession.create(writer, TIMEOUTS);
       session.setAttribute('a', 1);
       writer.reply(() => {
         session.invalidate();
@@ -463,6 +466,47 @@ describe('TrackedSession', () => {
     });
   });
 
+  describe('absoluteTimeout', () => {
+    it('is written only when it changed', async () => {
+      const session = writer.restore({ a: '1' });
+      expect(session.absoluteTimeout).toBe(-1);
+      session.absoluteTimeout = 60;
+      await session.save();
+      session.absoluteTimeout = 60;
+      expect(session.isDirty).toBe(false);
+      session.absoluteTimeout = -1;
+      await session.save();
+      expect(writer.writes).toMatchObject([
+        { absoluteTimeout: 60, maxInactiveInterval: undefined },
+        { absoluteTimeout: -1, maxInactiveInterval: undefined },
+      ]);
+    });
+
+    it.each([0, -2, 1.5, NaN, Infinity, 2 ** 31, '60'])('refuses %p', (seconds) => {
+      expect(() => (writer.restore().absoluteTimeout = seconds as number)).toThrow(RangeError);
+    });
+  });
+
+  describe('idleTime', () => {
+    it.each([
+      { what: 'of a session that expires', given: { timeToLive: 1_790_000 }, idleTime: 10_000 },
+      {
+        what: 'when the absolute end comes first',
+        given: { absoluteTimeout: 60, timeToLive: 50_000 },
+        // It was accessed a second after its creation.
+        idleTime: 59_000 - 50_000,
+      },
+      {
+        what: 'when only that comes',
+        given: { maxInactiveInterval: -1, absoluteTimeout: 60, timeToLive: 59_000 },
+        idleTime: 0,
+      },
+      { what: 'of a session without end', given: { maxInactiveInterval: -1 }, idleTime: undefined },
+    ])('follows from the time that is left: $what', ({ given, idleTime }) => {
+      expect(writer.restore({}, given).idleTime).toBe(idleTime);
+    });
+  });
+
   describe('attributes', () => {
     it('names a required one that is missing, and gives defaults', () => {
       const session = writer.restore({ zero: '0', empty: '""' });
@@ -514,7 +558,7 @@ describe('TrackedSession', () => {
   });
 
   it('shows neither its token nor a value, however it is printed', async () => {
-    const session = TrackedSession.create(writer, 1800);
+    const session = TrackedSession.create(writer, TIMEOUTS);
     session.setAttribute('pin', 'top-secret');
     await session.save();
     const token = session.tokenToSend!.reveal();

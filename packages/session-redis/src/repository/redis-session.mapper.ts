@@ -15,11 +15,9 @@ export function toSessionRecord(id: string, hash: Record<string, string>, ttl?: 
     // Spring Session removes an attribute by emptying its field.
     .filter(([field, text]) => field.startsWith(ATTRIBUTE) && text !== '')
     .map(([field, text]) => [field.slice(ATTRIBUTE.length), text] as const);
-  const absoluteExpiry = hash['absoluteExpiry'] === undefined ? Infinity : Number(hash['absoluteExpiry']);
-  const period = Math.min(
-    maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000,
-    absoluteExpiry - lastAccessedTime,
-  );
-  const idleTime = ttl === undefined || ttl < 0 || period === Infinity ? undefined : Math.max(0, period - ttl);
-  return { id, creationTime, lastAccessedTime, maxInactiveInterval, attributes, idleTime };
+  const absoluteExpiry = Number(hash['absoluteExpiry'] ?? NaN);
+  const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - creationTime) / 1000) : -1;
+  // Without an end PTTL is -1.
+  const timeToLive = ttl === undefined || ttl < 0 ? undefined : ttl;
+  return { id, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes, timeToLive };
 }

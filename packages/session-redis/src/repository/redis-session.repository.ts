@@ -9,6 +9,7 @@ import {
   type Session,
   type SessionChanges,
   type SessionKey,
+  type SessionTimeouts,
   TrackedSession,
   type SessionWriter,
   type WriteReply,
@@ -26,8 +27,8 @@ export interface RedisSessionRepositoryParts {
   readonly scripts: SessionScripts;
   readonly keys: SessionKeys;
   readonly serializer: AttributeSerializer;
-  /** Seconds; negative: never. */
-  readonly timeout: number;
+  /** Those of new sessions. */
+  readonly timeouts: SessionTimeouts;
 }
 
 /**
@@ -51,7 +52,7 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
   }
 
   createSession(presentedId?: string): Session {
-    return TrackedSession.create(this, this.#parts.timeout, presentedId);
+    return TrackedSession.create(this, this.#parts.timeouts, presentedId);
   }
 
   async findById(id: string): Promise<Session | null> {
@@ -104,14 +105,15 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
       case 'create': {
         const { set, indexes } = this.#encoded(changes.attributes);
         const entered = indexes.filter(([, value]) => value !== '');
-        const create = { ...changes, absoluteTimeout: undefined, attributes: set, indexes: entered };
+        const create = { ...changes, attributes: set, indexes: entered };
         const [word, creationTime] = await this.#run(() => scripts.create(create));
         return word === 'created' ? { outcome: 'saved', creationTime: Number(creationTime) } : { outcome: word };
       }
       case 'update': {
-        const { id, newId, maxInactiveInterval, expected } = changes;
+        const { id, newId, maxInactiveInterval, absoluteTimeout, expected } = changes;
         const { set, removed, indexes } = this.#encoded(changes.attributes);
-        const save = { id, newId, maxInactiveInterval, expected, attributes: set, removed, indexes };
+        const given = { id, newId, maxInactiveInterval, absoluteTimeout, expected };
+        const save = { ...given, attributes: set, removed, indexes };
         const [word, current] = await this.#run(() => scripts.save(save));
         return word === 'conflict' ? { outcome: word, current: current ?? undefined } : { outcome: word };
       }

@@ -12,7 +12,7 @@
   ARGV[3] retention in ms
   ARGV[4] id
   ARGV[5] maxInactiveInterval in s
-  ARGV[6] absolute timeout in ms; empty: none
+  ARGV[6] absolute timeout in s; negative: none
   ARGV[7..] list of {attribute, text}, list of {index, value}
 
   Returns
@@ -24,7 +24,6 @@
 -- include: store, expiration, session, arguments
 local session = { id = ARGV[4], key = KEYS[3], shadow = KEYS[4], entries = {} }
 local interval = tonumber(ARGV[5])
-local absolute_timeout = tonumber(ARGV[6])
 local attributes, position = read_list(7, 2)
 local indexes = read_list(position, 2)
 
@@ -32,7 +31,7 @@ if redis.call('EXISTS', KEYS[5]) == 1 then return { 'gone' } end
 if redis.call('EXISTS', session.key, session.shadow) > 0 then return { 'collision' } end
 
 local now = now_in_ms()
-local absolute_expiry = absolute_timeout and now + absolute_timeout
+local absolute_expiry = absolute_end(now, tonumber(ARGV[6]))
 local new_end = end_when_renewed(interval, absolute_expiry, now)
 local written = {}
 for _, entry in ipairs(indexes) do table.insert(written, index_set(entry[1], entry[2])) end
@@ -41,7 +40,7 @@ if problem then return problem end
 
 redis.call('HSET', session.key,
   'creationTime', integer(now), 'lastAccessedTime', integer(now), 'maxInactiveInterval', ARGV[5])
-if absolute_expiry then redis.call('HSET', session.key, 'absoluteExpiry', integer(absolute_expiry)) end
+write_absolute_end(session, absolute_expiry)
 write_attributes(session, attributes)
 redis.call('SET', session.shadow, '')
 set_end(session, new_end, now)

@@ -15,10 +15,11 @@
   ARGV[4] id
   ARGV[5] id it is to have, which may be the same
   ARGV[6] maxInactiveInterval in s; empty: unchanged; 0: end the session
-  ARGV[7] what must still be so: 'any', 'text' (the attribute has the text ARGV[9]) or 'none' (there is no such attribute)
-  ARGV[8] the name of that attribute
-  ARGV[9] its text
-  ARGV[10..] list of {attribute, text}, list of {removed attribute}, list of {index, value; empty: in no set}
+  ARGV[7] absolute timeout in s from the creation; empty: unchanged; negative: none
+  ARGV[8] what must still be so: 'any', 'text' (the attribute has the text ARGV[10]) or 'none' (there is no such attribute)
+  ARGV[9] the name of that attribute
+  ARGV[10] its text
+  ARGV[11..] list of {attribute, text}, list of {removed attribute}, list of {index, value; empty: in no set}
 
   Returns
     {'saved'}
@@ -26,13 +27,14 @@
                          of attributes, or finds another text than it expects: a request held open across a login must
                          not get at the session after it. Interval 0 ends it all the same
     {'collision'}        the new id is taken
-    {'conflict', text}   ARGV[7] is not so; the text there is now, missing when there is none
+    {'conflict', text}   ARGV[8] is not so; the text there is now, missing when there is none
 ]]
 -- include: store, expiration, session, arguments
 local id, new_id = ARGV[4], ARGV[5]
 local interval = tonumber(ARGV[6])
-local expectation, expected_name, expected_text = ARGV[7], ARGV[8], ARGV[9]
-local attributes, after_attributes = read_list(10, 2)
+local absolute_timeout = tonumber(ARGV[7])
+local expectation, expected_name, expected_text = ARGV[8], ARGV[9], ARGV[10]
+local attributes, after_attributes = read_list(11, 2)
 local removals, after_removals = read_list(after_attributes, 1)
 local indexes = read_list(after_removals, 2)
 local rotates = new_id ~= id
@@ -42,7 +44,7 @@ if not session then return { 'gone' } end
 if session.id ~= id then
   -- A change of id that is sent twice finds its own mark.
   if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
-  if rotates or #indexes > 0 or (interval and interval ~= 0) then return { 'gone' } end
+  if rotates or #indexes > 0 or absolute_timeout or (interval and interval ~= 0) then return { 'gone' } end
 end
 
 local now = now_in_ms()
@@ -53,7 +55,10 @@ end
 local problem = wrong_type(shared_keys()) or wrong_type(written)
 if problem then return problem end
 locate(session)
-local new_end = recorded_end(session, now, interval)
+local times = recorded_times(session)
+times.interval = interval or times.interval
+if absolute_timeout then times.absolute_expiry = absolute_end(times.creation, absolute_timeout) end
+local new_end = end_when_renewed(times.interval, times.absolute_expiry, now)
 
 if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end
 if expectation ~= 'any' then
@@ -76,6 +81,7 @@ if interval == 0 then
 end
 write_indexes(session, indexes)
 if interval then redis.call('HSET', session.key, 'maxInactiveInterval', ARGV[6]) end
+if absolute_timeout then write_absolute_end(session, times.absolute_expiry) end
 renew(session, new_end, now)
 
 if rotates then

@@ -17,8 +17,8 @@ export interface CreateArguments {
   readonly presentedId: string | undefined;
   /** Seconds. */
   readonly maxInactiveInterval: number;
-  /** Milliseconds. */
-  readonly absoluteTimeout: number | undefined;
+  /** Seconds; negative: none. */
+  readonly absoluteTimeout: number;
   readonly attributes: Pairs;
   readonly indexes: Pairs;
 }
@@ -28,6 +28,8 @@ export interface SaveArguments {
   readonly newId: string | undefined;
   /** Seconds; 0 ends the session. */
   readonly maxInactiveInterval: number | undefined;
+  /** Seconds from the creation; negative: none. */
+  readonly absoluteTimeout: number | undefined;
   readonly attributes: Pairs;
   readonly removed: readonly string[];
   /** An empty value takes the session out of that index. */
@@ -72,7 +74,7 @@ export class SessionScripts {
   }
 
   async create(session: CreateArguments): Promise<CreateReply> {
-    const { id, presentedId = id, maxInactiveInterval, absoluteTimeout = '' } = session;
+    const { id, presentedId = id, maxInactiveInterval, absoluteTimeout } = session;
     const keys = [...this.#sessionKeys(id), this.keys.moved(presentedId)];
     const lists = [...list(session.attributes), ...list(session.indexes)];
     return (await this.#run('createSession', keys, [
@@ -84,7 +86,7 @@ export class SessionScripts {
   }
 
   async save(changes: SaveArguments): Promise<SaveReply> {
-    const { id, newId = id, maxInactiveInterval = '', expected } = changes;
+    const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', expected } = changes;
     const keys = [...this.#sessionKeys(id), this.keys.moved(id), this.keys.session(newId), this.keys.shadow(newId)];
     const expectation = expected === undefined ? 'any' : expected.text === undefined ? 'none' : 'text';
     const lists = [
@@ -92,7 +94,8 @@ export class SessionScripts {
       ...list(changes.removed.map((name) => [name])),
       ...list(changes.indexes),
     ];
-    const fixed = [id, newId, maxInactiveInterval, expectation, expected?.name ?? '', expected?.text ?? ''];
+    const condition = [expectation, expected?.name ?? '', expected?.text ?? ''];
+    const fixed = [id, newId, maxInactiveInterval, absoluteTimeout, ...condition];
     return (await this.#run('saveSession', keys, [...fixed, ...lists])) as SaveReply;
   }
 

@@ -24,5 +24,6 @@ local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))
 if problem then return problem end
 locate(session)
 
-renew(session, recorded_end(session, now), now)
+local times = recorded_times(session)
+renew(session, end_when_renewed(times.interval, times.absolute_expiry, now), now)
 return { 'touched' }

@@ -1,3 +1,4 @@
+import { eventually } from '@nest-session/testing';
 import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
 let store: Store;
@@ -48,7 +49,7 @@ describe('create-session', () => {
 
   it('refuses an id that is taken', async () => {
     const id = await store.create({ a: '1' });
-    const again = { presentedId: undefined, maxInactiveInterval: 60, absoluteTimeout: undefined, indexes: [] };
+    const again = { presentedId: undefined, maxInactiveInterval: 60, absoluteTimeout: -1, indexes: [] };
     expect(await store.scripts.create({ id, ...again, attributes: [['a', '2']] })).toEqual(['collision']);
     expect((await store.session(id))['sessionAttr:a']).toBe('1');
   });
@@ -58,26 +59,25 @@ describe('create-session', () => {
     const newId = store.id();
     await store.save(presentedId, { newId });
     const id = store.id();
-    const late = { id, presentedId, maxInactiveInterval: 60, absoluteTimeout: undefined, attributes: [], indexes: [] };
+    const late = { id, presentedId, maxInactiveInterval: 60, absoluteTimeout: -1, attributes: [], indexes: [] };
     expect(await store.scripts.create(late)).toEqual(['gone']);
     expect(await store.session(id)).toEqual({});
   });
 
   it('ends a session at its absolute timeout when that comes first', async () => {
-    const id = store.id();
-    const reply = await store.scripts.create({
-      id,
-      presentedId: undefined,
-      maxInactiveInterval: 1800,
-      absoluteTimeout: 10_000,
-      attributes: [['a', '1']],
-      indexes: [],
-    });
-    const { absoluteExpiry } = await store.session(id);
-    expect(Number(absoluteExpiry)).toBe(Number(reply[1]) + 10_000);
+    const id = await store.create({ a: '1' }, { absoluteTimeout: 10 });
+    const { absoluteExpiry, creationTime } = await store.session(id);
+    expect(Number(absoluteExpiry)).toBe(Number(creationTime) + 10_000);
     expect(await store.client.pexpiretime(store.keys.shadow(id))).toBeLessThanOrEqual(Number(absoluteExpiry) + 1);
     await store.scripts.touch(id);
     expect(await store.client.pexpiretime(store.keys.shadow(id))).toBeLessThanOrEqual(Number(absoluteExpiry) + 1);
+  });
+
+  it('gives a session without an interval the end of its absolute timeout', async () => {
+    const id = await store.create({ a: '1' }, { interval: -1, absoluteTimeout: 600 });
+    const { creationTime } = await store.session(id);
+    expect(await store.client.pexpiretime(store.keys.shadow(id))).toBeLessThanOrEqual(Number(creationTime) + 600_001);
+    expect(await store.buckets(id)).toHaveLength(1);
   });
 
   it('puts a session without end into no bucket', async () => {
@@ -90,7 +90,7 @@ describe('create-session', () => {
   it('writes nothing when a key it needs has another type', async () => {
     await store.client.set(store.keys.index('principal', 'planted'), 'x');
     const id = store.id();
-    const create = { id, presentedId: undefined, maxInactiveInterval: 60, absoluteTimeout: undefined, attributes: [] };
+    const create = { id, presentedId: undefined, maxInactiveInterval: 60, absoluteTimeout: -1, attributes: [] };
     await expect(store.scripts.create({ ...create, indexes: [['principal', 'planted']] })).rejects.toThrow('WRONGTYPE');
     expect(await store.session(id)).toEqual({});
     expect(await store.isAlive(id)).toBe(false);
@@ -150,6 +150,7 @@ describe('save-session', () => {
     expect(await store.save(id, { newId: store.id(), attributes: [['x', '1']] })).toEqual(['gone']);
     expect(await store.save(id, { indexes: [['principal', 'eve']] })).toEqual(['gone']);
     expect(await store.save(id, { maxInactiveInterval: 9999 })).toEqual(['gone']);
+    expect(await store.save(id, { absoluteTimeout: -1 })).toEqual(['gone']);
     expect(await store.session(newId)).toEqual(before);
     expect(await store.client.exists(store.keys.index('principal', 'eve'))).toBe(0);
   });
@@ -250,6 +251,35 @@ describe('save-session', () => {
     const [now] = await store.buckets(id);
     expect(Number(now)).toBeGreaterThanOrEqual(Number(bucket));
     expect(await store.client.zscore(store.keys.bucketList, '60000')).toBeNull();
+  });
+
+  it('counts an absolute timeout from the creation that is recorded', async () => {
+    const { client, keys } = store;
+    const id = await store.create({ a: '1' });
+    const creation = Number((await store.session(id))['creationTime']);
+    const [first] = await store.buckets(id);
+    expect(await store.save(id, { absoluteTimeout: 600 })).toEqual(['saved']);
+    expect((await store.session(id))['absoluteExpiry']).toBe(String(creation + 600_000));
+    expect(await client.pexpiretime(keys.shadow(id))).toBeLessThanOrEqual(creation + 600_000);
+    expect(await client.pexpiretime(keys.session(id))).toBe((await client.pexpiretime(keys.shadow(id))) + GRACE);
+    expect(Number((await store.buckets(id))[0])).toBeLessThan(Number(first));
+
+    expect(await store.save(id, { absoluteTimeout: -1 })).toEqual(['saved']);
+    expect(await store.session(id)).not.toHaveProperty('absoluteExpiry');
+    expect(await client.pttl(keys.shadow(id))).toBeGreaterThan(1_700_000);
+  });
+
+  it('ends the session, as expired, for an absolute timeout that is over', async () => {
+    const { client, keys } = store;
+    const id = await store.create({ a: '1' });
+    await client.hincrby(keys.session(id), 'creationTime', -MINUTE);
+    const [bucket] = await store.buckets(id);
+    expect(await store.save(id, { absoluteTimeout: 60 })).toEqual(['saved']);
+    await eventually(async () => expect(await store.isAlive(id)).toBe(false));
+    const [minute] = await store.buckets(id);
+    expect(Number(minute)).toBeLessThan(Number(bucket));
+    expect(await store.scripts.claimExpired([`expires:${id}`], minute)).toEqual(['claimed']);
+    expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
   });
 
   it('ends the session for an interval of 0, with what was set last', async () => {

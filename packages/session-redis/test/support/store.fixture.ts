@@ -37,14 +37,14 @@ export class Store {
 
   async create(
     attributes: Record<string, string> = {},
-    options: { id?: string; interval?: number; principal?: string } = {},
+    options: { id?: string; interval?: number; absoluteTimeout?: number; principal?: string } = {},
   ) {
-    const { id = this.id(), interval = 1800, principal } = options;
+    const { id = this.id(), interval = 1800, absoluteTimeout = -1, principal } = options;
     const reply = await this.scripts.create({
       id,
       presentedId: undefined,
       maxInactiveInterval: interval,
-      absoluteTimeout: undefined,
+      absoluteTimeout,
       attributes: Object.entries(attributes),
       indexes: principal === undefined ? [] : [['principal', principal]],
     });
@@ -57,6 +57,7 @@ export class Store {
       id,
       newId: undefined,
       maxInactiveInterval: undefined,
+      absoluteTimeout: undefined,
       attributes: [],
       removed: [],
       indexes: [],

@@ -44,10 +44,20 @@ local function end_when_renewed(interval, absolute_expiry, now)
   return ttl and { ttl = ttl, bucket = bucket_to_join(now + ttl) }
 end
 
--- The same for a stored session, from what is recorded; `interval` replaces the recorded one.
-local function recorded_end(session, now, interval)
-  local recorded = redis.call('HMGET', session.key, 'maxInactiveInterval', 'absoluteExpiry')
-  return end_when_renewed(interval or tonumber(recorded[1]), tonumber(recorded[2]), now)
+-- The times from which the end of a stored session follows.
+local function recorded_times(session)
+  local recorded = redis.call('HMGET', session.key, 'creationTime', 'maxInactiveInterval', 'absoluteExpiry')
+  return { creation = tonumber(recorded[1]), interval = tonumber(recorded[2]), absolute_expiry = tonumber(recorded[3]) }
+end
+
+-- When a session ends however much it is used; nil without an absolute timeout, which is in seconds.
+local function absolute_end(creation, timeout)
+  return timeout >= 0 and creation + timeout * 1000 or nil
+end
+
+local function write_absolute_end(session, absolute_expiry)
+  if absolute_expiry then redis.call('HSET', session.key, 'absoluteExpiry', integer(absolute_expiry))
+  else redis.call('HDEL', session.key, 'absoluteExpiry') end
 end
 
 -- Sets the end of a live session. The member in a bucket may be early, never late: it is moved only when the new end
