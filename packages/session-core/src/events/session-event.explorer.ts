@@ -15,7 +15,7 @@ export interface SessionEventHandler {
 }
 
 /** The same for `@OnSessionEventGap`. */
-export interface SessionEventGapHandler {
+interface SessionEventGapHandler {
   readonly name: string;
   handle(gap: SessionEventGap): unknown;
 }

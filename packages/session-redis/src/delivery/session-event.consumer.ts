@@ -99,6 +99,8 @@ export class SessionEventConsumer {
     }
     if (performance.now() < this.#nextPoll) return;
     await this.#slots.untilFree(signal);
+    // To ask would make it a member again of the group that it has left.
+    if (signal.aborted) return;
     const room = this.#slots.freeForRetries;
     const taken = room > 0 ? await this.group.takeOver(room) : [];
     taken.forEach((delivery) => this.#begin(delivery));
