@@ -187,6 +187,23 @@ describe('a group that is not there', () => {
   });
 });
 
+it('a stream that has begun anew, at an earlier time, is one of which nothing was trimmed', async () => {
+  await endSessions(1);
+  await read('there', 9);
+  await later(61);
+  expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
+  await store.client.del(store.keys.events);
+  await later(-30);
+  await endSessions(1);
+  await read('there', 9);
+  expect(await read('new', 9)).toHaveLength(2);
+  await endSessions(1);
+  expect(await read('there', 9)).toHaveLength(2);
+  await later(10);
+  expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
+  expect(await read('new', 9)).toHaveLength(2);
+});
+
 it('trims in as many calls as it takes, with others that trim at the same time', async () => {
   await endSessions(500);
   await read('mail', 1000);
