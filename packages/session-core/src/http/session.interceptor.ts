@@ -2,20 +2,17 @@ import { type CallHandler, type ExecutionContext, Injectable, type NestIntercept
 import { catchError, concat, defer, EMPTY, from, ignoreElements, type Observable, throwError } from 'rxjs';
 import { SessionRequest } from './session-request.js';
 
-// Where @Sse() leaves its mark; Nest exports no name for it.
-const SSE_METADATA = '__sse__';
-
 /**
  * Saves the session when the handler has finished, after the last value of an Observable, so that a failed save reaches
  * the exception filters like any other error. It is no more than early: what it does not see (guards, 404s, `@Res()`,
- * filters) is saved before the first byte leaves. Once that has begun it neither saves nor throws.
+ * filters) is saved before the first byte leaves. Once that has begun, as it does with the first of several events, it
+ * neither saves nor throws.
  */
 @Injectable()
 export class SessionInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const request = context.getType() === 'http' ? SessionRequest.of(context.switchToHttp().getRequest()) : undefined;
-    // Events are sent as they come: waiting for the last one would be waiting for the client to leave.
-    if (!request || Reflect.hasMetadata(SSE_METADATA, context.getHandler())) return next.handle();
+    if (!request) return next.handle();
     return concat(
       next.handle(),
       defer(() => save(request)),

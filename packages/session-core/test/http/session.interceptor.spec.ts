@@ -9,10 +9,11 @@ import {
   Get,
   type NestInterceptor,
   Res,
+  Sse,
 } from '@nestjs/common';
 import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
 import { LeakGuard } from '@nest-session/testing';
-import { of, tap, toArray } from 'rxjs';
+import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
 import { Session, SessionStoreError } from '../../src/index.js';
 import { closeApps, startApp } from './session.app.js';
 
@@ -72,6 +73,18 @@ class TestController {
     return session.attributeNames;
   }
 
+  @Sse('no-events')
+  noEvents(@Session() session: Session) {
+    session.setAttribute('a', 1);
+    return EMPTY;
+  }
+
+  @Sse('events')
+  events(@Session() session: Session) {
+    session.setAttribute('a', 1);
+    return NEVER.pipe(startWith({ data: 'first' }));
+  }
+
   @Get('res')
   res(@Session() session: Session, @Res() response: ExpressResponse) {
     session.setAttribute('a', 1);
@@ -115,6 +128,23 @@ describe('SessionInterceptor', () => {
     expect((await client.get('/values')).text).toBe('3');
     expect(store.calls).toEqual(['create']);
     expect((await client.get('/read')).json()).toEqual(['value']);
+  });
+
+  it('saves before the first event, and does not wait for the last one', async () => {
+    const { store, agent } = await startApp(base);
+    // Ends a stream that would keep the application from closing when no event came.
+    const message = await agent().open('GET', '/events', { signal: AbortSignal.timeout(30_000) });
+    expect([message.statusCode, message.headers['set-cookie']?.length, store.calls]).toEqual([200, 1, ['create']]);
+    for await (const chunk of message.setEncoding('utf8')) if (String(chunk).includes('data: first')) break;
+    message.destroy();
+  });
+
+  it('hands the failed save of a stream that ends without an event to the filters', async () => {
+    const { store, agent } = await startApp(base);
+    store.break('create');
+    const answer = await agent().get('/no-events');
+    expect([answer.status, answer.json(), answer.setCookies]).toEqual([507, { sorry: true }, []]);
+    expect(caught).toEqual(['SessionStoreError']);
   });
 
   it('leaves all values to the interceptors around it', async () => {
