@@ -53,4 +53,4 @@ it('without faults, each of 10,000 sessions is reported ended exactly once, with
     `${SESSIONS} of ${SESSIONS} ends, and as many beginnings, handled exactly once by two Express and two Fastify ` +
       `applications: ${Math.round((2 * SESSIONS) / (took / 1000))} events/s, shares ${shares.join(', ')}\n`,
   );
-});
+}, 180_000);
