@@ -1,3 +1,4 @@
+import { cpus } from 'node:os';
 import { BenchServer } from './bench.server.js';
 import { type AdapterName, adapters, type ApplicationName, applications } from './requests.applications.js';
 import { printTable, runRounds } from './rounds.js';
@@ -37,4 +38,5 @@ async function compareRoutes(adapter: AdapterName): Promise<void> {
   printTable(`${adapter}, µs of processor time per request`, results);
 }
 
+console.log(`Node.js ${process.version}, ${cpus().length} x ${cpus()[0]?.model}`);
 for (const adapter of Object.keys(adapters) as AdapterName[]) await compareRoutes(adapter);
