@@ -11,7 +11,7 @@ export {
 export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './session.module-definition.js';
 export type { SessionModuleOptions, SessionRequestLike } from './session.options.js';
-export type { CookieOptions } from './http/cookie.options.js';
+export type { CookieAttributes, CookieOptions } from './http/cookie.options.js';
 export type { Duration } from './options/duration.js';
 
 // in a request
@@ -19,6 +19,8 @@ export { SessionAttribute, SessionId } from './http/session.decorators.js';
 export { SessionContext } from './http/session-context.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
 export { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
+export { CompositeSessionIdResolver } from './http/composite-session-id.resolver.js';
+export { HeaderSessionIdResolver } from './http/header-session-id.resolver.js';
 export { SessionIdResolver } from './http/session-id.resolver.js';
 
 // events
@@ -82,4 +84,3 @@ export { OptionReader } from './options/option.reader.js';
 export { parseDuration } from './options/duration.js';
 export { SESSION_OPTIONS } from './session.module-definition.js';
 export type { ResolvedSessionOptions } from './session.options.js';
-export type { ResolvedCookieOptions } from './http/cookie.options.js';

@@ -1,7 +1,6 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
-import { APP_INTERCEPTOR } from '@nestjs/core';
+import { APP_INTERCEPTOR, ModuleRef } from '@nestjs/core';
 import { SessionEventModule } from './events/session-event.module.js';
-import { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
 import { SessionContext } from './http/session-context.js';
 import { SessionHttpBinder } from './http/session-http.binder.js';
 import { SessionIdResolver } from './http/session-id.resolver.js';
@@ -24,8 +23,9 @@ import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleO
     },
     {
       provide: SessionIdResolver,
-      inject: [SESSION_OPTIONS],
-      useFactory: (options: ResolvedSessionOptions) => new CookieSessionIdResolver(options.cookie),
+      inject: [SESSION_OPTIONS, ModuleRef],
+      useFactory: ({ sessionIdResolver }: ResolvedSessionOptions, moduleRef: ModuleRef) =>
+        typeof sessionIdResolver === 'function' ? moduleRef.create(sessionIdResolver) : sessionIdResolver,
     },
     SessionContext,
     SessionHttpBinder,

@@ -1,6 +1,9 @@
+import type { Type } from '@nestjs/common';
 import type { Duration } from './options/duration.js';
 import { OptionReader } from './options/option.reader.js';
-import { type CookieOptions, type ResolvedCookieOptions, readCookieOptions } from './http/cookie.options.js';
+import { type CookieOptions, readCookieOptions } from './http/cookie.options.js';
+import { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
+import { SessionIdResolver } from './http/session-id.resolver.js';
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions {
@@ -18,6 +21,11 @@ export interface SessionModuleOptions {
    */
   touchInterval?: Duration;
   cookie?: CookieOptions;
+  /**
+   * How the token travels, if not in the cookie that `cookie` describes: a resolver, or the class of one, whose
+   * dependencies are those of a provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
+   */
+  sessionIdResolver?: SessionIdResolver | Type<SessionIdResolver>;
   /** Requests that have no session at all, such as those for static files; they never cause a call to the store. */
   exclude?: (request: SessionRequestLike) => boolean;
 }
@@ -36,7 +44,7 @@ export interface ResolvedSessionOptions {
   readonly absoluteTimeout: number;
   /** Milliseconds. */
   readonly touchInterval: number;
-  readonly cookie: ResolvedCookieOptions;
+  readonly sessionIdResolver: SessionIdResolver | Type<SessionIdResolver>;
   readonly exclude: ((request: SessionRequestLike) => boolean) | undefined;
 }
 
@@ -55,13 +63,24 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     reader.problem('Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.');
   }
   const cookie = readCookieOptions(reader.section('cookie'));
+  if (cookie.maxAge !== undefined && cookie.maxAge * SECOND <= touchInterval) {
+    reader.problem(
+      'Option `cookie.maxAge` must be longer than `touchInterval`: the cookies of sessions in use would end.',
+    );
+  }
+  const sessionIdResolver = reader.value('sessionIdResolver', isResolver, 'a SessionIdResolver, or the class of one');
+  if (sessionIdResolver !== undefined && options.cookie !== undefined) {
+    reader.problem(
+      'Option `cookie` has no effect beside `sessionIdResolver`: remove it, or give it to new CookieSessionIdResolver({ ... }).',
+    );
+  }
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   reader.finish();
   return Object.freeze({
     timeout: inSeconds(timeout),
     absoluteTimeout: inSeconds(absoluteTimeout),
     touchInterval,
-    cookie,
+    sessionIdResolver: sessionIdResolver ?? new CookieSessionIdResolver(options.cookie),
     exclude,
   });
 }
@@ -76,6 +95,11 @@ function readTimeout(reader: OptionReader, name: string, fallback: string): numb
 
 function inSeconds(timeout: number): number {
   return timeout === Infinity ? -1 : timeout / SECOND;
+}
+
+function isResolver(value: unknown): value is SessionIdResolver | Type<SessionIdResolver> {
+  const prototype: unknown = typeof value === 'function' ? value.prototype : value;
+  return prototype instanceof SessionIdResolver;
 }
 
 function isPredicate(value: unknown): value is (request: SessionRequestLike) => boolean {

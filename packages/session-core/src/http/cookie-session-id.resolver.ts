@@ -1,9 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
+import { OptionReader } from '../options/option.reader.js';
 import type { SessionKey, SessionToken } from '../session/session-key.js';
 import { CookieCodec } from './cookie.codec.js';
 import { CookieDiagnosis } from './cookie.diagnosis.js';
-import { overrideAttributes, type ResolvedCookieAttributes, type ResolvedCookieOptions } from './cookie.options.js';
+import {
+  type CookieOptions,
+  overrideAttributes,
+  readCookieOptions,
+  type ResolvedCookieAttributes,
+  type ResolvedCookieOptions,
+} from './cookie.options.js';
 import { isHostName } from './cookie.rules.js';
 import { hostOf, isSecure, isWithin } from './request.origin.js';
 import { appendHeader } from './response.headers.js';
@@ -22,9 +29,12 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   readonly #codec: CookieCodec;
   readonly #diagnosis: CookieDiagnosis;
 
-  constructor(cookie: ResolvedCookieOptions) {
+  /** @throws InvalidSessionOptionsError naming all problems at once */
+  constructor(options?: CookieOptions) {
     super();
-    this.#cookie = cookie;
+    const reader = new OptionReader('CookieSessionIdResolver', { cookie: options });
+    this.#cookie = readCookieOptions(reader.section('cookie'));
+    reader.finish();
     this.#codec = new CookieCodec(this.#cookie);
     this.#diagnosis = new CookieDiagnosis(this.#cookie.name);
   }

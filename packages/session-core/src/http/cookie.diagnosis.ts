@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { Logger } from '@nestjs/common';
 import type { ResolvedCookieAttributes } from './cookie.options.js';
+import { OnceLog } from './once.log.js';
 import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './request.origin.js';
 
 /** Says in the log why browsers will not keep, or did not bring, a cookie: once for each reason. Names no value. */
 export class CookieDiagnosis {
-  readonly #logger = new Logger('Session');
-  readonly #told = new Set<string>();
+  readonly #log = new OnceLog();
 
   constructor(private readonly name: string) {}
 
@@ -46,8 +45,6 @@ export class CookieDiagnosis {
   }
 
   #once(cause: string, diagnosis: string): void {
-    if (this.#told.has(cause)) return;
-    this.#told.add(cause);
-    this.#logger.warn(`The cookie ${this.name} ${diagnosis}`);
+    this.#log.warn(cause, `The cookie ${this.name} ${diagnosis}`);
   }
 }

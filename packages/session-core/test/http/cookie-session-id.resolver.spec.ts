@@ -1,7 +1,6 @@
 import { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { CookieSessionIdResolver, generateSessionKey, type SessionModuleOptions } from '../../src/index.js';
-import { resolveSessionOptions } from '../../src/session.options.js';
 import { LogRecorder } from './log.recorder.js';
 import { requestWith } from './node.request.js';
 
@@ -9,7 +8,7 @@ const token = 'Ab-_'.padEnd(43, '0');
 const other = 'B'.repeat(43);
 
 function resolverOf(cookie: SessionModuleOptions['cookie'] = {}) {
-  return new CookieSessionIdResolver(resolveSessionOptions({ cookie }).cookie);
+  return new CookieSessionIdResolver(cookie);
 }
 
 function encode(text: string): string {

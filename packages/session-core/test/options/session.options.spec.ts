@@ -59,7 +59,7 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, exclude.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, exclude.',
     ],
     [{ cookie: 'SESSION' }, 'cookie must be an object.'],
     [null, 'The argument must be an object.'],

@@ -1,0 +1,51 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { InvalidSessionOptionsError } from '../session.errors.js';
+import type { SessionKey, SessionToken } from '../session/session-key.js';
+import { SessionIdResolver } from './session-id.resolver.js';
+
+/**
+ * Several ways for a token to travel, such as a header for the clients of an API and a cookie for browsers. They are
+ * asked in their order. One answers: the one whose token opened the session; when none did, the one whose token came
+ * first; the first of all when the request presents none.
+ */
+export class CompositeSessionIdResolver extends SessionIdResolver {
+  readonly headers: readonly string[];
+  readonly #resolvers: readonly [SessionIdResolver, ...SessionIdResolver[]];
+  readonly #finders = new WeakMap<SessionKey, SessionIdResolver>();
+
+  /** @throws InvalidSessionOptionsError when there is none */
+  constructor(...resolvers: SessionIdResolver[]) {
+    super();
+    const [first, ...others] = resolvers;
+    if (!first || !resolvers.every((each) => each instanceof SessionIdResolver)) {
+      const problem = 'It takes resolvers, at least one: new CompositeSessionIdResolver(first, second).';
+      throw new InvalidSessionOptionsError('CompositeSessionIdResolver', [problem]);
+    }
+    this.#resolvers = [first, ...others];
+    this.headers = [...new Set(resolvers.flatMap(({ headers }) => headers))];
+  }
+
+  resolve(request: IncomingMessage): SessionKey[] {
+    const keys = new Map<string, SessionKey>();
+    for (const resolver of this.#resolvers) {
+      for (const key of resolver.resolve(request)) {
+        if (keys.has(key.id)) continue;
+        keys.set(key.id, key);
+        this.#finders.set(key, resolver);
+      }
+    }
+    return [...keys.values()];
+  }
+
+  send(request: IncomingMessage, response: ServerResponse, token: SessionToken, presented?: SessionKey): void {
+    this.#finderOf(presented).send(request, response, token, presented);
+  }
+
+  expire(request: IncomingMessage, response: ServerResponse, presented?: SessionKey): void {
+    this.#finderOf(presented).expire(request, response, presented);
+  }
+
+  #finderOf(presented: SessionKey | undefined): SessionIdResolver {
+    return (presented && this.#finders.get(presented)) ?? this.#resolvers[0];
+  }
+}

@@ -1,0 +1,67 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { InvalidSessionOptionsError } from '../session.errors.js';
+import { type SessionKey, sessionKeyOf, type SessionToken } from '../session/session-key.js';
+import { OnceLog } from './once.log.js';
+import { SessionIdResolver } from './session-id.resolver.js';
+
+// RFC 9110, 5.1: a token; and none of those that say how the message itself is to be read.
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const TAKEN =
+  /^(?:connection|content-.*|cookie|host|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade|vary)$/i;
+
+/**
+ * Keeps the token in a header of requests and of answers, for clients that are no browsers: they send it back with
+ * every request. The answer to a request that has ended its session has the header with an empty value.
+ */
+export class HeaderSessionIdResolver extends SessionIdResolver {
+  readonly headers: readonly [string];
+  readonly #log = new OnceLog();
+
+  /** @throws InvalidSessionOptionsError for what cannot be the name of such a header */
+  constructor(name: string) {
+    super();
+    const problem = nameProblem(name);
+    if (problem !== undefined) throw new InvalidSessionOptionsError('HeaderSessionIdResolver', [problem]);
+    this.headers = [name];
+  }
+
+  static xAuthToken(): HeaderSessionIdResolver {
+    return new HeaderSessionIdResolver('X-Auth-Token');
+  }
+
+  static authenticationInfo(): HeaderSessionIdResolver {
+    return new HeaderSessionIdResolver('Authentication-Info');
+  }
+
+  resolve(request: IncomingMessage): SessionKey[] {
+    const [name] = this.headers;
+    const value = request.headers[name.toLowerCase()];
+    if (value === undefined || value === '') return [];
+    const key = sessionKeyOf(value);
+    if (!key) {
+      this.#log.warn(
+        'malformed',
+        `A request was treated as one without a session: its header ${name} holds no token of a session. Send the value ` +
+          'of that header of the last answer that had one, as it is and once',
+      );
+    }
+    return key ? [key] : [];
+  }
+
+  send(_request: IncomingMessage, response: ServerResponse, token: SessionToken): void {
+    response.setHeader(this.headers[0], token.reveal());
+  }
+
+  expire(_request: IncomingMessage, response: ServerResponse): void {
+    response.setHeader(this.headers[0], '');
+  }
+}
+
+function nameProblem(name: unknown): string | undefined {
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    return "The name of the header must be a token of RFC 9110, such as 'X-Auth-Token'.";
+  }
+  return TAKEN.test(name)
+    ? `The header ${name} has a meaning of its own: use another, such as 'X-Auth-Token'.`
+    : undefined;
+}
