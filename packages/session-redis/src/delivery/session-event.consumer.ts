@@ -111,6 +111,7 @@ export class SessionEventConsumer {
   async #join(): Promise<void> {
     if (this.#joined) return;
     await this.group.ensure();
+    if (this.#stopping.signal.aborted) return;
     this.#joined = true;
     const own = this.dispatcher.handlerNames;
     const others = await this.group.register(own);
