@@ -17,6 +17,7 @@ export interface ConsumerOptions {
 const PAUSE_AFTER_ERROR = 500;
 // An event whose handling has ended its instance so many times will end the next one, too.
 const MOST_ABANDONED = 5;
+const LONGEST_REASON = 1000;
 
 /**
  * Reads the events of its group and has them handled: first attempts in recorded order of start, and before retries. An
@@ -72,7 +73,6 @@ export class SessionEventConsumer {
     await Promise.race([this.dispatcher.ready(), aborted(signal)]);
     // Without handlers it would take events from the instances that have some.
     if (signal.aborted || !this.dispatcher.hasHandlers) return;
-    this.#renewals.start();
     let failed = false;
     while (!signal.aborted) {
       try {
@@ -113,6 +113,7 @@ export class SessionEventConsumer {
     await this.group.ensure();
     if (this.#stopping.signal.aborted) return;
     this.#joined = true;
+    this.#renewals.start();
     const own = this.dispatcher.handlerNames;
     const others = await this.group.register(own);
     if (!others) return;
@@ -186,7 +187,8 @@ export class SessionEventConsumer {
 }
 
 function reasonOf({ failed }: SessionEventHandlingError): string {
-  return failed.map(({ name, cause }) => `${name}: ${String(cause)}`).join('; ');
+  const reason = failed.map(({ name, cause }) => `${name}: ${String(cause)}`).join('; ');
+  return reason.slice(0, LONGEST_REASON);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
