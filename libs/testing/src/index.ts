@@ -9,6 +9,13 @@ export { freePort } from './net/free-port.js';
 // HTTP
 export { HttpAgent, type HttpAgentOptions, type HttpRequestOptions, type HttpResponse } from './http/http.agent.js';
 
+// what has to be true of implementations of your own
+export {
+  sessionIdResolverContract,
+  type ContractCheck,
+  type SessionIdResolverContractOptions,
+} from './contracts/session-id-resolver.contract.js';
+
 // facts to wait for
 export {
   SessionEventRecorder,

@@ -43,7 +43,8 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     const keys = new Map<string, SessionKey>();
     for (const value of cookieValues(request.headers.cookie ?? '', this.#cookie.name)) {
       const key = this.#codec.decode(value);
-      if (key) keys.set(key.id, key);
+      if (typeof key === 'string') this.#diagnosis.ofRefused(value, key);
+      else keys.set(key.id, key);
       if (keys.size === MOST_TOKENS) break;
     }
     return [...keys.values()];

@@ -1,22 +1,55 @@
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { type SessionKey, sessionKeyOf, type SessionToken } from '../session/session-key.js';
 import type { ResolvedCookieOptions } from './cookie.options.js';
 
+/** Why a value opens nothing. */
+export type CookieRefusal = 'malformed' | 'unsigned' | 'badly signed';
+
+// What no token and no signature holds.
+const SEPARATOR = '.';
+
 /** How a token is written as the value of a cookie. */
 export class CookieCodec {
-  readonly #cookie: Pick<ResolvedCookieOptions, 'base64'>;
+  readonly #name: string;
+  readonly #base64: boolean;
+  readonly #keys: readonly KeyObject[];
 
-  constructor(cookie: Pick<ResolvedCookieOptions, 'base64'>) {
-    this.#cookie = cookie;
+  constructor({ name, base64, signingKeys }: Pick<ResolvedCookieOptions, 'name' | 'base64' | 'signingKeys'>) {
+    this.#name = name;
+    this.#base64 = base64;
+    this.#keys = signingKeys;
   }
 
   encode(token: SessionToken): string {
-    const value = token.reveal();
-    return this.#cookie.base64 ? Buffer.from(value).toString('base64') : value;
+    const [key] = this.#keys;
+    const text = token.reveal();
+    const value = key ? `${text}${SEPARATOR}${this.#sign(text, key).toString('base64url')}` : text;
+    return this.#base64 ? Buffer.from(value).toString('base64') : value;
   }
 
-  /** The key of a value that a client presented; undefined when it cannot be one that was encoded here. */
-  decode(value: string): SessionKey | undefined {
-    return sessionKeyOf(this.#cookie.base64 ? decodeBase64(value) : value);
+  /** The key of a value that a client presented, or why it cannot be one that was encoded here. */
+  decode(value: string): SessionKey | CookieRefusal {
+    const decoded = this.#base64 ? decodeBase64(value) : value;
+    if (decoded === undefined) return 'malformed';
+    if (this.#keys.length === 0) return sessionKeyOf(decoded) ?? 'malformed';
+    const [token = '', ...signature] = decoded.split(SEPARATOR);
+    const key = sessionKeyOf(token);
+    if (!key || signature.length > 1) return 'malformed';
+    if (signature[0] === undefined) return 'unsigned';
+    return this.#isSigned(token, signature[0]) ? key : 'badly signed';
+  }
+
+  #isSigned(token: string, signature: string): boolean {
+    const presented = Buffer.from(signature, 'base64url');
+    return this.#keys.some((key) => {
+      const expected = this.#sign(token, key);
+      return presented.length === expected.length && timingSafeEqual(presented, expected);
+    });
+  }
+
+  /** For this cookie only: what the same key has signed for another purpose proves nothing here. */
+  #sign(token: string, key: KeyObject): Buffer {
+    return createHmac('sha256', key).update(`nest-session cookie ${this.#name}=${token}`).digest();
   }
 }
 

@@ -1,7 +1,18 @@
 import type { IncomingMessage } from 'node:http';
+import type { CookieRefusal } from './cookie.codec.js';
 import type { ResolvedCookieAttributes } from './cookie.options.js';
 import { OnceLog } from './once.log.js';
 import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './request.origin.js';
+
+const REASONS: Readonly<Record<CookieRefusal, string>> = {
+  malformed:
+    'If that goes on, another application on a host of the same domain sets a cookie of that name: give yours another ' +
+    '`cookie.name`; or `cookie.base64` was changed',
+  unsigned: 'It was set before `cookie.signingKeys` was, or somebody tries tokens: whoever holds it signs in again',
+  'badly signed':
+    'If that goes on, a key was replaced at once: put the new one first in `cookie.signingKeys` and keep the old one ' +
+    'behind it until its cookies have ended, in all instances',
+};
 
 /** Says in the log why browsers will not keep, or did not bring, a cookie: once for each reason. Names no value. */
 export class CookieDiagnosis {
@@ -36,6 +47,12 @@ export class CookieDiagnosis {
           'it pass on the Host header, or trust it',
       );
     }
+  }
+
+  /** A cookie that a request brought and that opens nothing, whatever is stored. */
+  ofRefused(value: string, refusal: CookieRefusal): void {
+    // What some clients keep of a cookie that they were told to forget.
+    if (value !== '') this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
   }
 
   /** `cookie.attributes` has thrown, or returned what is refused at start, too. */

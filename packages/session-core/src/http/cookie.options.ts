@@ -1,7 +1,15 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Duration } from '../options/duration.js';
 import { OptionReader } from '../options/option.reader.js';
 import type { SessionRequestLike } from '../session.options.js';
-import { domainProblem, nameProblem, patternProblem, pathProblem, policyProblems } from './cookie.rules.js';
+import {
+  domainProblem,
+  nameProblem,
+  patternProblem,
+  pathProblem,
+  policyProblems,
+  signingKeyProblems,
+} from './cookie.rules.js';
 
 /** How the session cookie is set. */
 export interface CookieOptions extends CookieAttributes {
@@ -14,6 +22,13 @@ export interface CookieOptions extends CookieAttributes {
   domainPattern?: RegExp | string;
   /** Writes and reads the token as base64, as Spring Session does with its ids. @default false */
   base64?: boolean;
+  /**
+   * Secrets of at least 32 bytes: values are signed with the first and accepted with the signature of any. Without one a
+   * value opens nothing and is not looked up. Unset: values are not signed; they cannot be guessed either way.
+   */
+  signingKeys?: readonly string[];
+  /** How long the cookie of a session that `RememberMe` was told of is kept. Unset: there is no such thing. */
+  rememberMe?: Duration;
   /** Other attributes for some requests, such as those of one tenant; undefined: those configured. */
   attributes?: (request: SessionRequestLike) => CookieAttributes | undefined;
 }
@@ -51,6 +66,9 @@ export interface ResolvedCookieAttributes extends Readonly<
 export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
   readonly name: string;
   readonly base64: boolean;
+  readonly signingKeys: readonly KeyObject[];
+  /** Seconds. */
+  readonly rememberMe: number | undefined;
   readonly attributes: ((request: SessionRequestLike) => CookieAttributes | undefined) | undefined;
 }
 
@@ -65,6 +83,8 @@ export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
     ...readAttributes(reader),
     domainPattern: readPattern(reader),
     base64: reader.boolean('base64', false),
+    signingKeys: readSigningKeys(reader),
+    rememberMe: readMaxAge(reader, 'rememberMe'),
     attributes: reader.value('attributes', isFunction, 'a function that takes the request and returns attributes'),
   };
   for (const problem of policyProblems(cookie)) reader.problem(problem);
@@ -101,7 +121,7 @@ function readAttributes(
   reader: OptionReader,
   defaults: Omit<ResolvedCookieAttributes, 'domainPattern'> = DEFAULTS,
 ): Omit<ResolvedCookieAttributes, 'domainPattern'> {
-  const maxAge = readMaxAge(reader);
+  const maxAge = readMaxAge(reader, 'maxAge');
   return {
     path: reader.text('path', defaults.path, pathProblem),
     domain: reader.text('domain', defaults.domain, domainProblem),
@@ -113,8 +133,8 @@ function readAttributes(
   };
 }
 
-function readMaxAge(reader: OptionReader): number | undefined {
-  const ms = reader.duration('maxAge', undefined, { atLeast: SECOND, atMost: LONGEST, wholeSeconds: true });
+function readMaxAge(reader: OptionReader, name: string): number | undefined {
+  const ms = reader.duration(name, undefined, { atLeast: SECOND, atMost: LONGEST, wholeSeconds: true });
   return ms === undefined ? undefined : ms / SECOND;
 }
 
@@ -127,6 +147,17 @@ function readPattern(reader: OptionReader): RegExp | undefined {
   if (problem === undefined) return new RegExp(`^(?:${source})$`, 'i');
   reader.problem(`Option \`cookie.domainPattern\` ${problem}.`);
   return undefined;
+}
+
+/** As objects that do not print what they hold. */
+function readSigningKeys(reader: OptionReader): KeyObject[] {
+  const keys = reader.value('signingKeys', isListOfStrings, 'a list of strings') ?? [];
+  for (const problem of signingKeyProblems(keys)) reader.problem(problem);
+  return keys.filter((key) => key !== '').map((key) => createSecretKey(key, 'utf8'));
+}
+
+function isListOfStrings(value: unknown): value is string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string');
 }
 
 function isPattern(value: unknown): value is RegExp | string {

@@ -9,8 +9,8 @@ const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`, 'i');
 // RFC 6265bis 5.6: browsers drop a cookie that is longer, and an attribute that is.
 const LONGEST_COOKIE = 4096;
 const LONGEST_ATTRIBUTE = 1024;
-// No value is longer: a token with its signature, as base64.
-const LONGEST_VALUE = 128;
+// No value is longer: a token of 128 characters with its signature, as base64.
+const LONGEST_VALUE = 256;
 // RFC 1035, 2.3.4
 const LONGEST_HOST = 253;
 
@@ -47,6 +47,22 @@ export function patternProblem(source: string): string | undefined {
     return 'repeats a group in which something is repeated, so that a long host could stop the process: repeat one of them';
   }
   return undefined;
+}
+
+const SHORTEST_KEY = 32;
+const FEWEST_CHARACTERS = 10;
+const PLACEHOLDER =
+  /secret|change.?me|keyboard.?cat|passw|placeholder|example|your.{0,12}key|test.?key|lorem|0123456789|abcdefgh/i;
+
+/** Says which key is wrong and why, not what it is. */
+export function* signingKeyProblems(keys: readonly string[]): Iterable<string> {
+  const instead = `draw ${SHORTEST_KEY} random bytes, as \`openssl rand -base64 ${SHORTEST_KEY}\` does.`;
+  for (const [position, key] of keys.entries()) {
+    const name = `Option \`cookie.signingKeys[${position}]\``;
+    if (Buffer.byteLength(key) < SHORTEST_KEY) yield `${name} is too short: ${instead}`;
+    else if (PLACEHOLDER.test(key) || new Set(key).size < FEWEST_CHARACTERS) yield `${name} can be guessed: ${instead}`;
+    else if (keys.indexOf(key) < position) yield `${name} is there twice: remove it.`;
+  }
 }
 
 function groupsOf(source: string): number | undefined {

@@ -1,8 +1,11 @@
 import { ServerResponse } from 'node:http';
+import { inspect } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { CookieSessionIdResolver, generateSessionKey, type SessionModuleOptions } from '../../src/index.js';
+import { resolveSessionOptions } from '../../src/session.options.js';
 import { LogRecorder } from './log.recorder.js';
 import { requestWith } from './node.request.js';
+import { SIGNING_KEYS } from './signing.keys.js';
 
 const token = 'Ab-_'.padEnd(43, '0');
 const other = 'B'.repeat(43);
@@ -34,7 +37,7 @@ describe('CookieSessionIdResolver', () => {
     [`session=${token}`, []],
     [`SES%53ION=${token}`, []],
     [`SESSION="${token}"`, []],
-    [`SESSION=${token}x`, []],
+    [`SESSION=${token}!`, []],
     [`SESSION=${encode(token)}`, []],
     [`SESSION`, []],
     [';;;=;', []],
@@ -197,6 +200,71 @@ describe('CookieSessionIdResolver', () => {
       }
       expect(log.lines).toEqual([expect.stringMatching(reason)]);
     });
+  });
+
+  describe('signing keys', () => {
+    const [first, second, third] = SIGNING_KEYS;
+    const log = new LogRecorder();
+    beforeAll(() => Logger.overrideLogger(log));
+    beforeEach(() => log.lines.splice(0));
+
+    function signedBy(signingKeys: string[], name = 'SESSION'): { token: string; cookie: string } {
+      const { token: sent } = generateSessionKey();
+      const response = new ServerResponse(requestWith());
+      resolverOf({ signingKeys, name }).send(requestWith(), response, sent);
+      return { token: sent.reveal(), cookie: String(response.getHeader('Set-Cookie')).split(';')[0]! };
+    }
+
+    it('sign what is sent with the first, and any of them is enough to read it', () => {
+      const { token: sent, cookie } = signedBy([first, second]);
+      expect(cookie).toMatch(/^SESSION=[\w-]{43}\.[\w-]{43}$/);
+      expect(cookie).toContain(sent);
+      expect(tokensOf(cookie, { signingKeys: [first] })).toEqual([sent]);
+      expect(tokensOf(cookie, { signingKeys: [third, second, first] })).toEqual([sent]);
+      expect(log.lines).toEqual([]);
+      expect(tokensOf(cookie, { signingKeys: [second] })).toEqual([]);
+      expect(tokensOf(cookie)).toEqual([]);
+    });
+
+    it.each<[string, (signed: { token: string; cookie: string }) => string, RegExp]>([
+      ['has no signature', ({ token: sent }) => `SESSION=${sent}`, /is unsigned/],
+      ['has an empty one', ({ token: sent }) => `SESSION=${sent}.`, /is badly signed/],
+      ['has a short one', ({ cookie }) => cookie.slice(0, -2), /is badly signed/],
+      ['has a long one', ({ cookie }) => `${cookie}AA`, /is badly signed/],
+      ['has two', ({ cookie }) => `${cookie}${cookie.slice(cookie.indexOf('.'))}`, /is malformed/],
+      ['has that of another token', ({ cookie }) => cookie.replace(/=.{43}/, `=${other}`), /is badly signed/],
+      ['is malformed all the same', ({ cookie }) => cookie.replace('=', '=!'), /is malformed/],
+    ])('refuse a value that %s, and say so once, without the value', (_, forge, reason) => {
+      const resolver = resolverOf({ signingKeys: [first] });
+      const signed = signedBy([first]);
+      for (let request = 0; request < 3; request++) {
+        expect(resolver.resolve(requestWith({ cookie: forge(signed) }))).toEqual([]);
+      }
+      expect(log.lines).toEqual([expect.stringMatching(reason)]);
+      expect(log.lines[0]).not.toContain(signed.token.slice(0, 8));
+    });
+
+    it('prove nothing under another name', () => {
+      const { cookie } = signedBy([first], 'preview');
+      expect(tokensOf(cookie.replace('preview', 'SESSION'), { signingKeys: [first] })).toEqual([]);
+    });
+
+    it('do not print', () => {
+      const options = resolveSessionOptions({ cookie: { signingKeys: [first] } });
+      expect(inspect(options, { depth: 9 })).not.toContain(first);
+      expect(JSON.stringify(options)).not.toContain(first);
+    });
+  });
+
+  it('says once that a cookie of its name holds no token, but not of one that is empty', () => {
+    const log = new LogRecorder();
+    Logger.overrideLogger(log);
+    const resolver = resolverOf();
+    resolver.resolve(requestWith({ cookie: 'SESSION=' }));
+    expect(log.lines).toEqual([]);
+    for (const value of ['s:nonsense.1', `${token}%3D`]) resolver.resolve(requestWith({ cookie: `SESSION=${value}` }));
+    expect(log.lines).toEqual([expect.stringMatching(/The cookie SESSION of a request was ignored: it is malformed/)]);
+    expect(log.lines[0]).not.toMatch(/nonsense|Ab-_/);
   });
 
   describe('a cookie that browsers will drop', () => {

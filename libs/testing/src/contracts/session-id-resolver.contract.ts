@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { generateSessionKey, type SessionIdResolver, type SessionKey, type SessionToken } from '@nest-session/core';
+import { HttpAgent, type HttpResponse } from '../http/http.agent.js';
+
+export interface SessionIdResolverContractOptions {
+  /** A resolver of its own for each check. */
+  create(): SessionIdResolver;
+  /** The request headers of a client that has got these answers, the last one last. */
+  present(...answers: IncomingHttpHeaders[]): Record<string, string>;
+  /** The request headers of a client that shows any text where a token belongs. */
+  forge(text: string): Record<string, string>;
+}
+
+/** Something that is true of every resolver: `it(name, check)` under any test runner. */
+export interface ContractCheck {
+  readonly name: string;
+  check(): Promise<void>;
+}
+
+/** What every `SessionIdResolver` has to do, seen from a client of a server that uses it. */
+export function sessionIdResolverContract(options: SessionIdResolverContractOptions): readonly ContractCheck[] {
+  return Object.entries(CHECKS).map(([name, check]) => ({
+    name,
+    check: async () => {
+      const server = new ResolverServer(options.create());
+      await server.start();
+      try {
+        await check(server, options);
+      } finally {
+        await server.stop();
+      }
+    },
+  }));
+}
+
+type Check = (server: ResolverServer, options: SessionIdResolverContractOptions) => Promise<void>;
+
+// None of them can be a token, which has 22 to 128 characters of base64url.
+const GARBAGE = [
+  '',
+  ' ',
+  'x',
+  'a'.repeat(21),
+  'a'.repeat(129),
+  'a'.repeat(8_000),
+  `${'a'.repeat(42)}=`,
+  `${'a'.repeat(42)}.`,
+  `${'a'.repeat(42)}%41`,
+  '{x}',
+  '*',
+  'expires:x',
+  '__proto__',
+  'constructor',
+  '%0d%0aSet-Cookie:%20a=b',
+  '"'.repeat(43),
+  ','.repeat(100),
+  ';'.repeat(100),
+  '='.repeat(100),
+];
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  'finds no token in a request that presents none': async (server) => {
+    assert.deepEqual(await server.resolved({}), []);
+  },
+
+  'finds the token that it has sent': async (server, { present }) => {
+    const { token, id } = generateSessionKey();
+    const answer = await server.send(token);
+    assert.deepEqual(await server.resolved(present(answer.headers)), [id]);
+  },
+
+  'finds the last token that it has sent': async (server, { present }) => {
+    const first = await server.send(generateSessionKey().token);
+    const { token, id } = generateSessionKey();
+    const last = await server.send(token, present(first.headers));
+    assert.deepEqual(await server.resolved(present(first.headers, last.headers)), [id]);
+  },
+
+  'finds no token any more when it has had the client forget it': async (server, { present }) => {
+    const sent = await server.send(generateSessionKey().token);
+    const expired = await server.expire(present(sent.headers));
+    assert.deepEqual(await server.resolved(present(sent.headers, expired.headers)), []);
+  },
+
+  'finds nothing in what cannot be a token, and does not fail': async (server, { forge }) => {
+    for (const text of GARBAGE) assert.deepEqual(await server.resolved(forge(text)), [], JSON.stringify(text));
+  },
+
+  'sends a token in one place, and changes nothing else of the answer': async (server) => {
+    const { token } = generateSessionKey();
+    const answer = await server.send(token);
+    assert.equal(answer.status, 200);
+    assert.equal(answer.text, '[]');
+    assert.equal(answer.headers['x-application'], 'kept');
+    assert.ok(answer.setCookies.includes('application=kept'));
+    const hidden = encodingsOf(token.reveal());
+    const carriers = answer.rawHeaders.filter((text) => hidden.some((encoding) => text.includes(encoding)));
+    assert.ok(carriers.length <= 1, 'The token is in several headers');
+  },
+
+  'names the request headers that it reads': async (server, { present }) => {
+    const { token, id } = generateSessionKey();
+    const presented = present((await server.send(token)).headers);
+    const named = server.resolver.headers.map((name) => name.toLowerCase());
+    const read = Object.entries(presented).filter(([name]) => named.includes(name.toLowerCase()));
+    assert.deepEqual(await server.resolved(Object.fromEntries(read)), [id]);
+  },
+
+  'tells clients apart that ask at the same time': async (server, { present }) => {
+    const keys = Array.from({ length: 20 }, () => generateSessionKey());
+    const found = await Promise.all(
+      keys.map(async ({ token }) => server.resolved(present((await server.send(token)).headers))),
+    );
+    assert.deepEqual(
+      found,
+      keys.map(({ id }) => [id]),
+    );
+  },
+};
+
+/** Answers with the ids of the tokens that a request presents. */
+class ResolverServer {
+  readonly #server = createServer((request, response) => this.#answer(request, response));
+  readonly #tokens = new Map<string, SessionToken>();
+  #agent!: HttpAgent;
+  #order = 0;
+
+  constructor(readonly resolver: SessionIdResolver) {}
+
+  async start(): Promise<void> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.#agent = new HttpAgent(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`);
+  }
+
+  async stop(): Promise<void> {
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  async resolved(headers: Record<string, string>): Promise<readonly string[]> {
+    return (await this.#ask('/', headers)).json();
+  }
+
+  send(token: SessionToken, headers: Record<string, string> = {}): Promise<HttpResponse> {
+    const order = `/${this.#order++}`;
+    this.#tokens.set(order, token);
+    return this.#ask(order, headers);
+  }
+
+  expire(headers: Record<string, string>): Promise<HttpResponse> {
+    return this.#ask('/expire', headers);
+  }
+
+  async #ask(path: string, headers: Record<string, string>): Promise<HttpResponse> {
+    // Every request says all that it has to say: nothing comes from a jar.
+    this.#agent.clearCookies();
+    const answer = await this.#agent.get(path, { headers });
+    assert.equal(answer.status, 200, answer.text);
+    return answer;
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    try {
+      response.setHeader('Set-Cookie', 'application=kept');
+      response.setHeader('X-Application', 'kept');
+      const keys: readonly SessionKey[] = this.resolver.resolve(request);
+      const token = this.#tokens.get(request.url ?? '');
+      if (token) this.resolver.send(request, response, token, keys[0]);
+      if (request.url === '/expire') this.resolver.expire(request, response, keys[0]);
+      response.end(JSON.stringify(token ? [] : keys.map(({ id }) => id)));
+    } catch (error) {
+      response.statusCode = 500;
+      response.end(String(error));
+    }
+  }
+}
+
+function encodingsOf(token: string): string[] {
+  return [token, Buffer.from(token).toString('base64'), Buffer.from(token).toString('hex')];
+}

@@ -1,0 +1,114 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { generateSessionKey, HeaderSessionIdResolver, type SessionKey, type SessionToken } from '@nest-session/core';
+import { LeakGuard, sessionIdResolverContract } from '@nest-session/testing';
+
+LeakGuard.install();
+
+const name = 'X-Auth-Token';
+
+async function failuresOf(create: () => HeaderSessionIdResolver): Promise<string[]> {
+  const checks = sessionIdResolverContract({
+    create,
+    present(...answers) {
+      const token = answers.map((answer) => answer['x-auth-token']).findLast((sent) => sent !== undefined);
+      return token ? { [name]: String(token) } : ({} as Record<string, string>);
+    },
+    forge: (text) => ({ [name]: text }),
+  });
+  const failures: string[] = [];
+  for (const each of checks) await each.check().catch(() => failures.push(each.name));
+  return failures;
+}
+
+/** Does everything right, until a test takes something away. */
+class Correct extends HeaderSessionIdResolver {
+  constructor() {
+    super(name);
+  }
+}
+
+class NeverFinds extends Correct {
+  override resolve(): SessionKey[] {
+    return [];
+  }
+}
+
+class FindsWhatNobodyPresents extends Correct {
+  override resolve(): SessionKey[] {
+    return [generateSessionKey()];
+  }
+}
+
+class Fails extends Correct {
+  override resolve(request: IncomingMessage): SessionKey[] {
+    const text = request.headers['x-auth-token'];
+    if (typeof text === 'string' && text.includes('%')) decodeURIComponent(`${text}%`);
+    return super.resolve(request);
+  }
+}
+
+class Adopts extends Correct {
+  override resolve(request: IncomingMessage): SessionKey[] {
+    const { token } = generateSessionKey();
+    const text = request.headers['x-auth-token'];
+    return text === undefined
+      ? []
+      : super.resolve(request).length > 0
+        ? super.resolve(request)
+        : [{ token, id: 'any' }];
+  }
+}
+
+class NeverForgets extends Correct {
+  override expire(): void {}
+}
+
+class SendsTwice extends Correct {
+  override send(request: IncomingMessage, response: ServerResponse, token: SessionToken): void {
+    super.send(request, response, token);
+    response.setHeader('X-Debug', `session=${token.reveal()}`);
+  }
+}
+
+class ReplacesCookies extends Correct {
+  override send(request: IncomingMessage, response: ServerResponse, token: SessionToken): void {
+    super.send(request, response, token);
+    response.setHeader('Set-Cookie', 'seen=1');
+  }
+}
+
+class NamesAnotherHeader extends Correct {
+  override readonly headers = ['Cookie'] as const;
+  readonly #inner = new Correct();
+
+  override resolve(request: IncomingMessage): SessionKey[] {
+    return this.#inner.resolve(request);
+  }
+
+  override send(request: IncomingMessage, response: ServerResponse, token: SessionToken): void {
+    this.#inner.send(request, response, token);
+  }
+
+  override expire(request: IncomingMessage, response: ServerResponse): void {
+    this.#inner.expire(request, response);
+  }
+}
+
+describe('sessionIdResolverContract', () => {
+  it('finds nothing wrong with a correct resolver', async () => {
+    expect(await failuresOf(() => new Correct())).toEqual([]);
+  });
+
+  it.each([
+    ['never finds a token', () => new NeverFinds(), 'finds the token that it has sent'],
+    ['finds one that nobody presents', () => new FindsWhatNobodyPresents(), 'finds no token in a request that'],
+    ['fails with what clients can send', () => new Fails(), 'finds nothing in what cannot be a token'],
+    ['takes what cannot be a token', () => new Adopts(), 'finds nothing in what cannot be a token'],
+    ['has nobody forget a token', () => new NeverForgets(), 'finds no token any more when'],
+    ['sends the token in two places', () => new SendsTwice(), 'sends a token in one place'],
+    ['replaces a cookie of the application', () => new ReplacesCookies(), 'sends a token in one place'],
+    ['names a header that it does not read', () => new NamesAnotherHeader(), 'names the request headers'],
+  ])('finds out about a resolver that %s', async (_, create, failure) => {
+    expect(await failuresOf(create)).toContainEqual(expect.stringContaining(failure));
+  });
+});
