@@ -14,6 +14,9 @@ export type { SessionModuleOptions, SessionRequestLike } from './session.options
 export type { CookieAttributes, CookieOptions } from './http/cookie.options.js';
 export type { Duration } from './options/duration.js';
 
+// ids
+export { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-id.generator.js';
+
 // in a request
 export { SessionAttribute, SessionId } from './http/session.decorators.js';
 export { SessionContext } from './http/session-context.js';
@@ -70,13 +73,8 @@ export type { AttributeChanges } from './session/tracked-attributes.js';
 export { SessionSnapshot } from './session/session-snapshot.js';
 export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
 export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
-export {
-  generateSessionKey,
-  isWellFormedSessionId,
-  sessionKeyOf,
-  SessionToken,
-  type SessionKey,
-} from './session/session-key.js';
+export { generateSessionKey, SessionIds, type SessionIdForm } from './session/session-ids.js';
+export { isWellFormedSessionId, sessionKeyOf, SessionToken, type SessionKey } from './session/session-key.js';
 export { SessionEventDispatcher, type DispatchOptions } from './events/session-event.dispatcher.js';
 export { SessionEventHandlingError, type FailedHandler } from './events/session-event-handling.error.js';
 export { PollingLoop } from './repository/polling.loop.js';
@@ -84,3 +82,4 @@ export { OptionReader } from './options/option.reader.js';
 export { parseDuration } from './options/duration.js';
 export { SESSION_OPTIONS } from './session.module-definition.js';
 export type { ResolvedSessionOptions } from './session.options.js';
+export type { ResolvedCookieOptions } from './http/cookie.options.js';

@@ -1,9 +1,11 @@
 import type { Type } from '@nestjs/common';
 import type { Duration } from './options/duration.js';
 import { OptionReader } from './options/option.reader.js';
-import { type CookieOptions, readCookieOptions } from './http/cookie.options.js';
+import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './http/cookie.options.js';
 import { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
 import { SessionIdResolver } from './http/session-id.resolver.js';
+import { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-id.generator.js';
+import { type SessionIdForm, SessionIds } from './session/session-ids.js';
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions {
@@ -26,6 +28,13 @@ export interface SessionModuleOptions {
    * dependencies are those of a provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
    */
   sessionIdResolver?: SessionIdResolver | Type<SessionIdResolver>;
+  /**
+   * What the store, events and `session.id` know a session by: the SHA-256 of its token, which opens nothing; or, as
+   * Spring Session has it, the token itself: then whoever reads the store can take sessions over. @default 'hashed'
+   */
+  sessionIds?: SessionIdForm;
+  /** Draws the tokens. @default new RandomSessionIdGenerator() */
+  sessionIdGenerator?: SessionIdGenerator;
   /** Requests that have no session at all, such as those for static files; they never cause a call to the store. */
   exclude?: (request: SessionRequestLike) => boolean;
 }
@@ -44,7 +53,9 @@ export interface ResolvedSessionOptions {
   readonly absoluteTimeout: number;
   /** Milliseconds. */
   readonly touchInterval: number;
+  readonly cookie: ResolvedCookieOptions;
   readonly sessionIdResolver: SessionIdResolver | Type<SessionIdResolver>;
+  readonly ids: SessionIds;
   readonly exclude: ((request: SessionRequestLike) => boolean) | undefined;
 }
 
@@ -74,13 +85,16 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
       'Option `cookie` has no effect beside `sessionIdResolver`: remove it, or give it to new CookieSessionIdResolver({ ... }).',
     );
   }
+  const ids = readIds(reader);
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   reader.finish();
   return Object.freeze({
     timeout: inSeconds(timeout),
     absoluteTimeout: inSeconds(absoluteTimeout),
     touchInterval,
+    cookie,
     sessionIdResolver: sessionIdResolver ?? new CookieSessionIdResolver(options.cookie),
+    ids,
     exclude,
   });
 }
@@ -95,6 +109,24 @@ function readTimeout(reader: OptionReader, name: string, fallback: string): numb
 
 function inSeconds(timeout: number): number {
   return timeout === Infinity ? -1 : timeout / SECOND;
+}
+
+function readIds(reader: OptionReader): SessionIds {
+  const form = reader.oneOf('sessionIds', ['hashed', 'plain'], 'hashed');
+  const generator = reader.value('sessionIdGenerator', isGenerator, 'a SessionIdGenerator');
+  const ids = new SessionIds(generator ?? new RandomSessionIdGenerator(), form);
+  try {
+    ids.draw();
+    ids.draw();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    reader.problem(`Option \`sessionIdGenerator\` cannot be used: ${reason}.`);
+  }
+  return ids;
+}
+
+function isGenerator(value: unknown): value is SessionIdGenerator {
+  return value instanceof SessionIdGenerator;
 }
 
 function isResolver(value: unknown): value is SessionIdResolver | Type<SessionIdResolver> {

@@ -107,6 +107,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
         scripts: new SessionScripts(connections.request, keys, keepingTimes(options)),
         keys,
         serializer: options.serializer,
+        ids: sessionOptions.ids,
         timeouts: {
           maxInactiveInterval: sessionOptions.timeout,
           absoluteTimeout: sessionOptions.absoluteTimeout,

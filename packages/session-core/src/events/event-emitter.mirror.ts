@@ -37,13 +37,13 @@ export class EventEmitterMirror {
     return SESSION_EVENT_TYPES.some((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
   }
 
-  /** Resolves when the listeners have finished, and never rejects. */
-  async emit(event: SessionEvent): Promise<void> {
+  /** Resolves when the listeners have finished, and never rejects. `shownEvent`: the event, as it is written into logs. */
+  async emit(event: SessionEvent, shownEvent: string): Promise<void> {
     try {
       // emit() would leave the rejection of a listener with `suppressErrors: false` to nobody and end the process.
       await this.#listenedTo(event.eventName)?.emitAsync(event.eventName, event);
     } catch (error) {
-      this.#logger.error(`An EventEmitter listener failed for session event ${event.id}`, stackOf(error));
+      this.#logger.error(`An EventEmitter listener failed for session event ${shownEvent}`, stackOf(error));
     }
   }
 

@@ -1,5 +1,3 @@
-import type { SessionEvent } from './session.events.js';
-
 export interface FailedHandler {
   /** `Class.method` */
   readonly name: string;
@@ -11,14 +9,15 @@ export class SessionEventHandlingError extends AggregateError {
   override readonly name = 'SessionEventHandlingError';
 
   constructor(
-    event: SessionEvent,
+    /** The event, as it is written into logs. */
+    shownEvent: string,
     readonly failed: readonly FailedHandler[],
     /** Their names, `Class.method`. */
     readonly succeeded: readonly string[],
   ) {
     super(
       failed.map(({ cause }) => cause),
-      `Session event ${event.id} was not handled by ${failed.map(({ name }) => name).join(', ')}`,
+      `Session event ${shownEvent} was not handled by ${failed.map(({ name }) => name).join(', ')}`,
     );
   }
 }

@@ -6,7 +6,10 @@ import {
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleInit,
+  Optional,
 } from '@nestjs/common';
+import { SESSION_OPTIONS } from '../session.module-definition.js';
+import type { ResolvedSessionOptions } from '../session.options.js';
 import { EventEmitterMirror } from './event-emitter.mirror.js';
 import { type FailedHandler, SessionEventHandlingError } from './session-event-handling.error.js';
 import type { SessionEventGap } from './on-session-event-gap.decorator.js';
@@ -38,6 +41,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   constructor(
     @Inject(SessionEventExplorer) private readonly explorer: SessionEventExplorer,
     @Inject(EventEmitterMirror) private readonly mirror: EventEmitterMirror,
+    @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
   ) {
     // One for each event that is being handled: Node.js warns of more than ten.
     setMaxListeners(0, this.#givenUp.signal);
@@ -119,14 +123,14 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   async #dispatch(event: SessionEvent, { redelivered = false, done = [] }: DispatchOptions): Promise<void> {
-    if (!redelivered) void this.#track(this.mirror.emit(event)).catch(() => undefined);
+    if (!redelivered) void this.#track(this.mirror.emit(event, this.#shown(event))).catch(() => undefined);
     const handlers = this.#handlersOf(event, { broadcast: false }).filter(({ name }) => !done.includes(name));
     const failed = await this.#callAll(handlers, event);
     if (failed.length === 0) return;
     // Two classes of the same name make two methods of the same name: it has succeeded when both have.
     const succeeded = new Set(handlers.map(({ name }) => name));
     for (const { name } of failed) succeeded.delete(name);
-    throw new SessionEventHandlingError(event, failed, [...succeeded]);
+    throw new SessionEventHandlingError(this.#shown(event), failed, [...succeeded]);
   }
 
   async #broadcast(event: SessionEvent): Promise<void> {
@@ -142,9 +146,14 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   async #callAll(handlers: readonly SessionEventHandler[], event: SessionEvent): Promise<FailedHandler[]> {
-    const what = `session event ${event.id}`;
+    const what = `session event ${this.#shown(event)}`;
     const results = await Promise.all(handlers.map(({ name, handle }) => this.#call(name, what, () => handle(event))));
     return results.filter((result) => result !== undefined);
+  }
+
+  /** `event.id`, without a token. */
+  #shown({ type, sessionId }: SessionEvent): string {
+    return `${type}:${this.options?.ids.shown(sessionId) ?? sessionId}`;
   }
 
   async #call(name: string, what: string, handle: () => unknown): Promise<FailedHandler | undefined> {

@@ -10,6 +10,11 @@ import type { SessionIdResolver } from './session-id.resolver.js';
 import { SessionRequest, type SessionRequestInit } from './session-request.js';
 import { StoreFailureLog } from './store-failure.log.js';
 
+interface Presented {
+  readonly presented: SessionKey;
+  readonly presentedId: string;
+}
+
 /** Finds the session that a request brings. */
 export class SessionRequestLoader {
   readonly #logger = new Logger('Session');
@@ -18,7 +23,7 @@ export class SessionRequestLoader {
   constructor(
     private readonly repository: SessionRepository,
     private readonly resolver: SessionIdResolver,
-    private readonly options: Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>,
+    private readonly options: Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids'>,
   ) {}
 
   /**
@@ -26,27 +31,35 @@ export class SessionRequestLoader {
    * could be one of ours. Never rejects: whether a failed load matters shows when somebody asks for the session.
    */
   load(request: IncomingMessage): SessionRequest | Promise<SessionRequest> {
-    const [first, ...others] = this.resolver.resolve(request);
+    const [first, ...others] = this.#presentedBy(request);
     return first ? this.#find([first, ...others]) : this.#sessionRequest();
   }
 
-  async #find(keys: readonly [SessionKey, ...SessionKey[]]): Promise<SessionRequest> {
+  #presentedBy(request: IncomingMessage): Presented[] {
+    return this.resolver.resolve(request).flatMap((presented) => {
+      const presentedId = this.options.ids.find(presented.token);
+      return presentedId === undefined ? [] : [{ presented, presentedId }];
+    });
+  }
+
+  async #find(keys: readonly [Presented, ...Presented[]]): Promise<SessionRequest> {
     try {
       // All in one turn, and so in one round trip.
-      const sessions = await Promise.all(keys.map(({ id }) => this.repository.findById(id)));
+      const sessions = await Promise.all(keys.map(({ presentedId }) => this.repository.findById(presentedId)));
       this.#failures.succeeded();
       const found = sessions.findIndex((session) => session !== null);
       const loaded = sessions[found] ?? null;
       if (loaded && this.#isTouchDue(loaded)) void this.#touch(loaded);
-      return this.#sessionRequest({ presented: keys[found] ?? keys[0], loaded });
+      return this.#sessionRequest({ ...(keys[found] ?? keys[0]), loaded });
     } catch (loadError) {
       this.#failures.failed(loadError);
-      return this.#sessionRequest({ presented: keys[0], loadError });
+      return this.#sessionRequest({ ...keys[0], loadError });
     }
   }
 
-  #sessionRequest(found: Omit<SessionRequestInit, 'repository' | 'failures'> = {}): SessionRequest {
-    return new SessionRequest({ repository: this.repository, failures: this.#failures, ...found });
+  #sessionRequest(found: Omit<SessionRequestInit, 'repository' | 'ids' | 'failures'> = {}): SessionRequest {
+    const { repository, options } = this;
+    return new SessionRequest({ repository, ids: options.ids, failures: this.#failures, ...found });
   }
 
   #isTouchDue(session: Session): boolean {
@@ -67,7 +80,7 @@ export class SessionRequestLoader {
       await this.repository.touch(session);
     } catch (error) {
       const reason = error instanceof SessionStoreError ? error.reason : String(error);
-      this.#logger.warn(`An access to session ${session.id} was not recorded: ${reason}`);
+      this.#logger.warn(`An access to session ${this.options.ids.shown(session.id)} was not recorded: ${reason}`);
     }
   }
 }

@@ -3,14 +3,19 @@ import type { SessionRepository } from '../repository/session.repository.js';
 import { SessionStoreError } from '../session.errors.js';
 import type { Session } from '../session/session.js';
 import type { SessionKey, SessionToken } from '../session/session-key.js';
+import type { SessionIds } from '../session/session-ids.js';
 import { TrackedSession } from '../session/tracked-session.js';
+import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 
 export interface SessionRequestInit {
   readonly repository: SessionRepository;
+  readonly ids: SessionIds;
   readonly failures: StoreFailureLog;
   /** The key that the request presented: of several, the one that opened the session, or the first when none did. */
   readonly presented?: SessionKey | undefined;
+  /** The id of the session that this key opens, if there is one. */
+  readonly presentedId?: string | undefined;
   /** What that key opened. */
   readonly loaded?: Session | null;
   /** Why nobody knows what it opens. */
@@ -31,6 +36,8 @@ export class SessionRequest {
   /** The key that the request presented; see `SessionIdResolver.send()`. */
   readonly presented: SessionKey | undefined;
   readonly #repository: SessionRepository;
+  readonly #ids: SessionIds;
+  readonly #presentedId: string | undefined;
   readonly #failures: StoreFailureLog;
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
@@ -41,6 +48,8 @@ export class SessionRequest {
 
   constructor(init: SessionRequestInit) {
     this.#repository = init.repository;
+    this.#ids = init.ids;
+    this.#presentedId = init.presentedId;
     this.#failures = init.failures;
     this.presented = init.presented;
     this.#loadError = init.loadError;
@@ -106,6 +115,11 @@ export class SessionRequest {
     return this.#hasFailed ? undefined : this.#session?.tokenToSend;
   }
 
+  /** Whether its cookie is to outlive the browser: see `RememberMe`. */
+  get isRemembered(): boolean {
+    return this.#session?.getAttribute(REMEMBER_ME_ATTRIBUTE) === true;
+  }
+
   /** Whether this request has ended the session, so that its token opens nothing any more. */
   get isSessionDeleted(): boolean {
     return !this.#hasFailed && this.#session?.isDeleted === true;
@@ -128,9 +142,9 @@ export class SessionRequest {
 
   /** Says in the log that the session was changed when only `session.save()` could still store it, and nobody did. */
   reportUnsaved(): void {
-    if (!this.needsCommit) return;
+    if (!this.needsCommit || !this.#session) return;
     logger.warn(
-      `Changes of session ${this.#session?.id} are lost: they were made after the head of the response had been sent. ` +
+      `Changes of session ${this.#ids.shown(this.#session.id)} are lost: they were made after the head of the response had been sent. ` +
         'Make them before the first byte, or call `await session.save()`',
     );
   }
@@ -154,7 +168,7 @@ export class SessionRequest {
   }
 
   #createSession(): TrackedSession {
-    const session = TrackedSession.of(this.#repository.createSession(this.presented?.id));
+    const session = TrackedSession.of(this.#repository.createSession(this.#presentedId));
     if (this.#head === 'sent') session.closeHead();
     return session;
   }

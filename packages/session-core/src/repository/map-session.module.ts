@@ -38,8 +38,8 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
           useFactory: (session: ResolvedSessionOptions | undefined, dispatcher: SessionEventDispatcher) => {
             const { serializer, clock } = resolveMapSessionOptions(options);
             if (!session) throw new InvalidSessionOptionsError('MapSessionModule', [SESSION_MODULE_MISSING]);
-            const { timeout, absoluteTimeout } = session;
-            return new MapSessionRepository({ timeout, absoluteTimeout, serializer, clock, dispatcher });
+            const { timeout, absoluteTimeout, ids } = session;
+            return new MapSessionRepository({ timeout, absoluteTimeout, ids, serializer, clock, dispatcher });
           },
         },
         { provide: IndexedSessionRepository, useExisting: MapSessionRepository },

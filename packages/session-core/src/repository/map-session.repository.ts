@@ -3,7 +3,8 @@ import type { SessionEvent } from '../events/session.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
-import { generateSessionKey, isWellFormedSessionId, type SessionKey } from '../session/session-key.js';
+import { SessionIds } from '../session/session-ids.js';
+import { isWellFormedSessionId, type SessionKey } from '../session/session-key.js';
 import type { SessionChanges, WriteReply } from '../session/session-record.js';
 import { type SessionTimeouts, type SessionWriter, TrackedSession } from '../session/tracked-session.js';
 import { IndexedSessionRepository } from './indexed-session.repository.js';
@@ -14,6 +15,8 @@ export interface MapSessionRepositoryOptions {
   readonly timeout?: number;
   /** Seconds from the creation of a session; -1: none. @default -1 */
   readonly absoluteTimeout?: number;
+  /** @default hashed, of 256 random bits */
+  readonly ids?: SessionIds;
   /** @default JsonAttributeSerializer */
   readonly serializer?: AttributeSerializer | undefined;
   /** @default Date */
@@ -30,6 +33,7 @@ export interface MapSessionRepositoryOptions {
 export class MapSessionRepository extends IndexedSessionRepository implements SessionWriter {
   readonly serializer: AttributeSerializer;
   readonly #timeouts: SessionTimeouts;
+  readonly #ids: SessionIds;
   readonly #store: MapSessionStore;
   readonly #dispatcher: MapSessionRepositoryOptions['dispatcher'];
 
@@ -38,6 +42,7 @@ export class MapSessionRepository extends IndexedSessionRepository implements Se
     this.serializer = options.serializer ?? new JsonAttributeSerializer();
     const { timeout = 1800, absoluteTimeout = -1 } = options;
     this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
+    this.#ids = options.ids ?? new SessionIds();
     this.#dispatcher = options.dispatcher;
     this.#store = new MapSessionStore(this.serializer, options.clock ?? Date, (event) => this.#deliver(event));
   }
@@ -85,7 +90,7 @@ export class MapSessionRepository extends IndexedSessionRepository implements Se
   }
 
   nextKey(): SessionKey {
-    return generateSessionKey();
+    return this.#ids.draw();
   }
 
   #deliver(event: SessionEvent): void {

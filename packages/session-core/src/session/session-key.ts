@@ -1,6 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 
-/** What opens a session: the client holds the token, the store knows only its id, the SHA-256 of the token. */
+/** What opens a session: the client holds the token, the store knows its id, by default the SHA-256 of the token. */
 export interface SessionKey {
   readonly token: SessionToken;
   readonly id: string;
@@ -35,28 +35,20 @@ export class SessionToken {
   }
 }
 
-// 256 bits (OWASP ASVS 5.0, 7.2.3 asks for 128), 43 characters of base64url: tokens and ids look alike.
-const KEY_BYTES = 32;
-const WELL_FORMED = /^[A-Za-z0-9_-]{43}$/;
+// 128 random bits as base64url have 22 characters. All of them can stand in a cookie, a header and the key of a store.
+const WELL_FORMED = /^[A-Za-z0-9_-]{22,128}$/;
 
-/** A key that nobody has. With `accept`, keys are drawn until one has an acceptable id. */
-export function generateSessionKey(accept: (id: string) => boolean = () => true): SessionKey {
-  for (;;) {
-    const key = keyOf(randomBytes(KEY_BYTES).toString('base64url'));
-    if (accept(key.id)) return key;
-  }
-}
-
-/** The key of a token that a client presented; undefined when it cannot be one of ours, whatever it contains. */
+/** The key of a token that a client presented; undefined when it cannot be one, whatever it contains. */
 export function sessionKeyOf(token: unknown): SessionKey | undefined {
-  return typeof token === 'string' && WELL_FORMED.test(token) ? keyOf(token) : undefined;
+  return isWellFormedSessionId(token) ? { token: new SessionToken(token), id: hashOf(token) } : undefined;
 }
 
-/** Whether a string can be the id of a session at all; no store needs to be asked about others. */
+/** Whether a string can be the token or the id of a session at all; no store needs to be asked about others. */
 export function isWellFormedSessionId(id: unknown): id is string {
   return typeof id === 'string' && WELL_FORMED.test(id);
 }
 
-function keyOf(token: string): SessionKey {
-  return { token: new SessionToken(token), id: createHash('sha256').update(token).digest('base64url') };
+/** SHA-256, base64url. */
+export function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('base64url');
 }

@@ -1,4 +1,5 @@
 import { InvalidSessionOptionsError } from '../../src/session.errors.js';
+import { RandomSessionIdGenerator, type SessionIdGenerator } from '../../src/session/session-id.generator.js';
 import { resolveSessionOptions } from '../../src/session.options.js';
 
 function problemsOf(options: unknown): readonly string[] {
@@ -9,6 +10,10 @@ function problemsOf(options: unknown): readonly string[] {
     throw error;
   }
   return [];
+}
+
+function generatorOf(generate: () => string): SessionIdGenerator {
+  return Object.assign(new RandomSessionIdGenerator(), { generate });
 }
 
 describe('resolveSessionOptions', () => {
@@ -54,12 +59,30 @@ describe('resolveSessionOptions', () => {
       { timeout: '1m', touchInterval: '1m' },
       'Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.',
     ],
+    [{ sessionIds: 'raw' }, 'Option `sessionIds` must be one of "hashed", "plain".'],
+    [{ sessionIdGenerator: () => 'a'.repeat(43) }, 'Option `sessionIdGenerator` must be a SessionIdGenerator.'],
+    [
+      { sessionIdGenerator: generatorOf(() => 'too-short') },
+      'The SessionIdGenerator has drawn something else than 22 to 128 letters, digits, "-" and "_" in a string.',
+    ],
+    [
+      { sessionIdGenerator: generatorOf(() => 'a'.repeat(43)) },
+      'The SessionIdGenerator has drawn the same token twice: each session needs one that nobody can guess.',
+    ],
+    [
+      {
+        sessionIdGenerator: generatorOf(() => {
+          throw new Error('no entropy');
+        }),
+      },
+      'Option `sessionIdGenerator` cannot be used: no entropy.',
+    ],
     [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
     [{ timout: '30m' }, 'Unknown option `timout`: did you mean `timeout`?'],
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, exclude.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, sessionIds, sessionIdGenerator, exclude.',
     ],
     [{ cookie: 'SESSION' }, 'cookie must be an object.'],
     [null, 'The argument must be an object.'],

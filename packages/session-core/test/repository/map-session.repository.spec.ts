@@ -8,7 +8,7 @@ import {
 } from '../../src/events/session.events.js';
 import { MapSessionRepository } from '../../src/repository/map-session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../../src/session/session.js';
-import { generateSessionKey } from '../../src/session/session-key.js';
+import { generateSessionKey } from '../../src/session/session-ids.js';
 import type { TrackedSession } from '../../src/session/tracked-session.js';
 
 const NOBODY = generateSessionKey().id;
@@ -215,6 +215,7 @@ describe('MapSessionRepository', () => {
       await later.save();
       await expect(over.save()).resolves.toBe('saved');
       await expect(repository.findById(over.id)).resolves.toBeNull();
+      expect(types()).toEqual(['created', 'created', 'expired']);
       clock.advance(999);
       await load(later.id);
       clock.advance(1);

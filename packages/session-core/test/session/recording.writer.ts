@@ -1,5 +1,5 @@
 import type { SessionKey } from '../../src/session/session-key.js';
-import { generateSessionKey } from '../../src/session/session-key.js';
+import { generateSessionKey } from '../../src/session/session-ids.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { SessionChanges, SessionRecord, WriteReply } from '../../src/session/session-record.js';
 import { type SessionWriter, TrackedSession } from '../../src/session/tracked-session.js';

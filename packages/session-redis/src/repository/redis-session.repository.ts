@@ -1,13 +1,13 @@
 import {
   type AttributeChanges,
   type AttributeSerializer,
-  generateSessionKey,
   IndexedSessionRepository,
   isWellFormedSessionId,
   PRINCIPAL_NAME_INDEX_NAME,
   type SaveOutcome,
   type Session,
   type SessionChanges,
+  type SessionIds,
   type SessionKey,
   type SessionTimeouts,
   TrackedSession,
@@ -27,6 +27,7 @@ export interface RedisSessionRepositoryParts {
   readonly scripts: SessionScripts;
   readonly keys: SessionKeys;
   readonly serializer: AttributeSerializer;
+  readonly ids: SessionIds;
   /** Those of new sessions. */
   readonly timeouts: SessionTimeouts;
 }
@@ -48,7 +49,7 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
   }
 
   nextKey(): SessionKey {
-    return generateSessionKey();
+    return this.#parts.ids.draw();
   }
 
   createSession(presentedId?: string): Session {

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { inspect } from 'node:util';
+import { SessionStoreError } from '../../src/session.errors.js';
+import { RandomSessionIdGenerator, SessionIdGenerator } from '../../src/session/session-id.generator.js';
+import { SessionIds } from '../../src/session/session-ids.js';
+import { SessionToken } from '../../src/session/session-key.js';
+
+/** Draws what it is given, one after the other. */
+class ListedTokens extends SessionIdGenerator {
+  readonly #tokens: unknown[];
+
+  constructor(...tokens: unknown[]) {
+    super();
+    this.#tokens = tokens;
+  }
+
+  generate(): string {
+    return this.#tokens.shift() as string;
+  }
+}
+
+const [A, B] = ['a'.repeat(22), 'b'.repeat(128)];
+
+describe('SessionIds', () => {
+  it('draw tokens whose SHA-256 is the id', () => {
+    const ids = new SessionIds(new ListedTokens(A));
+    const { token, id } = ids.draw();
+    expect(token.reveal()).toBe(A);
+    expect(id).toBe(createHash('sha256').update(A).digest('base64url'));
+    expect(ids.find(token)).toBe(id);
+    expect(ids.shown(id)).toBe(id);
+  });
+
+  it('are the tokens themselves when they are plain, and are then not shown', () => {
+    const ids = new SessionIds(new ListedTokens(A), 'plain');
+    const { token, id } = ids.draw();
+    expect([token.reveal(), id, ids.find(token)]).toEqual([A, A, A]);
+    const hash = createHash('sha256').update(A).digest('base64url');
+    expect(ids.shown(id)).toBe(`sha256:${hash.slice(0, 16)}`);
+  });
+
+  it('draw from another generator, as many as it takes for an acceptable id', () => {
+    const ids = new SessionIds(new ListedTokens(A, B), 'plain');
+    expect(ids.draw((id) => id === B).id).toBe(B);
+  });
+
+  it.each<[string, unknown[]]>([
+    ['a token of 21 characters', ['a'.repeat(21)]],
+    ['a token of 129 characters', ['a'.repeat(129)]],
+    ['a token that cannot be in a cookie', [`${A};`]],
+    ['a token that could be another key of the store', [`expires:${A}`]],
+    ['bytes', [Buffer.alloc(32)]],
+    ['a promise', [Promise.resolve(A)]],
+    ['nothing', []],
+    ['the same token twice', [A, A]],
+  ])('give nobody %s', (_, tokens) => {
+    const ids = new SessionIds(new ListedTokens(...tokens));
+    let error: unknown;
+    try {
+      ids.draw();
+      ids.draw();
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toBeInstanceOf(SessionStoreError);
+    // Not even the token that was refused: a generator that stands still may have drawn it for somebody before.
+    expect(inspect(error)).not.toContain(A.slice(0, 20));
+  });
+
+  it('ask their generator which tokens can be its own', () => {
+    const ids = new SessionIds(new RandomSessionIdGenerator());
+    expect(ids.find(new SessionToken('a'.repeat(43)))).toBeDefined();
+    for (const length of [22, 42, 44, 128]) expect(ids.find(new SessionToken('a'.repeat(length)))).toBeUndefined();
+  });
+
+  it('are not made by a generator that denies its own tokens', () => {
+    class Denies extends RandomSessionIdGenerator {
+      override canHaveDrawn = () => false;
+    }
+    expect(() => new SessionIds(new Denies()).draw()).toThrow('denies in canHaveDrawn() what it has drawn');
+  });
+});

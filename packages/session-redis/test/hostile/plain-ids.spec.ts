@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { Controller, Injectable, Logger, Module, Post, Res } from '@nestjs/common';
+import { OnSessionEvent, Session, SessionCreatedEvent, SessionIdGenerator } from '@nest-session/core';
+import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import type { ServerResponse } from 'node:http';
+import { Redis } from 'ioredis';
+import { LogRecorder } from '../../../session-core/test/http/log.recorder.js';
+import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
+
+class Uuids extends SessionIdGenerator {
+  generate(): string {
+    return randomUUID();
+  }
+}
+
+@Injectable()
+class FailingHandlers {
+  @OnSessionEvent(SessionCreatedEvent)
+  fail() {
+    throw new Error('on purpose');
+  }
+}
+
+@Controller()
+class LateController {
+  @Post('too-late')
+  tooLate(@Session() session: Session, @Res() response: ServerResponse) {
+    response.write('begun');
+    session.setAttribute('late', true);
+    response.end();
+  }
+}
+
+@Module({ controllers: [LateController] })
+class LateModule {}
+
+describe('sessions whose ids are plain, drawn by a generator of the application,', () => {
+  const log = new LogRecorder();
+  let server: RedisServer;
+  let client: Redis;
+  let app: App;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = new Redis(server.url);
+    app = await App.start({
+      session: { sessionIds: 'plain', sessionIdGenerator: new Uuids() },
+      redis: { url: server.url },
+      imports: [LateModule],
+      providers: [FailingHandlers],
+    });
+    Logger.overrideLogger(log);
+  });
+  afterAll(async () => {
+    await app.stop();
+    Logger.overrideLogger(false);
+    client.disconnect();
+    await server.stop();
+  });
+
+  it('are stored under what the cookie holds, and rotate', async () => {
+    const agent = app.agent();
+    const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
+    expect(agent.cookie('SESSION')).toBe(id);
+    expect(id).toMatch(/^[0-9a-f]{8}-/);
+    expect(await client.exists(`nest:session:sessions:${id}`)).toBe(1);
+
+    const rotated = (await agent.post('/login/ann')).json<{ id: string }>().id;
+    expect(agent.cookie('SESSION')).toBe(rotated);
+    expect((await agent.get('/read')).json()).toMatchObject({ id: rotated, attributes: { a: 1 } });
+    const old = await app.agent().get('/read', { headers: { cookie: `SESSION=${id}` } });
+    expect(old.json()).toMatchObject({ isNew: true, attributes: {} });
+  });
+
+  it('are in the log as fingerprints only', async () => {
+    const agent = app.agent();
+    const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
+    await agent.post('/too-late');
+    const shown = 'sha256:[\\w-]{16}';
+    await eventually(() => {
+      expect(log.matching(new RegExp(`fail failed to handle session event created:${shown}`))).not.toEqual([]);
+      expect(log.matching(new RegExp(`Changes of session ${shown} are lost`))).not.toEqual([]);
+    });
+    expect(log.lines.join('\n')).not.toContain(id);
+  });
+});
