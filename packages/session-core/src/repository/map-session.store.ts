@@ -38,6 +38,8 @@ interface MovedMark {
   readonly until: number;
 }
 
+type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
+
 /** How long the saves of requests that loaded a session under its old id are forwarded to the new one. */
 const MOVED_FOR = 60_000;
 
@@ -74,7 +76,7 @@ export class MapSessionStore {
       case 'update':
         return this.#update(changes);
       case 'delete':
-        return this.#delete(this.#alive(this.#follow(changes.id)), changes.id);
+        return this.#endFor(changes.id, this.#alive(this.#follow(changes.id)), SessionDeletedEvent);
     }
   }
 
@@ -138,16 +140,18 @@ export class MapSessionStore {
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
     session.absoluteTimeout = absoluteTimeout ?? session.absoluteTimeout;
     this.#renew(session);
-    if (maxInactiveInterval === 0) return this.#delete(session, id);
+    if (session.deadline <= this.clock.now()) {
+      return this.#endFor(id, session, maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent);
+    }
     if (newId !== undefined) this.#move(session, newId);
     return { outcome: 'saved' };
   }
 
   /** On behalf of a request that knows the session by `id`. */
-  #delete(session: StoredSession | undefined, id: string): WriteReply {
+  #endFor(id: string, session: StoredSession | undefined, Ended: EndedEvent): WriteReply {
     if (!session) return { outcome: 'gone' };
     const currentId = session.id;
-    this.#end(session, SessionDeletedEvent);
+    this.#end(session, Ended);
     // Under another id, the client has the token of that one, which is not the caller's to take away.
     return { outcome: currentId === id ? 'saved' : 'gone' };
   }
@@ -170,7 +174,7 @@ export class MapSessionStore {
     this.record(new SessionIdChangedEvent({ ...this.#eventOf(session), previousSessionId }));
   }
 
-  #end(session: StoredSession, Ended: typeof SessionDeletedEvent | typeof SessionExpiredEvent): void {
+  #end(session: StoredSession, Ended: EndedEvent): void {
     this.#sessions.delete(session.id);
     this.record(new Ended(this.#eventOf(session)));
   }

@@ -32,7 +32,7 @@ if redis.call('EXISTS', session.key, session.shadow) > 0 then return { 'collisio
 
 local now = now_in_ms()
 local absolute_expiry = absolute_end(now, tonumber(ARGV[6]))
-local new_end = end_when_renewed(interval, absolute_expiry, now)
+local new_end = end_since(now, interval, absolute_expiry)
 local written = {}
 for _, entry in ipairs(indexes) do table.insert(written, index_set(entry[1], entry[2])) end
 local problem = wrong_type(shared_keys()) or wrong_type(written)

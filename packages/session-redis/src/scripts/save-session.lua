@@ -1,6 +1,7 @@
 #!lua
 --[[
-  save-session: writes what changed of a live session, and renews it. All of it happens, or nothing.
+  save-session: writes what changed of a live session, and renews it. All of it happens, or nothing. When the times it is
+  given are over by now, it ends.
 
   KEYS[1] bucket list
   KEYS[2] events
@@ -58,7 +59,7 @@ locate(session)
 local times = recorded_times(session)
 times.interval = interval or times.interval
 if absolute_timeout then times.absolute_expiry = absolute_end(times.creation, absolute_timeout) end
-local new_end = end_when_renewed(times.interval, times.absolute_expiry, now)
+local new_end = end_since(now, times.interval, times.absolute_expiry)
 
 if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end
 if expectation ~= 'any' then
@@ -74,14 +75,16 @@ end
 
 write_attributes(session, attributes)
 for _, removal in ipairs(removals) do redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1]) end
-if interval == 0 then
-  end_session(session, 'deleted', now)
+if absolute_timeout then write_absolute_end(session, times.absolute_expiry) end
+if new_end and new_end.at <= now then
+  local how = 'expired'
+  if interval == 0 then how = 'deleted' end
+  end_session(session, how, now)
   if session.id ~= id then return { 'gone' } end
   return { 'saved' }
 end
 write_indexes(session, indexes)
 if interval then redis.call('HSET', session.key, 'maxInactiveInterval', ARGV[6]) end
-if absolute_timeout then write_absolute_end(session, times.absolute_expiry) end
 renew(session, new_end, now)
 
 if rotates then

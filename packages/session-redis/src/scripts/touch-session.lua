@@ -25,5 +25,5 @@ if problem then return problem end
 locate(session)
 
 local times = recorded_times(session)
-renew(session, end_when_renewed(times.interval, times.absolute_expiry, now), now)
+renew(session, end_since(now, times.interval, times.absolute_expiry), now)
 return { 'touched' }

@@ -36,12 +36,11 @@ local function leave_bucket(session)
   session.bucket = nil
 end
 
--- The end of a session that is renewed now: milliseconds from now, and the bucket for that; nil when it has no end.
-local function end_when_renewed(interval, absolute_expiry, now)
-  local idle = interval >= 0 and interval * 1000 or nil
-  local rest = absolute_expiry and math.max(absolute_expiry - now, 1)
-  local ttl = idle and rest and math.min(idle, rest) or idle or rest
-  return ttl and { ttl = ttl, bucket = bucket_to_join(now + ttl) }
+-- The end of a session that was last renewed at `since`: when that is, and the bucket for it; nil when it has no end.
+local function end_since(since, interval, absolute_expiry)
+  local idle_end = interval >= 0 and since + interval * 1000 or nil
+  local at = idle_end and absolute_expiry and math.min(idle_end, absolute_expiry) or idle_end or absolute_expiry
+  return at and { at = at, bucket = bucket_to_join(at) }
 end
 
 -- The times from which the end of a stored session follows.
@@ -60,7 +59,7 @@ local function write_absolute_end(session, absolute_expiry)
   else redis.call('HDEL', session.key, 'absoluteExpiry') end
 end
 
--- Sets the end of a live session. The member in a bucket may be early, never late: it is moved only when the new end
+-- Sets the end of a live session, to the millisecond; one that is past by now ends it. The member in a bucket may be early, never late: it is moved only when the new end
 -- comes before its minute, or when its minute is past because no sweeper was there.
 local function set_end(session, new_end, now)
   if not new_end then
@@ -70,8 +69,8 @@ local function set_end(session, new_end, now)
     redis.call('HDEL', session.key, 'bucket')
     return
   end
-  redis.call('PEXPIRE', session.shadow, integer(new_end.ttl))
-  redis.call('PEXPIRE', session.key, integer(new_end.ttl + grace))
+  redis.call('PEXPIREAT', session.shadow, integer(new_end.at))
+  redis.call('PEXPIREAT', session.key, integer(new_end.at + grace))
   local standing = tonumber(session.bucket)
   if standing and standing > now and standing <= tonumber(new_end.bucket) then return end
   leave_bucket(session)

@@ -1,0 +1,164 @@
+import type { Session } from '@nest-session/core';
+import { LeakGuard } from '@nest-session/testing';
+import fc from 'fast-check';
+import { MINUTE } from '../support/store.fixture.js';
+import { TimedMapStore, TimedRedisStore, type TimedStore } from '../support/timed.store.js';
+
+LeakGuard.install();
+
+/** What happens to a session: time passes, or a request loads it and does something. */
+type Step =
+  | { readonly does: 'wait'; readonly minutes: number }
+  | { readonly does: 'touch' | 'save' | 'rotate' | 'rotate and touch late' | 'rotate and save late' }
+  | { readonly does: 'interval' | 'absoluteTimeout'; readonly minutes: number | 'never' };
+
+const minutes = fc.oneof(fc.integer({ min: 1, max: 60 }), fc.constant('never' as const));
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ does: fc.constant('wait' as const), minutes: fc.integer({ min: 1, max: 20 }) }),
+  fc.record({ does: fc.constantFrom('touch', 'save', 'rotate', 'rotate and touch late', 'rotate and save late') }),
+  fc.record({ does: fc.constantFrom('interval', 'absoluteTimeout'), minutes }),
+);
+
+/** When something has happened: not before the one time and not after the other. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+const endAfter = (time: number, seconds: number) => (seconds < 0 ? Infinity : time + seconds * 1000);
+
+/** The times of a session, as they should be. */
+class Times {
+  interval = 30 * 60;
+  absoluteTimeout = -1;
+  renewed: Span;
+
+  constructor(private readonly creationTime: number) {
+    this.renewed = { from: creationTime, to: creationTime };
+  }
+
+  get absoluteEnd(): number {
+    return endAfter(this.creationTime, this.absoluteTimeout);
+  }
+
+  get end(): Span {
+    const { renewed, interval, absoluteEnd } = this;
+    const from = Math.min(endAfter(renewed.from, interval), absoluteEnd);
+    return { from, to: Math.min(endAfter(renewed.to, interval), absoluteEnd) };
+  }
+}
+
+/** Takes steps, and looks after each of them whether the session is as it should be. */
+class Walk {
+  #id: string;
+  readonly #times: Times;
+  #count = 0;
+
+  private constructor(
+    private readonly store: TimedStore,
+    private readonly principal: string,
+    session: Session,
+  ) {
+    this.#id = session.id;
+    this.#times = new Times(session.creationTime);
+  }
+
+  static async begin(store: TimedStore, principal: string): Promise<Walk> {
+    const session = store.repository.createSession();
+    session.principalName = principal;
+    await session.save();
+    return new Walk(store, principal, session);
+  }
+
+  async take(next: Step): Promise<void> {
+    if (next.does === 'wait') await this.store.advance(next.minutes * MINUTE);
+    else await this.#access(next);
+    await this.#look();
+  }
+
+  /** Waits for its end, if it has one. */
+  async finish(): Promise<void> {
+    const { end } = this.#times;
+    if (end.to === Infinity) return;
+    // For Redis the last millisecond is not over yet.
+    await this.store.advance(Math.max(0, end.to + 1 - (await this.store.now())));
+    expect(await this.store.repository.findById(this.#id)).toBeNull();
+    expect(await this.store.repository.findByPrincipalName(this.principal)).toEqual([]);
+  }
+
+  async #access(next: Exclude<Step, { does: 'wait' }>): Promise<void> {
+    const { end } = this.#times;
+    const from = await this.store.now();
+    const session = await this.store.repository.findById(this.#id);
+    const outcome = session ? await this.#perform(next, session) : 'gone';
+    const to = await this.store.now();
+    // What is over stays over, and what is not over is there.
+    if (outcome === 'gone') return expect(end.from).toBeLessThanOrEqual(to);
+    expect(end.to).toBeGreaterThan(from);
+    this.#times.renewed = { from, to };
+    if (next.does === 'interval') this.#times.interval = session!.maxInactiveInterval;
+    if (next.does === 'absoluteTimeout') this.#times.absoluteTimeout = session!.absoluteTimeout;
+  }
+
+  async #perform(next: Exclude<Step, { does: 'wait' }>, session: Session): Promise<'saved' | 'touched' | 'gone'> {
+    const { repository } = this.store;
+    const save = (each: Session) => {
+      each.setAttribute('count', ++this.#count);
+      return each.save();
+    };
+    switch (next.does) {
+      case 'touch':
+        return repository.touch(session);
+      case 'save':
+        return save(session);
+      case 'interval':
+        session.maxInactiveInterval = next.minutes === 'never' ? -1 : next.minutes * 60;
+        return save(session);
+      case 'absoluteTimeout':
+        session.absoluteTimeout = next.minutes === 'never' ? -1 : next.minutes * 60;
+        return save(session);
+    }
+    const late = await repository.findById(this.#id);
+    const newId = session.changeSessionId();
+    const outcome = await session.save();
+    if (outcome === 'gone' || !late) return 'gone';
+    this.#id = newId;
+    if (next.does === 'rotate and touch late') return repository.touch(late);
+    return next.does === 'rotate and save late' ? save(late) : outcome;
+  }
+
+  async #look(): Promise<void> {
+    const { store } = this;
+    const { end, absoluteEnd } = this.#times;
+    const now = await store.now();
+    if (end.from > now)
+      expect(await store.isAliveAt(this.#id, Math.min(end.from, Number.MAX_SAFE_INTEGER) - 1)).toBe(true);
+    for (const over of [end.to, absoluteEnd]) {
+      if (over !== Infinity) expect(await store.isAliveAt(this.#id, Math.max(over, now))).toBe(false);
+    }
+    await store.expectInOrder(this.#id, this.principal);
+  }
+}
+
+describe.each([
+  { name: 'Redis', open: () => TimedRedisStore.open(), numRuns: 40 },
+  { name: 'memory', open: async () => new TimedMapStore(), numRuns: 500 },
+])('a session in $name', ({ open, numRuns }) => {
+  let store: TimedStore;
+  beforeAll(async () => {
+    store = await open();
+  });
+  afterAll(() => store.close());
+
+  it('ends when its times say so, never after its absolute end, whatever touches, saves, rotates and changes it', async () => {
+    let count = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30 }), async (steps) => {
+        const walk = await Walk.begin(store, `principal ${++count}`);
+        for (const each of steps) await walk.take(each);
+        await walk.finish();
+      }),
+      { numRuns },
+    );
+  });
+});

@@ -1,0 +1,108 @@
+import {
+  type IndexedSessionRepository,
+  JsonAttributeSerializer,
+  MapSessionRepository,
+  PRINCIPAL_NAME_INDEX_NAME,
+} from '@nest-session/core';
+import { ManualClock } from '@nest-session/testing';
+import { RequestConnection } from '../../src/connection/request.connection.js';
+import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
+import { GRACE, MINUTE, Store } from './store.fixture.js';
+
+/** A store whose time is moved by the test. */
+export interface TimedStore {
+  readonly repository: IndexedSessionRepository;
+  /** Epoch milliseconds. */
+  now(): Promise<number>;
+  advance(ms: number): Promise<void>;
+  /** Whether a session that nobody touches meanwhile lives at a time, which has not come yet. */
+  isAliveAt(id: string, time: number): Promise<boolean>;
+  /** That what belongs to a session follows its end. */
+  expectInOrder(id: string, principal: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export class TimedMapStore implements TimedStore {
+  readonly #clock = new ManualClock();
+  readonly repository = new MapSessionRepository({ clock: this.#clock });
+
+  async now(): Promise<number> {
+    return this.#clock.now();
+  }
+
+  async advance(ms: number): Promise<void> {
+    this.#clock.advance(ms);
+  }
+
+  async isAliveAt(id: string, time: number): Promise<boolean> {
+    const ahead = time - this.#clock.now();
+    this.#clock.advance(ahead);
+    const session = await this.repository.findById(id);
+    this.#clock.advance(-ahead);
+    return session !== null;
+  }
+
+  async expectInOrder(id: string, principal: string): Promise<void> {
+    const isAlive = (await this.repository.findById(id)) !== null;
+    expect(await this.repository.findByPrincipalName(principal)).toHaveLength(isAlive ? 1 : 0);
+  }
+
+  async close(): Promise<void> {}
+}
+
+export class TimedRedisStore implements TimedStore {
+  readonly repository: RedisSessionRepository;
+
+  private constructor(private readonly store: Store) {
+    this.repository = new RedisSessionRepository({
+      connection: new RequestConnection(store.client, 10 * MINUTE),
+      scripts: store.scripts,
+      keys: store.keys,
+      serializer: new JsonAttributeSerializer(),
+      timeouts: { maxInactiveInterval: 1800, absoluteTimeout: -1 },
+    });
+  }
+
+  static async open(): Promise<TimedRedisStore> {
+    return new TimedRedisStore(await Store.open({ steppableClock: true }));
+  }
+
+  now(): Promise<number> {
+    return this.store.now();
+  }
+
+  advance(ms: number): Promise<void> {
+    return this.store.server.stepClock(ms);
+  }
+
+  async isAliveAt(id: string, time: number): Promise<boolean> {
+    const end = await this.store.client.pexpiretime(this.store.keys.shadow(id));
+    return end === WITHOUT_END || end > time;
+  }
+
+  async expectInOrder(id: string, principal: string): Promise<void> {
+    const { client, keys } = this.store;
+    const [end, endOfData, members, [minute, ...others]] = await Promise.all([
+      client.pexpiretime(keys.shadow(id)),
+      client.pexpiretime(keys.session(id)),
+      client.smembers(keys.index(PRINCIPAL_NAME_INDEX_NAME, principal)),
+      this.store.buckets(id),
+    ]);
+    // Over, and not swept yet.
+    if (end === MISSING) return;
+    expect(members).toEqual([id]);
+    expect(others).toEqual([]);
+    expect(endOfData).toBe(end === WITHOUT_END ? WITHOUT_END : end + GRACE);
+    if (end === WITHOUT_END) expect(minute).toBeUndefined();
+    // A member may be early, never late.
+    else expect(Number(minute)).toBeLessThanOrEqual(Math.floor((end + MINUTE) / MINUTE) * MINUTE);
+  }
+
+  close(): Promise<void> {
+    return this.store.close();
+  }
+}
+
+// What PEXPIRETIME says.
+const WITHOUT_END = -1;
+const MISSING = -2;
