@@ -24,7 +24,8 @@ export { SessionInterceptor } from './http/session.interceptor.js';
 export { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
 export { CompositeSessionIdResolver } from './http/composite-session-id.resolver.js';
 export { HeaderSessionIdResolver } from './http/header-session-id.resolver.js';
-export { SessionIdResolver } from './http/session-id.resolver.js';
+export { type SessionClient, SessionIdResolver } from './http/session-id.resolver.js';
+export { RememberMe } from './http/remember-me.js';
 
 // events
 export {

@@ -1,6 +1,7 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { APP_INTERCEPTOR, ModuleRef } from '@nestjs/core';
 import { SessionEventModule } from './events/session-event.module.js';
+import { RememberMe } from './http/remember-me.js';
 import { SessionContext } from './http/session-context.js';
 import { SessionHttpBinder } from './http/session-http.binder.js';
 import { SessionIdResolver } from './http/session-id.resolver.js';
@@ -28,11 +29,12 @@ import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleO
         typeof sessionIdResolver === 'function' ? moduleRef.create(sessionIdResolver) : sessionIdResolver,
     },
     SessionContext,
+    RememberMe,
     SessionHttpBinder,
     SessionInterceptor,
     { provide: APP_INTERCEPTOR, useExisting: SessionInterceptor },
   ],
-  exports: [SESSION_OPTIONS, SessionIdResolver, SessionContext, SessionInterceptor, SessionEventModule],
+  exports: [SESSION_OPTIONS, SessionIdResolver, SessionContext, RememberMe, SessionInterceptor, SessionEventModule],
 })
 export class SessionModule extends SessionModuleDefinition {
   static override forRoot(options: SessionModuleOptions = {}): DynamicModule {

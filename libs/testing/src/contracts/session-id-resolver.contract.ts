@@ -169,8 +169,9 @@ class ResolverServer {
       response.setHeader('X-Application', 'kept');
       const keys: readonly SessionKey[] = this.resolver.resolve(request);
       const token = this.#tokens.get(request.url ?? '');
-      if (token) this.resolver.send(request, response, token, keys[0]);
-      if (request.url === '/expire') this.resolver.expire(request, response, keys[0]);
+      const client = { presented: keys[0], isRemembered: false };
+      if (token) this.resolver.send(request, response, token, client);
+      if (request.url === '/expire') this.resolver.expire(request, response, client);
       response.end(JSON.stringify(token ? [] : keys.map(({ id }) => id)));
     } catch (error) {
       response.statusCode = 500;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../session.errors.js';
 import type { SessionKey, SessionToken } from '../session/session-key.js';
-import { SessionIdResolver } from './session-id.resolver.js';
+import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
 /**
  * Several ways for a token to travel, such as a header for the clients of an API and a cookie for browsers. They are
@@ -37,15 +37,20 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
     return [...keys.values()];
   }
 
-  send(request: IncomingMessage, response: ServerResponse, token: SessionToken, presented?: SessionKey): void {
-    this.#finderOf(presented).send(request, response, token, presented);
+  send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
+    this.#answering(client).send(request, response, token, client);
   }
 
-  expire(request: IncomingMessage, response: ServerResponse, presented?: SessionKey): void {
-    this.#finderOf(presented).expire(request, response, presented);
+  expire(request: IncomingMessage, response: ServerResponse, client: SessionClient): void {
+    this.#answering(client).expire(request, response, client);
   }
 
-  #finderOf(presented: SessionKey | undefined): SessionIdResolver {
+  override maxAge(client: SessionClient): number | undefined {
+    if (client.presented) return this.#answering(client).maxAge(client);
+    return this.#resolvers.map((each) => each.maxAge(client)).find((maxAge) => maxAge !== undefined);
+  }
+
+  #answering({ presented }: SessionClient): SessionIdResolver {
     return (presented && this.#finders.get(presented)) ?? this.#resolvers[0];
   }
 }

@@ -14,7 +14,7 @@ import {
 import { isHostName } from './cookie.rules.js';
 import { hostOf, isSecure, isWithin } from './request.origin.js';
 import { appendHeader } from './response.headers.js';
-import { SessionIdResolver } from './session-id.resolver.js';
+import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
 // What is written needs no encoding; "=" at the end of base64 would be, and other languages do not decode it.
 const AS_IT_IS = { encode: (value: string) => value };
@@ -50,26 +50,34 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     return [...keys.values()];
   }
 
-  send(request: IncomingMessage, response: ServerResponse, token: SessionToken): void {
+  send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
     const attributes = this.#attributesFor(request);
     this.#diagnosis.ofSent(request, attributes);
-    this.#setCookie(request, response, this.#codec.encode(token), attributes);
+    this.#setCookie(request, response, {
+      ...attributes,
+      value: this.#codec.encode(token),
+      maxAge: this.maxAge(client),
+    });
   }
 
   expire(request: IncomingMessage, response: ServerResponse): void {
-    this.#setCookie(request, response, '', { ...this.#attributesFor(request), maxAge: 0 });
+    this.#setCookie(request, response, { ...this.#attributesFor(request), value: '', maxAge: 0 });
+  }
+
+  override maxAge({ isRemembered }: SessionClient): number | undefined {
+    const { maxAge, rememberMe = maxAge } = this.#cookie;
+    return isRemembered ? rememberMe : maxAge;
   }
 
   #setCookie(
     request: IncomingMessage,
     response: ServerResponse,
-    value: string,
-    attributes: ResolvedCookieAttributes,
+    sent: ResolvedCookieAttributes & { readonly value: string; readonly maxAge: number | undefined },
   ): void {
-    const { path, httpOnly, sameSite, partitioned, maxAge } = attributes;
+    const { value, maxAge, path, httpOnly, sameSite, partitioned } = sent;
     const { name } = this.#cookie;
-    const domain = domainFor(request, attributes);
-    const secure = attributes.secure === 'auto' ? isSecure(request) : attributes.secure;
+    const domain = domainFor(request, sent);
+    const secure = sent.secure === 'auto' ? isSecure(request) : sent.secure;
     const cookie = { name, value, path, httpOnly, secure, sameSite, partitioned };
     const optional = { ...(domain !== undefined && { domain }), ...(maxAge !== undefined && { maxAge }) };
     appendHeader(response, 'Set-Cookie', stringifySetCookie({ ...cookie, ...optional }, AS_IT_IS));

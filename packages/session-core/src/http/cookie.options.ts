@@ -27,7 +27,12 @@ export interface CookieOptions extends CookieAttributes {
    * value opens nothing and is not looked up. Unset: values are not signed; they cannot be guessed either way.
    */
   signingKeys?: readonly string[];
-  /** How long the cookie of a session that `RememberMe` was told of is kept. Unset: there is no such thing. */
+  /**
+   * How long the browser keeps the cookie after it was sent, whole seconds, at most `'400d'`; the cookie is sent again
+   * when the session is renewed. Unset: until the browser is closed.
+   */
+  maxAge?: Duration;
+  /** The same for the cookie of a session that `RememberMe` was told of. Unset: as `maxAge` says. */
   rememberMe?: Duration;
   /** Other attributes for some requests, such as those of one tenant; undefined: those configured. */
   attributes?: (request: SessionRequestLike) => CookieAttributes | undefined;
@@ -39,11 +44,6 @@ export interface CookieAttributes {
   path?: string;
   /** Unset: the cookie goes back to the host that set it and to no other. */
   domain?: string;
-  /**
-   * How long the browser keeps the cookie after it was sent, whole seconds, at most `'400d'`; the cookie is sent again
-   * when the session is renewed. Unset: until the browser is closed.
-   */
-  maxAge?: Duration;
   /** Keeps the cookie from scripts. @default true */
   httpOnly?: boolean;
   /** `'auto'`: when the request came over https, as Express' `trust proxy` has it. @default 'auto' */
@@ -54,13 +54,12 @@ export interface CookieAttributes {
   partitioned?: boolean;
 }
 
-/** What is decided of the cookie of every request. Seconds. */
+/** What is decided of the cookie of every request. */
 export interface ResolvedCookieAttributes extends Readonly<
   Required<Pick<CookieAttributes, 'path' | 'httpOnly' | 'secure' | 'sameSite' | 'partitioned'>>
 > {
   readonly domain: string | undefined;
   readonly domainPattern: RegExp | undefined;
-  readonly maxAge: number | undefined;
 }
 
 export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
@@ -68,6 +67,7 @@ export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
   readonly base64: boolean;
   readonly signingKeys: readonly KeyObject[];
   /** Seconds. */
+  readonly maxAge: number | undefined;
   readonly rememberMe: number | undefined;
   readonly attributes: ((request: SessionRequestLike) => CookieAttributes | undefined) | undefined;
 }
@@ -84,6 +84,7 @@ export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
     domainPattern: readPattern(reader),
     base64: reader.boolean('base64', false),
     signingKeys: readSigningKeys(reader),
+    maxAge: readMaxAge(reader, 'maxAge'),
     rememberMe: readMaxAge(reader, 'rememberMe'),
     attributes: reader.value('attributes', isFunction, 'a function that takes the request and returns attributes'),
   };
@@ -110,7 +111,6 @@ export function overrideAttributes(cookie: ResolvedCookieOptions, others: Cookie
 const DEFAULTS = {
   path: '/',
   domain: undefined,
-  maxAge: undefined,
   httpOnly: true,
   secure: 'auto',
   sameSite: 'lax',
@@ -121,11 +121,9 @@ function readAttributes(
   reader: OptionReader,
   defaults: Omit<ResolvedCookieAttributes, 'domainPattern'> = DEFAULTS,
 ): Omit<ResolvedCookieAttributes, 'domainPattern'> {
-  const maxAge = readMaxAge(reader, 'maxAge');
   return {
     path: reader.text('path', defaults.path, pathProblem),
     domain: reader.text('domain', defaults.domain, domainProblem),
-    maxAge: maxAge ?? defaults.maxAge,
     httpOnly: reader.boolean('httpOnly', defaults.httpOnly),
     secure: reader.oneOf('secure', [true, false, 'auto'], defaults.secure),
     sameSite: reader.oneOf('sameSite', ['lax', 'strict', 'none', false], defaults.sameSite),

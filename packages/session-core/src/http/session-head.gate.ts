@@ -24,9 +24,10 @@ export class SessionHeadGate implements HeadGate {
   complete(): void {
     const { session, resolver, request, response } = this;
     if (session.isUsed) for (const header of resolver.headers) appendVary(response, header);
-    const token = session.tokenToSend;
-    if (token) resolver.send(request, response, token, session.presented);
-    else if (session.isSessionDeleted) resolver.expire(request, response, session.presented);
+    const { tokenToSend: token, presented, isRemembered } = session;
+    const client = { presented, isRemembered };
+    if (token) resolver.send(request, response, token, client);
+    else if (session.isSessionDeleted) resolver.expire(request, response, client);
     else return;
     // A cache that kept the answer would hand out the session, or end it, once more.
     forbidStoring(response);

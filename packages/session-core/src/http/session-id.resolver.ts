@@ -1,6 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SessionKey, SessionToken } from '../session/session-key.js';
 
+/** What is known of the client that is answered. */
+export interface SessionClient {
+  /** Of the keys that its request presents, the one that opened the session, or the first when none did. */
+  readonly presented?: SessionKey | undefined;
+  /** Whether it is to stay signed in: see `RememberMe`. */
+  readonly isRemembered: boolean;
+}
+
 /** How the token of a session travels between client and server. Never asks the store. */
 export abstract class SessionIdResolver {
   /** The request headers that carry the token, by which answers that use the session vary. */
@@ -12,12 +20,17 @@ export abstract class SessionIdResolver {
    */
   abstract resolve(request: IncomingMessage): readonly SessionKey[];
 
-  /**
-   * Gives the client the token of a session that was created or got a new id, and is stored. `presented` is the one of
-   * the keys of this request that opened the session, or the first when none did. Never throws.
-   */
-  abstract send(request: IncomingMessage, response: ServerResponse, token: SessionToken, presented?: SessionKey): void;
+  /** Gives the client the token of a session that was created or got a new id, and is stored. Never throws. */
+  abstract send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void;
 
   /** Has the client forget the token it has presented: this very request has ended the session. Never throws. */
-  abstract expire(request: IncomingMessage, response: ServerResponse, presented?: SessionKey): void;
+  abstract expire(request: IncomingMessage, response: ServerResponse, client: SessionClient): void;
+
+  /**
+   * Seconds for which a client keeps what it is sent; undefined: as long as it likes. What has an end is sent again when
+   * the session is renewed. Asked without `presented` for what any client would be sent.
+   */
+  maxAge(_client: SessionClient): number | undefined {
+    return undefined;
+  }
 }

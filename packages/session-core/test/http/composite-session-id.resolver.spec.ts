@@ -77,10 +77,11 @@ describe('CompositeSessionIdResolver', () => {
       [ofCookie, 'set-cookie'],
       [undefined, 'set-cookie'],
     ] as const) {
+      const client = { presented, isRemembered: false };
       for (const method of ['send', 'expire'] as const) {
         const response = new ServerResponse(request);
-        if (method === 'send') resolver.send(request, response, generateSessionKey().token, presented);
-        else resolver.expire(request, response, presented);
+        if (method === 'send') resolver.send(request, response, generateSessionKey().token, client);
+        else resolver.expire(request, response, client);
         expect(response.getHeaderNames()).toEqual([header]);
       }
     }

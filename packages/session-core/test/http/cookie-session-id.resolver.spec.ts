@@ -9,6 +9,7 @@ import { SIGNING_KEYS } from './signing.keys.js';
 
 const token = 'Ab-_'.padEnd(43, '0');
 const other = 'B'.repeat(43);
+const CLIENT = { isRemembered: false };
 
 function resolverOf(cookie: SessionModuleOptions['cookie'] = {}) {
   return new CookieSessionIdResolver(cookie);
@@ -69,7 +70,7 @@ describe('CookieSessionIdResolver', () => {
   it('reads what it has written as base64', () => {
     const response = new ServerResponse(requestWith());
     const { token: sent } = generateSessionKey();
-    resolverOf({ base64: true }).send(requestWith(), response, sent);
+    resolverOf({ base64: true }).send(requestWith(), response, sent, CLIENT);
     const [cookie] = String(response.getHeader('Set-Cookie')).split(';');
     expect(cookie).toBe(`SESSION=${encode(sent.reveal())}`);
     expect(tokensOf(cookie!, { base64: true })).toEqual([sent.reveal()]);
@@ -86,7 +87,7 @@ describe('CookieSessionIdResolver', () => {
   function setCookie(cookie: SessionModuleOptions['cookie'], request = requestWith({}), method = 'send'): string {
     const response = new ServerResponse(request);
     const resolver = resolverOf(cookie);
-    if (method === 'send') resolver.send(request, response, generateSessionKey().token);
+    if (method === 'send') resolver.send(request, response, generateSessionKey().token, CLIENT);
     else resolver.expire(request, response);
     return String(response.getHeader('Set-Cookie')).replace(/=[\w-]{43};/, '=token;');
   }
@@ -193,7 +194,7 @@ describe('CookieSessionIdResolver', () => {
       const resolver = resolverOf({ attributes: others as typeof attributes });
       for (let answer = 0; answer < 3; answer++) {
         const response = new ServerResponse(requestWith());
-        resolver.send(requestWith(), response, generateSessionKey().token);
+        resolver.send(requestWith(), response, generateSessionKey().token, CLIENT);
         expect(response.getHeader('Set-Cookie')).toEqual([
           expect.stringMatching(/^SESSION=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/),
         ]);
@@ -211,7 +212,7 @@ describe('CookieSessionIdResolver', () => {
     function signedBy(signingKeys: string[], name = 'SESSION'): { token: string; cookie: string } {
       const { token: sent } = generateSessionKey();
       const response = new ServerResponse(requestWith());
-      resolverOf({ signingKeys, name }).send(requestWith(), response, sent);
+      resolverOf({ signingKeys, name }).send(requestWith(), response, sent, CLIENT);
       return { token: sent.reveal(), cookie: String(response.getHeader('Set-Cookie')).split(';')[0]! };
     }
 
@@ -276,7 +277,7 @@ describe('CookieSessionIdResolver', () => {
       const resolver = resolverOf(cookie);
       for (let answer = 0; answer < 3; answer++) {
         const request = requestWith(headers);
-        resolver.send(request, new ServerResponse(request), generateSessionKey().token);
+        resolver.send(request, new ServerResponse(request), generateSessionKey().token, CLIENT);
       }
       return log.lines.splice(0);
     }
