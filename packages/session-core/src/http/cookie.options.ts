@@ -81,10 +81,10 @@ export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
   const cookie: ResolvedCookieOptions = {
     name: reader.text('name', 'SESSION', nameProblem),
     ...readAttributes(reader),
+    maxAge: readMaxAge(reader, 'maxAge'),
     domainPattern: readPattern(reader),
     base64: reader.boolean('base64', false),
     signingKeys: readSigningKeys(reader),
-    maxAge: readMaxAge(reader, 'maxAge'),
     rememberMe: readMaxAge(reader, 'rememberMe'),
     attributes: reader.value('attributes', isFunction, 'a function that takes the request and returns attributes'),
   };

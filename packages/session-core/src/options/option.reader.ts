@@ -36,15 +36,8 @@ export class OptionReader {
     if (value === undefined) return undefined;
     if (rules.never && value === 'never') return Infinity;
     const ms = parseDuration(value);
-    if (typeof ms === 'string') return this.#refuse(name, ms, 0);
-    if (rules.atLeast !== undefined && ms < rules.atLeast) {
-      return this.#refuse(name, `is ${value}: it must be at least ${rules.atLeast / 1000}s`, 0);
-    }
-    if (rules.atMost !== undefined && ms > rules.atMost) {
-      return this.#refuse(name, `is ${value}: it must be at most ${rules.atMost / 1000}s`, 0);
-    }
-    if (rules.wholeSeconds && ms % 1000 !== 0) return this.#refuse(name, 'must be a number of whole seconds', ms);
-    return ms;
+    const problem = typeof ms === 'string' ? ms : durationProblem(value, ms, rules);
+    return problem === undefined ? Number(ms) : this.#refuse(name, problem, fallback === undefined ? undefined : 0);
   }
 
   integer(name: string, fallback: number, range: { atLeast: number; atMost: number }): number {
@@ -122,6 +115,13 @@ export class OptionReader {
     this.problems.push(`Option \`${this.#nameOf(name)}\` ${problem}.`);
     return fallback;
   }
+}
+
+function durationProblem(value: Duration, ms: number, rules: DurationRules): string | undefined {
+  const { atLeast = 0, atMost = Infinity, wholeSeconds = false } = rules;
+  if (ms < atLeast) return `is ${value}: it must be at least ${atLeast / 1000}s`;
+  if (ms > atMost) return `is ${value}: it must be at most ${atMost / 1000}s`;
+  return wholeSeconds && ms % 1000 !== 0 ? 'must be a number of whole seconds' : undefined;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
