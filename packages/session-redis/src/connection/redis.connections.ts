@@ -39,7 +39,6 @@ const COMMON: RedisOptions = {
   enableAutoPipelining: false,
   commandTimeout: undefined,
   blockingTimeout: undefined,
-  readOnly: false,
   stringNumbers: false,
   replyMapping: 'legacy',
 };

@@ -89,7 +89,6 @@ describe('a client of the application', () => {
     autoResendUnfulfilledCommands: false,
     commandTimeout: 1,
     blockingTimeout: 1,
-    readOnly: true,
     stringNumbers: true,
     replyMapping: 'resp3',
     connectionName: 'theirs',
@@ -103,7 +102,10 @@ describe('a client of the application', () => {
       expect(await own.background.hgetall('hash')).toEqual({ field: '1' });
       expect(await own.background.config('GET', 'port')).toEqual(['port', `${server.port}`]);
       expect(await own.background.incr('number')).toBe(1);
-      expect(await own.reader.xread('BLOCK', 50, 'STREAMS', 'none', '$')).toBeNull();
+      await own.reader.ping();
+      proxy.delayReplies(500);
+      expect(await own.reader.xread('BLOCK', 1, 'STREAMS', 'none', '$')).toBeNull();
+      proxy.delayReplies(0);
       expect(await direct.client('LIST')).toMatch(/name=nest:session:background .* db=4 /);
       proxy.refuse();
       proxy.cut();
