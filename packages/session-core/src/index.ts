@@ -20,6 +20,7 @@ export { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-
 // in a request
 export { SessionAttribute, SessionId } from './http/session.decorators.js';
 export { SessionContext } from './http/session-context.js';
+export { KeepSessionIdle } from './http/session-route.decorators.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
 export { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
 export { CompositeSessionIdResolver } from './http/composite-session-id.resolver.js';
@@ -73,6 +74,7 @@ export type {
 export type { AttributeChanges } from './session/tracked-attributes.js';
 export { SessionSnapshot } from './session/session-snapshot.js';
 export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
+export { LimitedAttributeSerializer } from './session/limited-attribute.serializer.js';
 export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
 export { generateSessionKey, SessionIds, type SessionIdForm } from './session/session-ids.js';
 export { isWellFormedSessionId, sessionKeyOf, SessionToken, type SessionKey } from './session/session-key.js';

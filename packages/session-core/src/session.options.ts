@@ -35,11 +35,15 @@ export interface SessionModuleOptions {
   sessionIds?: SessionIdForm;
   /** Draws the tokens. @default new RandomSessionIdGenerator() */
   sessionIdGenerator?: SessionIdGenerator;
+  /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
+  maxAttributeSize?: number;
   /** Requests that have no session at all, such as those for static files; they never cause a call to the store. */
   exclude?: (request: SessionRequestLike) => boolean;
+  /** Requests that do not keep the session alive, such as those of a page that polls; see also `@KeepSessionIdle()`. */
+  keepIdle?: (request: SessionRequestLike) => boolean;
 }
 
-/** What `exclude` is given: the request of Node.js, whichever platform Nest runs on. */
+/** What `exclude` and `keepIdle` are given: the request of Node.js, whichever platform Nest runs on. */
 export interface SessionRequestLike {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
@@ -56,13 +60,18 @@ export interface ResolvedSessionOptions {
   readonly cookie: ResolvedCookieOptions;
   readonly sessionIdResolver: SessionIdResolver | Type<SessionIdResolver>;
   readonly ids: SessionIds;
+  /** Bytes. */
+  readonly maxAttributeSize: number;
   readonly exclude: ((request: SessionRequestLike) => boolean) | undefined;
+  readonly keepIdle: ((request: SessionRequestLike) => boolean) | undefined;
 }
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 // Spring keeps the interval in 32 bits, and a longer one would be no timeout.
 const LONGEST = (2 ** 31 - 1) * SECOND;
+// Redis takes no longer text.
+const LARGEST_ATTRIBUTE = 512 * 1024 * 1024;
 
 /** The only way options enter the library. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
@@ -79,6 +88,9 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
       'Option `cookie.maxAge` must be longer than `touchInterval`: the cookies of sessions in use would end.',
     );
   }
+  if (cookie.rememberMe !== undefined && timeout !== Infinity && cookie.rememberMe * SECOND <= timeout) {
+    reader.problem('Option `cookie.rememberMe` must be longer than `timeout`: nobody would be remembered for longer.');
+  }
   const sessionIdResolver = reader.value('sessionIdResolver', isResolver, 'a SessionIdResolver, or the class of one');
   if (sessionIdResolver !== undefined && options.cookie !== undefined) {
     reader.problem(
@@ -86,7 +98,9 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     );
   }
   const ids = readIds(reader);
+  const maxAttributeSize = reader.integer('maxAttributeSize', 1_048_576, { atLeast: 1, atMost: LARGEST_ATTRIBUTE });
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
+  const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
   reader.finish();
   return Object.freeze({
     timeout: inSeconds(timeout),
@@ -95,7 +109,9 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     cookie,
     sessionIdResolver: sessionIdResolver ?? new CookieSessionIdResolver(options.cookie),
     ids,
+    maxAttributeSize,
     exclude,
+    keepIdle,
   });
 }
 

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
 import {
   IndexedSessionRepository,
+  LimitedAttributeSerializer,
   type ResolvedSessionOptions,
   SESSION_OPTIONS,
   SessionEventDispatcher,
@@ -106,7 +107,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
         connection,
         scripts: new SessionScripts(connections.request, keys, keepingTimes(options)),
         keys,
-        serializer: options.serializer,
+        serializer: new LimitedAttributeSerializer(options.serializer, sessionOptions.maxAttributeSize),
         ids: sessionOptions.ids,
         timeouts: {
           maxInactiveInterval: sessionOptions.timeout,

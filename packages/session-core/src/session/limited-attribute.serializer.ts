@@ -1,0 +1,26 @@
+import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
+
+/** Refuses values whose text is longer than a store should take for one attribute. */
+export class LimitedAttributeSerializer extends AttributeSerializer {
+  /** @param maxSize bytes */
+  constructor(
+    private readonly serializer: AttributeSerializer,
+    private readonly maxSize: number,
+  ) {
+    super();
+  }
+
+  serialize(value: unknown): string {
+    const text = this.serializer.serialize(value);
+    const size = Buffer.byteLength(text);
+    if (size <= this.maxSize) return text;
+    throw new SerializationProblem(
+      `takes ${size} bytes, more than the option \`maxAttributeSize\` allows (${this.maxSize}): keep such data elsewhere ` +
+        'and its key in the session',
+    );
+  }
+
+  deserialize(text: string): unknown {
+    return this.serializer.deserialize(text);
+  }
+}
