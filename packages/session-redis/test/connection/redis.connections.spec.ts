@@ -102,9 +102,11 @@ describe('a client of the application', () => {
       expect(await own.background.hgetall('hash')).toEqual({ field: '1' });
       expect(await own.background.config('GET', 'port')).toEqual(['port', `${server.port}`]);
       expect(await own.background.incr('number')).toBe(1);
+      const entry = await own.background.xadd('stream', '*', 'field', '1');
       await own.reader.ping();
       proxy.delayReplies(500);
-      expect(await own.reader.xread('BLOCK', 1, 'STREAMS', 'none', '$')).toBeNull();
+      const read = await own.reader.xread('BLOCK', 1, 'STREAMS', 'stream', '0');
+      expect(read).toEqual([['stream', [[entry, ['field', '1']]]]]);
       proxy.delayReplies(0);
       expect(await direct.client('LIST')).toMatch(/name=nest:session:background .* db=4 /);
       proxy.refuse();
