@@ -68,8 +68,8 @@ export class SessionEventTrimmer {
   async #lookAfter(group: GroupState): Promise<void> {
     const { lease, grace } = this.options;
     const consumers = await consumerStates(this.client, this.keys.events, group.name);
-    for (const { name, idle, pending } of consumers) {
-      if (pending === 0 && idle > Math.max(HOUR, 2 * lease)) await this.scripts.removeConsumer(group.name, name);
+    for (const { name, idle } of consumers) {
+      if (idle > Math.max(HOUR, 2 * lease)) await this.scripts.removeConsumer(group.name, name);
     }
     if (consumers.some(({ idle }) => idle < livenessOf(lease))) {
       if (this.#unread.delete(group.name)) this.#logger.log(`The events of group "${group.name}" are read again`);
