@@ -3,7 +3,17 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '@nest-session/testing';
 
-/** The application of worker.mjs in a process of its own. */
+const WORKER = fileURLToPath(new URL('worker.mjs', import.meta.url));
+
+interface WorkerOptions {
+  /** @default worker.mjs */
+  readonly program?: string;
+  /** The line that it says when it is ready. */
+  readonly ready?: RegExp;
+  readonly nodeArguments?: readonly string[];
+}
+
+/** An application in a process of its own. */
 export class WorkerProcess {
   #output = '';
 
@@ -12,11 +22,13 @@ export class WorkerProcess {
     child.stderr!.on('data', (data: Buffer) => (this.#output += data.toString()));
   }
 
-  static async start(environment: Record<string, string>): Promise<WorkerProcess> {
-    const program = fileURLToPath(new URL('worker.mjs', import.meta.url));
-    const child = spawn(process.execPath, [program], { env: { ...process.env, NODE_OPTIONS: '', ...environment } });
+  static async start(environment: Record<string, string>, options: WorkerOptions = {}): Promise<WorkerProcess> {
+    const { program = WORKER, ready = /^ready$/, nodeArguments = [] } = options;
+    const child = spawn(process.execPath, [...nodeArguments, program], {
+      env: { ...process.env, NODE_OPTIONS: '', ...environment },
+    });
     const worker = new WorkerProcess(child);
-    await worker.saysLine(/^ready$/);
+    await worker.saysLine(ready);
     return worker;
   }
 

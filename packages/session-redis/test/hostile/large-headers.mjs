@@ -1,0 +1,28 @@
+// An application that takes headers which Node.js would answer with 431, in a process of its own: its limit is an
+// argument of Node.js. It runs the built packages.
+import 'reflect-metadata';
+import { Controller, Get, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Session, SessionModule } from '@nest-session/core';
+import { RedisSessionModule } from '@nest-session/redis';
+
+class ReadController {
+  read(session) {
+    return { isNew: session.isNew };
+  }
+}
+Controller()(ReadController);
+Get('read')(ReadController.prototype, 'read', Object.getOwnPropertyDescriptor(ReadController.prototype, 'read'));
+Session()(ReadController.prototype, 'read', 0);
+
+class AppModule {}
+Module({
+  imports: [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: process.env.REDIS_URL, notifications: 'off' })],
+  controllers: [ReadController],
+})(AppModule);
+
+const adapter = process.env.ADAPTER === 'fastify' ? [new FastifyAdapter()] : [];
+const app = await NestFactory.create(AppModule, ...adapter, { logger: ['error'] });
+await app.listen(0, '127.0.0.1');
+process.stdout.write(`listening ${await app.getUrl()}\n`);

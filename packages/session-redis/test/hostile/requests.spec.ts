@@ -1,0 +1,180 @@
+import { createHash } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import {
+  CompositeSessionIdResolver,
+  CookieSessionIdResolver,
+  generateSessionKey,
+  HeaderSessionIdResolver,
+} from '@nest-session/core';
+import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { LogRecorder } from '../../../session-core/test/http/log.recorder.js';
+import { SessionKeys } from '../../src/keys/session.keys.js';
+import { App } from '../support/app.fixture.js';
+import { sendRaw } from './raw.request.js';
+
+LeakGuard.install();
+
+const MALFORMED = [
+  '',
+  '{x}',
+  'expires:x',
+  '*',
+  '__proto__',
+  'constructor',
+  'undefined',
+  'null',
+  '[object Object]',
+  'expires:'.padEnd(43, 'a'),
+  'moved:'.padEnd(43, 'a'),
+  '*'.repeat(43),
+  '{'.padEnd(42, 'a') + '}',
+  'a'.repeat(22),
+  'a'.repeat(42),
+  'a'.repeat(44),
+  'a'.repeat(128),
+  'a'.repeat(9 * 1024),
+  '%0d%0aSet-Cookie:%20SESSION=x',
+  `%61${'a'.repeat(42)}`,
+  `"${'a'.repeat(43)}"`,
+  'a'.repeat(43) + '\0',
+  'a'.repeat(43) + '%00',
+  'ä'.repeat(43),
+  'ａ'.repeat(43),
+  '😀',
+  '\u202e',
+  's:a.b',
+  'j:{"a":1}',
+  '../../etc/passwd',
+  "' OR 1=1 --",
+  '$(id)',
+  'SESSION=SESSION=',
+  '\t',
+];
+const COOKIE_NAMES = [
+  'SESSION',
+  'session',
+  'SESSION ',
+  '__proto__',
+  'constructor',
+  'toString',
+  '__Host-SESSION',
+  '',
+  '$Path',
+];
+// What Node.js does not even take for a request: line breaks where none may be, and more than 16 KB.
+const NO_REQUESTS = [400, 431];
+const LINE_BREAKS = ['\r\n', '\n', '\r', '\r\n ', '\r\nCookie: SESSION=x', '\r\n\r\n', '\r\nX-Auth-Token: x'];
+
+const junk = fc.oneof(
+  fc.constantFrom(...MALFORMED),
+  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc.string({ unit: 'grapheme', maxLength: 60 }),
+  fc.string({ unit: 'binary-ascii', maxLength: 60 }),
+);
+const pair = fc.tuple(fc.constantFrom(...COOKIE_NAMES), junk).map(([name, value]) => `${name}=${value}`);
+const header = fc.oneof(
+  { weight: 4, arbitrary: fc.array(pair, { maxLength: 20 }).map((pairs) => pairs.join('; ')) },
+  { weight: 1, arbitrary: junk },
+  { weight: 1, arbitrary: fc.tuple(pair, fc.constantFrom(...LINE_BREAKS), pair).map((parts) => parts.join('')) },
+);
+const field = fc.constantFrom('Cookie', 'X-Auth-Token', 'COOKIE', '__proto__', 'constructor', 'toString', 'X-Anything');
+const lines = fc.array(
+  fc.tuple(field, header).map(([name, value]) => `${name}: ${value}`),
+  { minLength: 1, maxLength: 4 },
+);
+
+describe.each(['express', 'fastify'] as const)('requests with anything in their headers, on %s,', (adapter) => {
+  const log = new LogRecorder();
+  const keys = new SessionKeys(adapter);
+  let server: RedisServer;
+  let proxy: TcpProxy;
+  let client: Redis;
+  let app: App;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    proxy = await TcpProxy.start({ port: server.port });
+    client = new Redis(server.url);
+    app = await App.start({
+      adapter,
+      session: {
+        sessionIdResolver: new CompositeSessionIdResolver(
+          new CookieSessionIdResolver(),
+          HeaderSessionIdResolver.xAuthToken(),
+        ),
+      },
+      redis: { url: proxy.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' },
+      handlers: false,
+    });
+    Logger.overrideLogger(log);
+    proxy.countFlights((burst) => burst.includes(':sessions:'));
+  });
+  afterAll(async () => {
+    Logger.overrideLogger(false);
+    await app.stop();
+    await proxy.stop();
+    client.disconnect();
+    await server.stop();
+  });
+
+  it('are answered as requests without a session, and Redis is not asked', async () => {
+    const flights = await proxy.flightsDuring(() =>
+      fc.assert(
+        fc.asyncProperty(lines, async (given) => {
+          const answer = await sendRaw(app.url, 'GET /read', given);
+          expect([200, ...NO_REQUESTS]).toContain(answer.status);
+          expect(answer.setCookies).toEqual([]);
+          if (answer.status === 200) expect(answer.body).toContain('"isNew":true');
+        }),
+        { numRuns: 1000 },
+      ),
+    );
+    expect(flights).toBe(0);
+  });
+
+  it('store what they set under a token of ours, whatever they bring', async () => {
+    const issued: string[] = [];
+    await fc.assert(
+      fc.asyncProperty(lines, async (given) => {
+        const answer = await sendRaw(app.url, 'POST /login/ann', given);
+        expect([201, ...NO_REQUESTS]).toContain(answer.status);
+        if (answer.status !== 201) return;
+        const [, token] =
+          /^SESSION=([\w-]{43});/.exec(answer.setCookies.join()) ?? /x-auth-token: ([\w-]{43})/i.exec(answer.head)!;
+        expect(given.join()).not.toContain(token);
+        issued.push(token!);
+      }),
+      { numRuns: 200 },
+    );
+    expect(new Set(issued).size).toBe(issued.length);
+    const ids = issued.map((token) => createHash('sha256').update(token).digest('base64url'));
+    const shadows = (await client.keys(keys.shadow('*'))).map((key) => keys.idOfShadow(key));
+    // The answer to a request with garbage behind it is that to the garbage.
+    expect(shadows).toEqual(expect.arrayContaining(ids));
+    for (const token of issued) expect(log.lines.join('\n')).not.toContain(token);
+  });
+
+  it.each(MALFORMED)('cost no round trip: %j', async (value) => {
+    const flights = await proxy.flightsDuring(async () => {
+      for (const name of ['Cookie: SESSION=', 'X-Auth-Token: ']) {
+        expect([200, ...NO_REQUESTS]).toContain((await sendRaw(app.url, 'GET /read', [`${name}${value}`])).status);
+      }
+    });
+    expect(flights).toBe(0);
+  });
+
+  it('cost one round trip with 300 cookies of the name, and none with 300 of other names', async () => {
+    const tokens = Array.from({ length: 300 }, () => generateSessionKey().token.reveal());
+    const read = (name: (i: number) => string) =>
+      sendRaw(app.url, 'GET /read', [`Cookie: ${tokens.map((token, i) => `${name(i)}=${token}`).join('; ')}`]);
+    expect(await proxy.flightsDuring(async () => expect((await read(() => 'SESSION')).status).toBe(200))).toBe(1);
+    expect(await proxy.flightsDuring(async () => expect((await read((i) => `S${i}`)).status).toBe(200))).toBe(0);
+  });
+
+  it('have left nothing in the log but what to correct, and not one of the values', () => {
+    expect(log.matching(/^error/)).toEqual([]);
+    expect(log.lines.length).toBeLessThanOrEqual(2);
+    for (const value of MALFORMED.filter(({ length }) => length > 8)) expect(log.lines.join()).not.toContain(value);
+  });
+});
