@@ -162,9 +162,9 @@ describe('the options of the README', () => {
   });
 
   it('are without a value where the table has a dash', () => {
-    const { cookie, exclude } = resolveSessionOptions();
-    expect([cookie.domain, exclude]).toEqual([undefined, undefined]);
-    expect(dashes(ofSession)).toEqual(['cookie.domain', 'exclude']);
+    const { cookie, exclude, keepIdle } = resolveSessionOptions();
+    expect([cookie.domain, exclude, keepIdle]).toEqual([undefined, undefined, undefined]);
+    expect(dashes(ofSession)).toEqual(['cookie.domain', 'exclude', 'keepIdle']);
     expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
     expect(dashes(ofRedis)).toEqual(['client']);
   });

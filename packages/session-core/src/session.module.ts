@@ -1,11 +1,12 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
-import { APP_INTERCEPTOR, ModuleRef } from '@nestjs/core';
+import { APP_GUARD, APP_INTERCEPTOR, ModuleRef } from '@nestjs/core';
 import { SessionEventModule } from './events/session-event.module.js';
 import { RememberMe } from './http/remember-me.js';
 import { SessionContext } from './http/session-context.js';
 import { SessionHttpBinder } from './http/session-http.binder.js';
 import { SessionIdResolver } from './http/session-id.resolver.js';
 import { SessionInterceptor } from './http/session.interceptor.js';
+import { SessionRouteGuard } from './http/session-route.guard.js';
 import { SESSION_MODULE_OPTIONS, SESSION_OPTIONS, SessionModuleDefinition } from './session.module-definition.js';
 import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleOptions } from './session.options.js';
 
@@ -33,6 +34,7 @@ import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleO
     SessionHttpBinder,
     SessionInterceptor,
     { provide: APP_INTERCEPTOR, useExisting: SessionInterceptor },
+    { provide: APP_GUARD, useClass: SessionRouteGuard },
   ],
   exports: [SESSION_OPTIONS, SessionIdResolver, SessionContext, RememberMe, SessionInterceptor, SessionEventModule],
 })

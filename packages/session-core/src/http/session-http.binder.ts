@@ -81,9 +81,14 @@ export class SessionHttpBinder implements OnModuleInit {
     adapter.use((request: IncomingMessage, response: ServerResponse, next: Next) => {
       const loader = this.#loader;
       if (!loader || this.options.exclude?.(request)) return next();
+      const keepsIdle = this.options.keepIdle?.(request) === true;
+      const enter = (session: SessionRequest) => {
+        if (keepsIdle) session.keepIdle();
+        this.#enter(session, request, response, next);
+      };
       const session = loader.load(request);
-      if (session instanceof Promise) void session.then((loaded) => this.#enter(loaded, request, response, next));
-      else this.#enter(session, request, response, next);
+      if (session instanceof Promise) void session.then(enter);
+      else enter(session);
     });
   }
 

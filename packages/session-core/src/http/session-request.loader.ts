@@ -7,7 +7,7 @@ import type { SessionKey } from '../session/session-key.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionIdResolver } from './session-id.resolver.js';
-import { SessionRequest, type SessionRequestInit } from './session-request.js';
+import { SessionRequest, type SessionRequestInit, type TouchOutcome } from './session-request.js';
 import { StoreFailureLog } from './store-failure.log.js';
 
 interface Presented {
@@ -49,8 +49,8 @@ export class SessionRequestLoader {
       this.#failures.succeeded();
       const found = sessions.findIndex((session) => session !== null);
       const loaded = sessions[found] ?? null;
-      if (loaded && this.#isTouchDue(loaded)) void this.#touch(loaded);
-      return this.#sessionRequest({ ...(keys[found] ?? keys[0]), loaded });
+      const touch = loaded && this.#isTouchDue(loaded) ? () => this.#touch(loaded) : undefined;
+      return this.#sessionRequest({ ...(keys[found] ?? keys[0]), loaded, touch });
     } catch (loadError) {
       this.#failures.failed(loadError);
       return this.#sessionRequest({ ...keys[0], loadError });
@@ -74,13 +74,14 @@ export class SessionRequestLoader {
     return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
   }
 
-  /** Not waited for: a request must not be slower, or fail, because its access could not be recorded. */
-  async #touch(session: Session): Promise<void> {
+  /** A request must not fail because its access could not be recorded. */
+  async #touch(session: Session): Promise<TouchOutcome> {
     try {
-      await this.repository.touch(session);
+      return await this.repository.touch(session);
     } catch (error) {
       const reason = error instanceof SessionStoreError ? error.reason : String(error);
       this.#logger.warn(`An access to session ${this.options.ids.shown(session.id)} was not recorded: ${reason}`);
+      return 'failed';
     }
   }
 }

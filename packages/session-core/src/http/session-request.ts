@@ -20,7 +20,12 @@ export interface SessionRequestInit {
   readonly loaded?: Session | null;
   /** Why nobody knows what it opens. */
   readonly loadError?: unknown;
+  /** Records the access; given when that is due. Never rejects. */
+  readonly touch?: (() => Promise<TouchOutcome>) | undefined;
 }
+
+/** What has become of the record of an access. */
+export type TouchOutcome = 'touched' | 'gone' | 'failed';
 
 const logger = new Logger('Session');
 const ATTACHED = Symbol('session request');
@@ -45,6 +50,8 @@ export class SessionRequest {
   #hasFailed = false;
   #head: 'none' | 'started' | 'sent' = 'none';
   #commit: Promise<void> | undefined;
+  #dueTouch: (() => Promise<TouchOutcome>) | undefined;
+  #touch: Promise<TouchOutcome> | undefined;
 
   constructor(init: SessionRequestInit) {
     this.#repository = init.repository;
@@ -53,6 +60,7 @@ export class SessionRequest {
     this.#failures = init.failures;
     this.presented = init.presented;
     this.#loadError = init.loadError;
+    this.#dueTouch = init.touch;
     this.#session = init.loaded ? TrackedSession.of(init.loaded) : undefined;
   }
 
@@ -83,6 +91,18 @@ export class SessionRequest {
   /** Whether anybody has asked for the session, so that the answer may depend on it. */
   get isUsed(): boolean {
     return this.#isUsed;
+  }
+
+  /** Leaves the session as idle as it is: the access is not recorded, and no save of this request renews it. */
+  keepIdle(): void {
+    this.#dueTouch = undefined;
+    this.#session?.keepIdle();
+  }
+
+  /** Records the access if that is due, once. Resolves to what has become of that; undefined when it was not due. */
+  recordAccess(): Promise<TouchOutcome> | undefined {
+    this.#touch ??= this.#dueTouch?.();
+    return this.#touch;
   }
 
   /** Whether there is anything to save. A failed save is settled: whoever heard of it decides what is answered. */
@@ -133,7 +153,10 @@ export class SessionRequest {
   /** The save that the head has to wait for; undefined when there is nothing to save. */
   startHead(): Promise<void> | undefined {
     this.#head = 'started';
-    return this.needsCommit ? this.commit() : undefined;
+    // Renews the session as well.
+    if (this.needsCommit) return this.commit();
+    void this.recordAccess();
+    return undefined;
   }
 
   get isHeadSent(): boolean {

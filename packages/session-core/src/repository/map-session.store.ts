@@ -117,7 +117,7 @@ export class MapSessionStore {
   }
 
   #update(changes: UpdateSession): WriteReply {
-    const { id, newId, maxInactiveInterval, absoluteTimeout, attributes, expected } = changes;
+    const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle = false, attributes, expected } = changes;
     const currentId = this.#follow(id);
     const session = this.#alive(currentId);
     if (!session) return { outcome: 'gone' };
@@ -139,7 +139,8 @@ export class MapSessionStore {
     apply(attributes, session);
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
     session.absoluteTimeout = absoluteTimeout ?? session.absoluteTimeout;
-    this.#renew(session);
+    if (!keepsIdle) this.#renew(session);
+    else if (maxInactiveInterval !== undefined || absoluteTimeout !== undefined) this.#setEnd(session);
     if (session.deadline <= this.clock.now()) {
       return this.#endFor(id, session, maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent);
     }
@@ -159,8 +160,14 @@ export class MapSessionStore {
   #renew(session: StoredSession): void {
     const now = this.clock.now();
     session.lastAccessedTime = Math.max(session.lastAccessedTime, now);
+    this.#setEnd(session);
+  }
+
+  #setEnd(session: StoredSession): void {
+    // The last access may lie in the future, of a clock that was set back.
+    const accessed = Math.min(session.lastAccessedTime, this.clock.now());
     session.deadline = Math.min(
-      endAfter(session.maxInactiveInterval, now),
+      endAfter(session.maxInactiveInterval, accessed),
       endAfter(session.absoluteTimeout, session.creationTime),
     );
   }

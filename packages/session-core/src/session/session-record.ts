@@ -30,7 +30,7 @@ export interface CreateSession {
   readonly attributes: AttributeChanges;
 }
 
-/** Changes a session that is alive; renews it as well. */
+/** Changes a session that is alive; renews it as well, unless it is to be kept idle. */
 export interface UpdateSession {
   readonly kind: 'update';
   readonly id: string;
@@ -40,6 +40,8 @@ export interface UpdateSession {
   readonly maxInactiveInterval?: number | undefined;
   /** Only when it changed; from the creation that the store has recorded; -1: none. */
   readonly absoluteTimeout?: number | undefined;
+  /** No access: the session ends when it would have ended, or when changed times say so, counted from its last access. */
+  readonly keepsIdle?: boolean;
   readonly attributes: AttributeChanges;
   /** Writes only if the store still has this text for the attribute, undefined meaning none. */
   readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;

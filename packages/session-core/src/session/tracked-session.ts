@@ -2,7 +2,7 @@ import { SessionAttributeError, SessionStateError, SessionStoreError } from '../
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
 import type { SessionKey, SessionToken } from './session-key.js';
-import type { SessionChanges, SessionRecord, WriteReply } from './session-record.js';
+import type { SessionChanges, SessionRecord, UpdateSession, WriteReply } from './session-record.js';
 import { StoredAttributes } from './stored-attributes.js';
 import { assertName, TrackedAttributes } from './tracked-attributes.js';
 
@@ -52,6 +52,7 @@ export class TrackedSession extends RefusesProperties implements Session {
   /** How it ended in the store, as far as this object has heard: by this object, or by somebody else. */
   #ended: 'deleted' | 'gone' | undefined;
   #isHeadSent = false;
+  #keepsIdle = false;
   /** What the store may have done without our having heard of it, when that was to give the session an id. */
   #unanswered: SessionChanges | undefined;
   #turn: Promise<unknown> = Promise.resolve();
@@ -257,6 +258,11 @@ export class TrackedSession extends RefusesProperties implements Session {
     this.#isHeadSent = true;
   }
 
+  /** From now on what is written of a stored session does not renew it. */
+  keepIdle(): void {
+    this.#keepsIdle = true;
+  }
+
   /** What may be shown: no token and no attribute value. */
   toJSON(): object {
     const { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames } = this;
@@ -274,6 +280,10 @@ export class TrackedSession extends RefusesProperties implements Session {
   #assertWritable(): void {
     if (this.#isOver)
       throw new SessionStateError('The session was invalidated in this request and takes no more changes');
+  }
+
+  get #access(): Pick<UpdateSession, 'keepsIdle'> {
+    return this.#keepsIdle ? { keepsIdle: true } : {};
   }
 
   get #hasOtherTimeouts(): boolean {
@@ -296,7 +306,7 @@ export class TrackedSession extends RefusesProperties implements Session {
       maxInactiveInterval: changed('maxInactiveInterval'),
       absoluteTimeout: changed('absoluteTimeout'),
     };
-    return { kind: 'update', id, newId, ...timeouts, attributes };
+    return { kind: 'update', id, newId, ...timeouts, ...this.#access, attributes };
   }
 
   #settle(changes: SessionChanges, reply: WriteReply): SaveOutcome {
@@ -359,6 +369,7 @@ export class TrackedSession extends RefusesProperties implements Session {
     const reply = await this.#writer.write({
       kind: 'update',
       id: this.#storedId,
+      ...this.#access,
       attributes: new Map([[name, text]]),
       expected,
     });

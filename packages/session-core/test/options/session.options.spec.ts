@@ -24,6 +24,7 @@ describe('resolveSessionOptions', () => {
       absoluteTimeout: -1,
       touchInterval: 60_000,
       exclude: undefined,
+      keepIdle: undefined,
     });
     expect(Object.isFrozen(options)).toBe(true);
     expect(resolveSessionOptions({})).toEqual(options);
@@ -79,11 +80,12 @@ describe('resolveSessionOptions', () => {
     ],
     [{ maxAttributeSize: '5 MB' }, 'Option `maxAttributeSize` must be a whole number from 1 to 536870912.'],
     [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
+    [{ keepIdle: true }, 'Option `keepIdle` must be a function that takes the request.'],
     [{ timout: '30m' }, 'Unknown option `timout`: did you mean `timeout`?'],
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, sessionIds, sessionIdGenerator, maxAttributeSize, exclude.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, sessionIds, sessionIdGenerator, maxAttributeSize, exclude, keepIdle.',
     ],
     [{ cookie: 'SESSION' }, 'cookie must be an object.'],
     [null, 'The argument must be an object.'],

@@ -487,6 +487,19 @@ describe('TrackedSession', () => {
     });
   });
 
+  describe('that is kept idle', () => {
+    it('says so with everything it writes, and otherwise does not', async () => {
+      const session = writer.restore({ n: '1' });
+      session.setAttribute('a', 1);
+      await session.save();
+      session.keepIdle();
+      session.setAttribute('a', 2);
+      await session.save();
+      await session.updateAttribute<number>('n', (n = 0) => n + 1);
+      expect(writer.writes.map((changes) => 'keepsIdle' in changes && changes.keepsIdle)).toEqual([false, true, true]);
+    });
+  });
+
   describe('idleTime', () => {
     it.each([
       { what: 'of a session that expires', given: { timeToLive: 1_790_000 }, idleTime: 10_000 },

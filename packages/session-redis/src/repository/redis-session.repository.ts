@@ -111,9 +111,9 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
         return word === 'created' ? { outcome: 'saved', creationTime: Number(creationTime) } : { outcome: word };
       }
       case 'update': {
-        const { id, newId, maxInactiveInterval, absoluteTimeout, expected } = changes;
+        const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle, expected } = changes;
         const { set, removed, indexes } = this.#encoded(changes.attributes);
-        const given = { id, newId, maxInactiveInterval, absoluteTimeout, expected };
+        const given = { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle, expected };
         const save = { ...given, attributes: set, removed, indexes };
         const [word, current] = await this.#run(() => scripts.save(save));
         return word === 'conflict' ? { outcome: word, current: current ?? undefined } : { outcome: word };

@@ -1,7 +1,7 @@
 #!lua
 --[[
-  save-session: writes what changed of a live session, and renews it. All of it happens, or nothing. When the times it is
-  given are over by now, it ends.
+  save-session: writes what changed of a live session, and renews it unless it is to be kept idle. All of it happens, or
+  nothing. When the times it is given are over by now, it ends.
 
   KEYS[1] bucket list
   KEYS[2] events
@@ -17,10 +17,11 @@
   ARGV[5] id it is to have, which may be the same
   ARGV[6] maxInactiveInterval in s; empty: unchanged; 0: end the session
   ARGV[7] absolute timeout in s from the creation; empty: unchanged; negative: none
-  ARGV[8] what must still be so: 'any', 'text' (the attribute has the text ARGV[10]) or 'none' (there is no such attribute)
-  ARGV[9] the name of that attribute
-  ARGV[10] its text
-  ARGV[11..] list of {attribute, text}, list of {removed attribute}, list of {index, value; empty: in no set}
+  ARGV[8] 1: keep it idle: no access is recorded, and its times count from the last one
+  ARGV[9] what must still be so: 'any', 'text' (the attribute has the text ARGV[11]) or 'none' (there is no such attribute)
+  ARGV[10] the name of that attribute
+  ARGV[11] its text
+  ARGV[12..] list of {attribute, text}, list of {removed attribute}, list of {index, value; empty: in no set}
 
   Returns
     {'saved'}
@@ -28,14 +29,15 @@
                          of attributes, or finds another text than it expects: a request held open across a login must
                          not get at the session after it. Interval 0 ends it all the same
     {'collision'}        the new id is taken
-    {'conflict', text}   ARGV[8] is not so; the text there is now, missing when there is none
+    {'conflict', text}   ARGV[9] is not so; the text there is now, missing when there is none
 ]]
 -- include: store, expiration, session, arguments
 local id, new_id = ARGV[4], ARGV[5]
 local interval = tonumber(ARGV[6])
 local absolute_timeout = tonumber(ARGV[7])
-local expectation, expected_name, expected_text = ARGV[8], ARGV[9], ARGV[10]
-local attributes, after_attributes = read_list(11, 2)
+local keeps_idle = ARGV[8] == '1'
+local expectation, expected_name, expected_text = ARGV[9], ARGV[10], ARGV[11]
+local attributes, after_attributes = read_list(12, 2)
 local removals, after_removals = read_list(after_attributes, 1)
 local indexes = read_list(after_removals, 2)
 local rotates = new_id ~= id
@@ -59,7 +61,9 @@ locate(session)
 local times = recorded_times(session)
 times.interval = interval or times.interval
 if absolute_timeout then times.absolute_expiry = absolute_end(times.creation, absolute_timeout) end
-local new_end = end_since(now, times.interval, times.absolute_expiry)
+local accessed = keeps_idle and math.min(times.accessed or now, now) or now
+local sets_end = not keeps_idle or interval or absolute_timeout
+local new_end = sets_end and end_since(accessed, times.interval, times.absolute_expiry)
 
 if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end
 if expectation ~= 'any' then
@@ -85,7 +89,8 @@ if new_end and new_end.at <= now then
 end
 write_indexes(session, indexes)
 if interval then redis.call('HSET', session.key, 'maxInactiveInterval', ARGV[6]) end
-renew(session, new_end, now)
+if not keeps_idle then renew(session, new_end, now)
+elseif sets_end then set_end(session, new_end, now) end
 
 if rotates then
   local target = { id = new_id, key = KEYS[6], shadow = KEYS[7] }

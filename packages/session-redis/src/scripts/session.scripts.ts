@@ -30,6 +30,8 @@ export interface SaveArguments {
   readonly maxInactiveInterval: number | undefined;
   /** Seconds from the creation; negative: none. */
   readonly absoluteTimeout: number | undefined;
+  /** Not an access: does not renew. */
+  readonly keepsIdle?: boolean | undefined;
   readonly attributes: Pairs;
   readonly removed: readonly string[];
   /** An empty value takes the session out of that index. */
@@ -86,7 +88,7 @@ export class SessionScripts {
   }
 
   async save(changes: SaveArguments): Promise<SaveReply> {
-    const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', expected } = changes;
+    const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, expected } = changes;
     const keys = [...this.#sessionKeys(id), this.keys.moved(id), this.keys.session(newId), this.keys.shadow(newId)];
     const expectation = expected === undefined ? 'any' : expected.text === undefined ? 'none' : 'text';
     const lists = [
@@ -95,7 +97,7 @@ export class SessionScripts {
       ...list(changes.indexes),
     ];
     const condition = [expectation, expected?.name ?? '', expected?.text ?? ''];
-    const fixed = [id, newId, maxInactiveInterval, absoluteTimeout, ...condition];
+    const fixed = [id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition];
     return (await this.#run('saveSession', keys, [...fixed, ...lists])) as SaveReply;
   }
 

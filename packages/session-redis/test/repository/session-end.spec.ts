@@ -1,4 +1,4 @@
-import type { Session } from '@nest-session/core';
+import { type Session, TrackedSession } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/testing';
 import fc from 'fast-check';
 import { MINUTE } from '../support/store.fixture.js';
@@ -6,17 +6,19 @@ import { TimedMapStore, TimedRedisStore, type TimedStore } from '../support/time
 
 LeakGuard.install();
 
-/** What happens to a session: time passes, or a request loads it and does something. */
+/** What happens to a session: time passes, or a request loads it and does something, perhaps keeping it idle. */
 type Step =
   | { readonly does: 'wait'; readonly minutes: number }
-  | { readonly does: 'touch' | 'save' | 'rotate' | 'rotate and touch late' | 'rotate and save late' }
-  | { readonly does: 'interval' | 'absoluteTimeout'; readonly minutes: number | 'never' };
+  | { readonly does: 'touch' | 'rotate and touch late' | 'rotate and save late' }
+  | { readonly does: 'save' | 'rotate'; readonly keepsIdle: boolean }
+  | { readonly does: 'interval' | 'absoluteTimeout'; readonly minutes: number | 'never'; readonly keepsIdle: boolean };
 
 const minutes = fc.oneof(fc.integer({ min: 1, max: 60 }), fc.constant('never' as const));
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ does: fc.constant('wait' as const), minutes: fc.integer({ min: 1, max: 20 }) }),
-  fc.record({ does: fc.constantFrom('touch', 'save', 'rotate', 'rotate and touch late', 'rotate and save late') }),
-  fc.record({ does: fc.constantFrom('interval', 'absoluteTimeout'), minutes }),
+  fc.record({ does: fc.constantFrom('touch', 'rotate and touch late', 'rotate and save late') }),
+  fc.record({ does: fc.constantFrom('save', 'rotate'), keepsIdle: fc.boolean() }),
+  fc.record({ does: fc.constantFrom('interval', 'absoluteTimeout'), minutes, keepsIdle: fc.boolean() }),
 );
 
 /** When something has happened: not before the one time and not after the other. */
@@ -25,6 +27,7 @@ interface Span {
   readonly to: number;
 }
 
+const keepsIdle = (taken: Step) => 'keepsIdle' in taken && taken.keepsIdle;
 const endAfter = (time: number, seconds: number) => (seconds < 0 ? Infinity : time + seconds * 1000);
 
 /** The times of a session, as they should be. */
@@ -95,13 +98,14 @@ class Walk {
     // What is over stays over, and what is not over is there.
     if (outcome === 'gone') return expect(end.from).toBeLessThanOrEqual(to);
     expect(end.to).toBeGreaterThan(from);
-    this.#times.renewed = { from, to };
+    if (!keepsIdle(next)) this.#times.renewed = { from, to };
     if (next.does === 'interval') this.#times.interval = session!.maxInactiveInterval;
     if (next.does === 'absoluteTimeout') this.#times.absoluteTimeout = session!.absoluteTimeout;
   }
 
   async #perform(next: Exclude<Step, { does: 'wait' }>, session: Session): Promise<'saved' | 'touched' | 'gone'> {
     const { repository } = this.store;
+    if (keepsIdle(next)) TrackedSession.of(session).keepIdle();
     const save = (each: Session) => {
       each.setAttribute('count', ++this.#count);
       return each.save();

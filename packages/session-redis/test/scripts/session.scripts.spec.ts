@@ -268,6 +268,25 @@ describe('save-session', () => {
     expect(await client.pttl(keys.shadow(id))).toBeGreaterThan(1_700_000);
   });
 
+  it('records no access that is to keep the session idle', async () => {
+    const { client, keys } = store;
+    const id = await store.create({ a: '1' });
+    await client.hincrby(keys.session(id), 'lastAccessedTime', -10 * MINUTE);
+    await client.pexpire(keys.shadow(id), 20 * MINUTE);
+    const accessed = (await store.session(id))['lastAccessedTime'];
+    const end = await client.pexpiretime(keys.shadow(id));
+    const newId = store.id();
+    expect(await store.save(id, { attributes: [['a', '2']], newId, keepsIdle: true })).toEqual(['saved']);
+    expect(await store.session(newId)).toMatchObject({ 'sessionAttr:a': '2', lastAccessedTime: accessed });
+    expect(await client.pexpiretime(keys.shadow(newId))).toBe(end);
+
+    // What it is given counts from the last access.
+    expect(await store.save(newId, { maxInactiveInterval: 3600, keepsIdle: true })).toEqual(['saved']);
+    expect(await client.pexpiretime(keys.shadow(newId))).toBe(Number(accessed) + 60 * MINUTE);
+    expect(await store.save(newId, { maxInactiveInterval: 540, keepsIdle: true })).toEqual(['saved']);
+    expect(await store.eventTypes(newId)).toEqual(['id-changed', 'expired']);
+  });
+
   it('ends the session, as expired, for an absolute timeout that is over', async () => {
     const { client, keys } = store;
     const id = await store.create({ a: '1' });

@@ -3,6 +3,7 @@ import {
   JsonAttributeSerializer,
   MapSessionRepository,
   PRINCIPAL_NAME_INDEX_NAME,
+  SessionIds,
 } from '@nest-session/core';
 import { ManualClock } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
@@ -59,6 +60,7 @@ export class TimedRedisStore implements TimedStore {
       scripts: store.scripts,
       keys: store.keys,
       serializer: new JsonAttributeSerializer(),
+      ids: new SessionIds(),
       timeouts: { maxInactiveInterval: 1800, absoluteTimeout: -1 },
     });
   }

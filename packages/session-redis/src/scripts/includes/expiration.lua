@@ -45,8 +45,14 @@ end
 
 -- The times from which the end of a stored session follows.
 local function recorded_times(session)
-  local recorded = redis.call('HMGET', session.key, 'creationTime', 'maxInactiveInterval', 'absoluteExpiry')
-  return { creation = tonumber(recorded[1]), interval = tonumber(recorded[2]), absolute_expiry = tonumber(recorded[3]) }
+  local recorded = redis.call('HMGET', session.key,
+    'creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry')
+  return {
+    creation = tonumber(recorded[1]),
+    accessed = tonumber(recorded[2]),
+    interval = tonumber(recorded[3]),
+    absolute_expiry = tonumber(recorded[4]),
+  }
 end
 
 -- When a session ends however much it is used; nil without an absolute timeout, which is in seconds.
