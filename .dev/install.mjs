@@ -62,6 +62,35 @@ async function canCompile() {
   );
 }
 
+/**
+ * Resolves to the path of a Chromium, installed when there is none.
+ * @throws Error that says in a sentence what to do
+ */
+export async function ensureChromium() {
+  const program = process.env.CHROMIUM || findChromium() || (await installChromium());
+  if (!program) {
+    throw new Error(
+      'The tests need Chromium: install it (Debian: sudo apt-get install chromium; macOS: brew install --cask chromium), ' +
+        'or set CHROMIUM to the path of the program; Chrome and Edge will do.',
+    );
+  }
+  return program;
+}
+
+function findChromium() {
+  const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+  return names.map(findProgram).find((path) => path !== undefined);
+}
+
+async function installChromium() {
+  if (!canUseApt()) return undefined;
+  console.log('Installing chromium with apt-get ...');
+  await runQuietly('apt-get', ['update', '-q']).catch(() => undefined);
+  const patiently = ['-o', 'DPkg::Lock::Timeout=300'];
+  await runQuietly('apt-get', ['install', '-qy', '--no-install-recommends', ...patiently, 'chromium']);
+  return findChromium();
+}
+
 function canUseApt() {
   return process.getuid?.() === 0 && findProgram('apt-get') !== undefined;
 }

@@ -1,11 +1,12 @@
 // npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis.
-import { ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
+import { ensureChromium, ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
 import { main, run, runQuietly } from './processes.mjs';
 
 await main(async () => {
   await ensurePackages();
   const redisServer = await ensureRedis();
   await ensureCompiler();
+  const chromium = await ensureChromium();
   // Tests import the sources; the programs that some of them start are the built ones.
   await runQuietly('npm', ['run', '--silent', 'build']);
   return run(
@@ -16,6 +17,6 @@ await main(async () => {
       'node_modules/jest/bin/jest.js',
       ...process.argv.slice(2),
     ],
-    { REDIS_SERVER: redisServer },
+    { REDIS_SERVER: redisServer, CHROMIUM: chromium },
   );
 });
