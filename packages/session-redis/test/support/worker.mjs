@@ -28,6 +28,8 @@ Module({
     RedisSessionModule.forRoot({
       url: process.env.REDIS_URL,
       notifications: process.env.NOTIFICATIONS,
+      grace: process.env.GRACE,
+      cleanup: { cron: process.env.CRON },
       events: { lease: process.env.LEASE ?? '1s' },
     }),
   ],

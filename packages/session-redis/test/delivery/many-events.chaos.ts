@@ -1,0 +1,79 @@
+import { eventually, LeakGuard } from '@nest-session/testing';
+import { print } from '../chaos/figures.js';
+import { Store } from '../support/store.fixture.js';
+import { WorkerProcess } from '../support/worker.process.js';
+
+LeakGuard.install();
+
+const EVENTS = 50_000;
+const INSTANCES = 5;
+/** Events that an instance handles at a time. */
+const CONCURRENCY = 32;
+const AT_A_TIME = 500;
+
+let store: Store;
+const workers: WorkerProcess[] = [];
+beforeAll(async () => {
+  store = await Store.open({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+});
+afterAll(async () => {
+  await Promise.all(workers.map((worker) => worker.end()));
+  await store.close();
+});
+
+async function startWorker(): Promise<WorkerProcess> {
+  const environment = { REDIS_URL: store.server.url, NOTIFICATIONS: 'off', GRACE: '3s', CRON: '* * * * * *' };
+  const worker = await WorkerProcess.start({ ...environment, LEASE: '2s' });
+  workers.push(worker);
+  return worker;
+}
+
+async function endSessions(): Promise<Set<string>> {
+  const ids = new Set<string>();
+  while (ids.size < EVENTS) {
+    const some = await Promise.all(Array.from({ length: AT_A_TIME }, () => store.create({ cart: '["apple"]' })));
+    await Promise.all(some.map((id) => store.scripts.delete(id)));
+    for (const id of some) ids.add(id);
+  }
+  return ids;
+}
+
+/** The sessions of whose end a handler has been told, as often as one has. */
+function handled(): string[] {
+  return workers.flatMap(({ lines }) => lines.flatMap((line) => /^handled deleted:(\S+)$/.exec(line)?.[1] ?? []));
+}
+
+async function untilHandled(count: number): Promise<void> {
+  await eventually(() => handled().length >= count, { timeout: 240_000, interval: 200 });
+}
+
+it('five instances handle 50,000 events in spite of two kills and a restart of Redis, and nothing is left', async () => {
+  const ids = await endSessions();
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: INSTANCES }, startWorker));
+
+  await untilHandled(EVENTS / 5);
+  await workers[0]!.end('SIGKILL');
+  await untilHandled((2 * EVENTS) / 5);
+  await store.server.kill();
+  await store.server.restart();
+  await untilHandled((3 * EVENTS) / 5);
+  await workers[1]!.end('SIGKILL');
+  await eventually(() => expect(new Set(handled())).toEqual(ids), { timeout: 240_000, interval: 500 });
+  const took = performance.now() - begun;
+  await eventually(async () => expect(await store.client.xlen(store.keys.events)).toBe(0), { timeout: 60_000 });
+
+  const duplicates = handled().length - EVENTS;
+  print(
+    `${EVENTS} ends and as many beginnings, ${INSTANCES} instances, two of them killed, Redis killed and restarted: ` +
+      `${Math.round(took)} ms, ${duplicates} handled twice`,
+  );
+  // Each fault may repeat what was in flight then: of the killed instance, or of all of them.
+  expect(duplicates).toBeLessThanOrEqual(CONCURRENCY * (2 + INSTANCES));
+  const { events, handlers, meta, trimmed } = store.keys;
+  await eventually(async () =>
+    expect(new Set([...(await store.client.keys('*')), events, handlers, trimmed])).toEqual(
+      new Set([events, handlers, trimmed, meta]),
+    ),
+  );
+});
