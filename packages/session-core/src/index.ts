@@ -20,7 +20,7 @@ export { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-
 // in a request
 export { SessionAttribute, SessionId } from './http/session.decorators.js';
 export { SessionContext } from './http/session-context.js';
-export { KeepSessionIdle } from './http/session-route.decorators.js';
+export { KeepSessionIdle, SessionOptional, SessionRequired } from './http/session-route.decorators.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
 export { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
 export { CompositeSessionIdResolver } from './http/composite-session-id.resolver.js';

@@ -25,6 +25,14 @@ export class SessionContext {
     return this.#storage.getStore() !== undefined;
   }
 
+  /**
+   * Whether the session is the one that the client has: false when the store failed to load it, and where `isActive` is
+   * false. For routes with `@SessionOptional()`.
+   */
+  get isAvailable(): boolean {
+    return this.#storage.getStore()?.isUnavailable === false;
+  }
+
   /** Runs `callback`, and whatever it starts, on behalf of a request. The module does this for every request. */
   run<T>(request: SessionRequest, callback: () => T): T {
     return this.#storage.run(request, callback);

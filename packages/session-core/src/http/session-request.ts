@@ -47,6 +47,7 @@ export class SessionRequest {
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
   #isUsed = false;
+  #isOptional = false;
   #hasFailed = false;
   #head: 'none' | 'started' | 'sent' = 'none';
   #commit: Promise<void> | undefined;
@@ -78,9 +79,19 @@ export class SessionRequest {
   /** The loaded session, or a new one, made when it is first asked for. @throws what kept the session from being loaded */
   get session(): Session {
     this.#isUsed = true;
-    if (this.#loadError !== undefined) throw this.#loadError;
+    if (!this.#isOptional) this.requireSession();
     this.#session ??= this.#createSession();
     return this.#session;
+  }
+
+  /** @throws what kept the session from being loaded */
+  requireSession(): void {
+    if (this.#loadError !== undefined) throw this.#loadError;
+  }
+
+  /** Does without a session that could not be loaded: `session` is an empty one then, which takes no changes. */
+  makeOptional(): void {
+    this.#isOptional = true;
   }
 
   /** Whether the store failed to say which session this is. */
@@ -193,6 +204,12 @@ export class SessionRequest {
   #createSession(): TrackedSession {
     const session = TrackedSession.of(this.#repository.createSession(this.#presentedId));
     if (this.#head === 'sent') session.closeHead();
+    if (this.isUnavailable) session.refuseChanges(refusal(this.#loadError));
     return session;
   }
+}
+
+/** A change that nobody could store must not look as if it had been. */
+function refusal(cause: unknown): SessionStoreError {
+  return new SessionStoreError('The session takes no changes, because it could not be loaded', { cause });
 }

@@ -1,11 +1,11 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { SessionRequest } from './session-request.js';
-import { KEEP_SESSION_IDLE } from './session-route.decorators.js';
+import { KEEP_SESSION_IDLE, SESSION_POLICY, type SessionPolicy } from './session-route.decorators.js';
 
 /**
  * Does to the session of a request what the decorators of its route say, as soon as it is known which route that is:
- * before the guards, interceptors, pipes and the handler of the application. Lets every request pass.
+ * before the guards, interceptors, pipes and the handler of the application.
  */
 @Injectable()
 export class SessionRouteGuard implements CanActivate {
@@ -17,6 +17,11 @@ export class SessionRouteGuard implements CanActivate {
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) request.keepIdle();
     void request.recordAccess();
+    if (request.isUnavailable) {
+      const policy = this.reflector.getAllAndOverride<SessionPolicy | undefined>(SESSION_POLICY, route);
+      if (policy === 'required') request.requireSession();
+      if (policy === 'optional') request.makeOptional();
+    }
     return true;
   }
 }

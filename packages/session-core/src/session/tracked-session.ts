@@ -53,6 +53,7 @@ export class TrackedSession extends RefusesProperties implements Session {
   #ended: 'deleted' | 'gone' | undefined;
   #isHeadSent = false;
   #keepsIdle = false;
+  #refusal: Error | undefined;
   /** What the store may have done without our having heard of it, when that was to give the session an id. */
   #unanswered: SessionChanges | undefined;
   #turn: Promise<unknown> = Promise.resolve();
@@ -216,6 +217,7 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   invalidate(): void {
+    if (this.#refusal) throw this.#refusal;
     this.#invalidated = true;
   }
 
@@ -263,6 +265,11 @@ export class TrackedSession extends RefusesProperties implements Session {
     this.#keepsIdle = true;
   }
 
+  /** From now on every change of it throws. */
+  refuseChanges(refusal: Error): void {
+    this.#refusal = refusal;
+  }
+
   /** What may be shown: no token and no attribute value. */
   toJSON(): object {
     const { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames } = this;
@@ -278,6 +285,7 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   #assertWritable(): void {
+    if (this.#refusal) throw this.#refusal;
     if (this.#isOver)
       throw new SessionStateError('The session was invalidated in this request and takes no more changes');
   }

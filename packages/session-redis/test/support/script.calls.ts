@@ -93,6 +93,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
   save('an attribute, compared and set', { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
   save('a shorter interval', { maxInactiveInterval: 600 }),
   save('an absolute timeout', { absoluteTimeout: 600 }),
+  save('what keeps it idle', { attributes: [['a', '2']], keepsIdle: true }),
   save('no end any more', { maxInactiveInterval: -1 }),
   save('an interval of 0', { maxInactiveInterval: 0, attributes: [['a', '2']] }),
   {

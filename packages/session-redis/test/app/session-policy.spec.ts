@@ -1,0 +1,62 @@
+import { Controller, Get, Module } from '@nestjs/common';
+import { Session, SessionOptional, SessionRequired } from '@nest-session/core';
+import { eventually, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
+
+let begun = 0;
+
+@Controller('with')
+class PolicyController {
+  @Get('required')
+  @SessionRequired()
+  required(@Session() session: Session) {
+    begun++;
+    return { a: session.getAttribute('a') ?? 'nothing' };
+  }
+
+  @Get('optional')
+  @SessionOptional()
+  optional(@Session() session: Session) {
+    return { a: session.getAttribute('a') ?? 'nothing' };
+  }
+}
+
+@Module({ controllers: [PolicyController] })
+class PolicyModule {}
+
+describe.each(['express', 'fastify'] as const)('an outage of Redis, on %s,', (adapter) => {
+  let server: RedisServer;
+  let app: App;
+  let client: HttpAgent;
+  beforeAll(async () => {
+    // The session survives the outage.
+    server = await RedisServer.start({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+    const redis = { url: server.url, commandTimeout: '500ms' };
+    app = await App.start({ adapter, imports: [PolicyModule], redis, handlers: false });
+    client = app.agent();
+  });
+  afterAll(async () => {
+    await app.stop();
+    await server.stop();
+  });
+
+  it('is answered by each route as its policy says, and is over without a restart of the application', async () => {
+    await client.post('/set/a', { value: 'kept' });
+    expect((await client.get('/with/required')).json()).toEqual({ a: 'kept' });
+    for (let outage = 1; outage <= 2; outage++) {
+      await server.kill();
+      begun = 0;
+      expect((await client.get('/with/required')).status).toBe(503);
+      expect(begun).toBe(0);
+      expect((await client.get('/with/optional')).json()).toEqual({ a: 'nothing' });
+      expect((await client.get('/plain')).status).toBe(200);
+      expect((await client.get('/read')).status).toBe(503);
+
+      await server.restart();
+      await eventually(async () => expect((await client.get('/with/required')).json()).toEqual({ a: 'kept' }));
+      expect((await client.get('/with/optional')).json()).toEqual({ a: 'kept' });
+    }
+  });
+});
