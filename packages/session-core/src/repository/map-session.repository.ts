@@ -5,7 +5,7 @@ import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
 import { isWellFormedSessionId, type SessionKey } from '../session/session-key.js';
-import type { SessionChanges, WriteReply } from '../session/session-record.js';
+import type { SessionChanges, TouchReply, WriteReply } from '../session/session-record.js';
 import { type SessionTimeouts, type SessionWriter, TrackedSession } from '../session/tracked-session.js';
 import { IndexedSessionRepository } from './indexed-session.repository.js';
 import { type Clock, MapSessionStore } from './map-session.store.js';
@@ -60,7 +60,7 @@ export class MapSessionRepository extends IndexedSessionRepository implements Se
     return TrackedSession.of(session).save();
   }
 
-  async touch(session: Session): Promise<'touched' | 'gone'> {
+  async touch(session: Session): Promise<TouchReply> {
     const { storedId } = TrackedSession.of(session);
     return storedId === undefined ? 'gone' : this.#store.touch(storedId);
   }

@@ -11,6 +11,7 @@ import type {
   CreateSession,
   SessionChanges,
   SessionRecord,
+  TouchReply,
   UpdateSession,
   WriteReply,
 } from '../session/session-record.js';
@@ -80,11 +81,12 @@ export class MapSessionStore {
     }
   }
 
-  touch(id: string): 'touched' | 'gone' {
-    const session = this.#alive(this.#follow(id));
+  touch(id: string): TouchReply {
+    const currentId = this.#follow(id);
+    const session = this.#alive(currentId);
     if (!session) return 'gone';
     this.#renew(session);
-    return 'touched';
+    return currentId === id ? 'touched' : 'moved';
   }
 
   /** Ends what has expired, and forgets old marks. Returns how many sessions have expired. */

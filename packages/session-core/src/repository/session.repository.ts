@@ -1,4 +1,5 @@
 import type { SaveOutcome, Session } from '../session/session.js';
+import type { TouchReply } from '../session/session-record.js';
 
 /** Stores sessions. Absence is a value; an exception, `SessionStoreError`, means that the store itself failed. */
 export abstract class SessionRepository {
@@ -17,8 +18,11 @@ export abstract class SessionRepository {
    */
   abstract save(session: Session): Promise<SaveOutcome>;
 
-  /** Records an access: the session expires `maxInactiveInterval` from now. */
-  abstract touch(session: Session): Promise<'touched' | 'gone'>;
+  /**
+   * Records an access: the session expires `maxInactiveInterval` from now. `moved`: it does, but has changed its id since
+   * it was loaded, so that the token of the one that was loaded opens nothing any more.
+   */
+  abstract touch(session: Session): Promise<TouchReply>;
 
   /** Ends the session and records its deleted event. False when there was no such session to end. */
   abstract deleteById(id: string): Promise<boolean>;

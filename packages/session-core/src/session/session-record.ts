@@ -53,6 +53,9 @@ export interface DeleteSession {
   readonly id: string;
 }
 
+/** What has become of the record of an access: see `SessionRepository.touch()`. */
+export type TouchReply = 'touched' | 'moved' | 'gone';
+
 /**
  * `saved`: all of it was written. Nothing was written when: `gone`, the session has ended, or had its id changed by
  * another request and this change is not one that may follow it; `collision`, the new id is taken; `conflict`, the

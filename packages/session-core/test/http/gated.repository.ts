@@ -1,5 +1,5 @@
 import { SessionStoreError, MapSessionRepository, type MapSessionRepositoryOptions } from '../../src/index.js';
-import type { Session, SessionChanges, WriteReply } from '../../src/index.js';
+import type { Session, SessionChanges, TouchReply, WriteReply } from '../../src/index.js';
 
 type Call = 'findById' | 'touch' | SessionChanges['kind'];
 
@@ -69,7 +69,7 @@ export class GatedRepository extends MapSessionRepository {
     return super.findById(id);
   }
 
-  override async touch(session: Session): Promise<'touched' | 'gone'> {
+  override async touch(session: Session): Promise<TouchReply> {
     await this.#pass('touch');
     return super.touch(session);
   }

@@ -293,7 +293,7 @@ describe('MapSessionRepository', () => {
       late.setAttribute('late', true);
       await expect(repository.save(late)).resolves.toBe('saved');
       await expect(updating.updateAttribute<number>('n', (n = 0) => n + 1)).resolves.toBe(1);
-      await expect(repository.touch(late)).resolves.toBe('touched');
+      await expect(repository.touch(late)).resolves.toBe('moved');
       expect((await load(session.id)).attributeNames).toEqual(['n', 'late']);
       expect(late.tokenToSend).toBeUndefined();
     });

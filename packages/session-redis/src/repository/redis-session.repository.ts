@@ -10,8 +10,9 @@ import {
   type SessionIds,
   type SessionKey,
   type SessionTimeouts,
-  TrackedSession,
   type SessionWriter,
+  type TouchReply,
+  TrackedSession,
   type WriteReply,
 } from '@nest-session/core';
 import type { Redis } from 'ioredis';
@@ -66,7 +67,7 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
     return TrackedSession.of(session).save();
   }
 
-  async touch(session: Session): Promise<'touched' | 'gone'> {
+  async touch(session: Session): Promise<TouchReply> {
     const { storedId } = TrackedSession.of(session);
     if (storedId === undefined) return 'gone';
     const [word] = await this.#run(() => this.#parts.scripts.touch(storedId));

@@ -41,7 +41,7 @@ export interface SaveArguments {
 
 export type CreateReply = ['created', creationTime: string] | ['collision'] | ['gone'];
 export type SaveReply = ['saved'] | ['gone'] | ['collision'] | ['conflict', current?: string | null];
-export type TouchReply = ['touched'] | ['gone'];
+export type TouchReply = ['touched'] | ['moved'] | ['gone'];
 export type DeleteReply = ['deleted'] | ['gone'];
 export type ClaimWord = 'claimed' | 'alive' | 'already' | 'corrupt';
 

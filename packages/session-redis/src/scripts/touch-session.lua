@@ -13,6 +13,7 @@
 
   Returns
     {'touched'}
+    {'moved'}    recorded, but under a later id than the one given
     {'gone'}
 ]]
 -- include: store, expiration, session
@@ -26,4 +27,5 @@ locate(session)
 
 local times = recorded_times(session)
 renew(session, end_since(now, times.interval, times.absolute_expiry), now)
-return { 'touched' }
+local is_same = session.id == ARGV[4]
+return { is_same and 'touched' or 'moved' }

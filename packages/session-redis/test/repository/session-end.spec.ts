@@ -1,4 +1,4 @@
-import { type Session, TrackedSession } from '@nest-session/core';
+import { type SaveOutcome, type Session, type TouchReply, TrackedSession } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/testing';
 import fc from 'fast-check';
 import { MINUTE } from '../support/store.fixture.js';
@@ -103,7 +103,7 @@ class Walk {
     if (next.does === 'absoluteTimeout') this.#times.absoluteTimeout = session!.absoluteTimeout;
   }
 
-  async #perform(next: Exclude<Step, { does: 'wait' }>, session: Session): Promise<'saved' | 'touched' | 'gone'> {
+  async #perform(next: Exclude<Step, { does: 'wait' }>, session: Session): Promise<SaveOutcome | TouchReply> {
     const { repository } = this.store;
     if (keepsIdle(next)) TrackedSession.of(session).keepIdle();
     const save = (each: Session) => {

@@ -334,7 +334,10 @@ describe('touch-session', () => {
     const newId = store.id();
     await store.save(id, { newId });
     await store.client.pexpire(store.keys.shadow(newId), 5000);
-    expect(await store.scripts.touch(id)).toEqual(['touched']);
+    expect(await store.scripts.touch(id)).toEqual(['moved']);
+    expect(await store.client.pttl(store.keys.shadow(newId))).toBeGreaterThan(1_700_000);
+    await store.client.pexpire(store.keys.shadow(newId), 5000);
+    expect(await store.scripts.touch(newId)).toEqual(['touched']);
     expect(await store.client.pttl(store.keys.shadow(newId))).toBeGreaterThan(1_700_000);
     expect(await store.scripts.touch(store.id())).toEqual(['gone']);
   });
