@@ -193,7 +193,7 @@ it('a stream that has begun anew, at an earlier time, is one of which nothing wa
   await later(61);
   expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
   await store.client.del(store.keys.events);
-  await later(-30);
+  await later(-70);
   await endSessions(1);
   await read('there', 9);
   expect(await read('new', 9)).toHaveLength(2);
