@@ -19,6 +19,7 @@ export { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-
 
 // in a request
 export { SessionAttribute, SessionId } from './http/session.decorators.js';
+export { SessionManager } from './http/session-manager.js';
 export { SessionContext } from './http/session-context.js';
 export { KeepSessionIdle, SessionOptional, SessionRequired } from './http/session-route.decorators.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
@@ -68,6 +69,7 @@ export type {
   DeleteSession,
   SessionChanges,
   SessionRecord,
+  TouchReply,
   UpdateSession,
   WriteReply,
 } from './session/session-record.js';

@@ -5,6 +5,7 @@ import { RememberMe } from './http/remember-me.js';
 import { SessionContext } from './http/session-context.js';
 import { SessionHttpBinder } from './http/session-http.binder.js';
 import { SessionIdResolver } from './http/session-id.resolver.js';
+import { SessionManager } from './http/session-manager.js';
 import { SessionInterceptor } from './http/session.interceptor.js';
 import { SessionRouteGuard } from './http/session-route.guard.js';
 import { SESSION_MODULE_OPTIONS, SESSION_OPTIONS, SessionModuleDefinition } from './session.module-definition.js';
@@ -30,13 +31,22 @@ import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleO
         typeof sessionIdResolver === 'function' ? moduleRef.create(sessionIdResolver) : sessionIdResolver,
     },
     SessionContext,
+    SessionManager,
     RememberMe,
     SessionHttpBinder,
     SessionInterceptor,
     { provide: APP_INTERCEPTOR, useExisting: SessionInterceptor },
     { provide: APP_GUARD, useClass: SessionRouteGuard },
   ],
-  exports: [SESSION_OPTIONS, SessionIdResolver, SessionContext, RememberMe, SessionInterceptor, SessionEventModule],
+  exports: [
+    SESSION_OPTIONS,
+    SessionIdResolver,
+    SessionContext,
+    SessionManager,
+    RememberMe,
+    SessionInterceptor,
+    SessionEventModule,
+  ],
 })
 export class SessionModule extends SessionModuleDefinition {
   static override forRoot(options: SessionModuleOptions = {}): DynamicModule {

@@ -2,6 +2,7 @@ import type { Type } from '@nestjs/common';
 import type { Duration } from './options/duration.js';
 import { OptionReader } from './options/option.reader.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './http/cookie.options.js';
+import { AliasedSessionIdResolver } from './http/aliased-session-id.resolver.js';
 import { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
 import { SessionIdResolver } from './http/session-id.resolver.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-id.generator.js';
@@ -37,6 +38,8 @@ export interface SessionModuleOptions {
   sessionIdGenerator?: SessionIdGenerator;
   /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
   maxAttributeSize?: number;
+  /** Lets a browser have several sessions, a cookie for each: see `SessionManager`. @default false */
+  multipleSessions?: boolean;
   /** Requests that have no session at all, such as those for static files; they never cause a call to the store. */
   exclude?: (request: SessionRequestLike) => boolean;
   /** Requests that do not keep the session alive, such as those of a page that polls; see also `@KeepSessionIdle()`. */
@@ -97,6 +100,10 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
       'Option `cookie` has no effect beside `sessionIdResolver`: remove it, or give it to new CookieSessionIdResolver({ ... }).',
     );
   }
+  const multipleSessions = reader.boolean('multipleSessions', false);
+  if (sessionIdResolver !== undefined && multipleSessions) {
+    reader.problem('Option `multipleSessions` needs cookies of its own: remove it, or `sessionIdResolver`.');
+  }
   const ids = readIds(reader);
   const maxAttributeSize = reader.integer('maxAttributeSize', 1_048_576, { atLeast: 1, atMost: LARGEST_ATTRIBUTE });
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
@@ -107,7 +114,9 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     absoluteTimeout: inSeconds(absoluteTimeout),
     touchInterval,
     cookie,
-    sessionIdResolver: sessionIdResolver ?? new CookieSessionIdResolver(options.cookie),
+    sessionIdResolver:
+      sessionIdResolver ??
+      (multipleSessions ? new AliasedSessionIdResolver(options.cookie) : new CookieSessionIdResolver(options.cookie)),
     ids,
     maxAttributeSize,
     exclude,

@@ -11,13 +11,16 @@ export class SessionContext {
 
   /** @throws SessionStateError where `isActive` is false; SessionStoreError when the session could not be loaded */
   get session(): Session {
+    return this.request.session;
+  }
+
+  /** What the library knows of the request and its session. @throws SessionStateError where `isActive` is false */
+  get request(): SessionRequest {
     const request = this.#storage.getStore();
-    if (!request) {
-      throw new SessionStateError(
-        'There is no session here: this code does not run on behalf of an HTTP request, or its request is excluded',
-      );
-    }
-    return request.session;
+    if (request) return request;
+    throw new SessionStateError(
+      'There is no session here: this code does not run on behalf of an HTTP request, or its request is excluded',
+    );
   }
 
   /** Whether there is a request to have a session. Does not count as using it. */

@@ -24,11 +24,12 @@ export class SessionHeadGate implements HeadGate {
   complete(): void {
     const { session, resolver, request, response } = this;
     if (session.isUsed) for (const header of resolver.headers) appendVary(response, header);
+    const hasHeaders = session.addHeaders(response);
     const { tokenToSend: token, presented, isRemembered } = session;
     const client = { presented, isRemembered };
     if (token) resolver.send(request, response, token, client);
     else if (session.isSessionDeleted) resolver.expire(request, response, client);
-    else return;
+    else if (!hasHeaders) return;
     // A cache that kept the answer would hand out the session, or end it, once more.
     forbidStoring(response);
   }

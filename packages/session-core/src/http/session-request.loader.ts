@@ -7,6 +7,7 @@ import type { SessionKey } from '../session/session-key.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionIdResolver } from './session-id.resolver.js';
+import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
 import { SessionRequest, type SessionRequestInit, type TouchOutcome } from './session-request.js';
 import { StoreFailureLog } from './store-failure.log.js';
 
@@ -32,7 +33,7 @@ export class SessionRequestLoader {
    */
   load(request: IncomingMessage): SessionRequest | Promise<SessionRequest> {
     const [first, ...others] = this.#presentedBy(request);
-    return first ? this.#find([first, ...others]) : this.#sessionRequest();
+    return first ? this.#find(request, [first, ...others]) : this.#sessionRequest({ request });
   }
 
   #presentedBy(request: IncomingMessage): Presented[] {
@@ -42,22 +43,23 @@ export class SessionRequestLoader {
     });
   }
 
-  async #find(keys: readonly [Presented, ...Presented[]]): Promise<SessionRequest> {
+  async #find(request: IncomingMessage, keys: readonly [Presented, ...Presented[]]): Promise<SessionRequest> {
     try {
       // All in one turn, and so in one round trip.
       const sessions = await Promise.all(keys.map(({ presentedId }) => this.repository.findById(presentedId)));
       this.#failures.succeeded();
       const found = sessions.findIndex((session) => session !== null);
       const loaded = sessions[found] ?? null;
-      const touch = loaded && this.#isTouchDue(loaded) ? () => this.#touch(loaded) : undefined;
-      return this.#sessionRequest({ ...(keys[found] ?? keys[0]), loaded, touch });
+      const shown = keys[found] ?? keys[0];
+      const renewal = loaded && this.#isTouchDue(loaded) ? this.#renewalOf(loaded, shown.presented) : {};
+      return this.#sessionRequest({ request, ...shown, loaded, ...renewal });
     } catch (loadError) {
       this.#failures.failed(loadError);
-      return this.#sessionRequest({ ...keys[0], loadError });
+      return this.#sessionRequest({ request, ...keys[0], loadError });
     }
   }
 
-  #sessionRequest(found: Omit<SessionRequestInit, 'repository' | 'ids' | 'failures'> = {}): SessionRequest {
+  #sessionRequest(found: Omit<SessionRequestInit, 'repository' | 'ids' | 'failures'>): SessionRequest {
     const { repository, options } = this;
     return new SessionRequest({ repository, ids: options.ids, failures: this.#failures, ...found });
   }
@@ -72,6 +74,12 @@ export class SessionRequestLoader {
     const { timeout, touchInterval } = this.options;
     const isShorter = maxInactiveInterval > 0 && (timeout < 0 || maxInactiveInterval < timeout);
     return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
+  }
+
+  #renewalOf(session: Session, presented: SessionKey): Pick<SessionRequestInit, 'touch' | 'isRolling'> {
+    const isRemembered = session.getAttribute(REMEMBER_ME_ATTRIBUTE) === true;
+    const isRolling = this.resolver.maxAge({ presented, isRemembered }) !== undefined;
+    return { touch: () => this.#touch(session), isRolling };
   }
 
   /** A request must not fail because its access could not be recorded. */

@@ -1,14 +1,17 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { SessionStoreError } from '../session.errors.js';
 import type { Session } from '../session/session.js';
 import type { SessionKey, SessionToken } from '../session/session-key.js';
+import type { TouchReply } from '../session/session-record.js';
 import type { SessionIds } from '../session/session-ids.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 
 export interface SessionRequestInit {
+  readonly request: IncomingMessage;
   readonly repository: SessionRepository;
   readonly ids: SessionIds;
   readonly failures: StoreFailureLog;
@@ -22,10 +25,12 @@ export interface SessionRequestInit {
   readonly loadError?: unknown;
   /** Records the access; given when that is due. Never rejects. */
   readonly touch?: (() => Promise<TouchOutcome>) | undefined;
+  /** Whether what the client keeps has an end, and is to be sent again with every renewal. */
+  readonly isRolling?: boolean;
 }
 
 /** What has become of the record of an access. */
-export type TouchOutcome = 'touched' | 'gone' | 'failed';
+export type TouchOutcome = TouchReply | 'failed';
 
 const logger = new Logger('Session');
 const ATTACHED = Symbol('session request');
@@ -38,8 +43,10 @@ interface AttachedTo {
 
 /** What one request knows about its session, from before the first middleware until its head has left. */
 export class SessionRequest {
+  readonly request: IncomingMessage;
   /** The key that the request presented; see `SessionIdResolver.send()`. */
   readonly presented: SessionKey | undefined;
+  readonly #headActions: ((response: ServerResponse) => void)[] = [];
   readonly #repository: SessionRepository;
   readonly #ids: SessionIds;
   readonly #presentedId: string | undefined;
@@ -53,8 +60,11 @@ export class SessionRequest {
   #commit: Promise<void> | undefined;
   #dueTouch: (() => Promise<TouchOutcome>) | undefined;
   #touch: Promise<TouchOutcome> | undefined;
+  readonly #isRolling: boolean;
+  #isRenewed = false;
 
   constructor(init: SessionRequestInit) {
+    this.request = init.request;
     this.#repository = init.repository;
     this.#ids = init.ids;
     this.#presentedId = init.presentedId;
@@ -62,6 +72,7 @@ export class SessionRequest {
     this.presented = init.presented;
     this.#loadError = init.loadError;
     this.#dueTouch = init.touch;
+    this.#isRolling = init.isRolling ?? false;
     this.#session = init.loaded ? TrackedSession.of(init.loaded) : undefined;
   }
 
@@ -99,6 +110,11 @@ export class SessionRequest {
     return this.#loadError !== undefined;
   }
 
+  /** The answer depends on what the client has brought, whoever asks for the session. */
+  use(): void {
+    this.#isUsed = true;
+  }
+
   /** Whether anybody has asked for the session, so that the answer may depend on it. */
   get isUsed(): boolean {
     return this.#isUsed;
@@ -110,8 +126,12 @@ export class SessionRequest {
     this.#session?.keepIdle();
   }
 
-  /** Records the access if that is due, once. Resolves to what has become of that; undefined when it was not due. */
+  /**
+   * Records the access if that is due, once. Resolves to what has become of that; undefined when it was not due, or waits
+   * for the head: a token that is sent again must be the one of just then, and not what it was before a login.
+   */
   recordAccess(): Promise<TouchOutcome> | undefined {
+    if (this.#isRolling && !this.isHeadStarted) return undefined;
     this.#touch ??= this.#dueTouch?.();
     return this.#touch;
   }
@@ -141,9 +161,13 @@ export class SessionRequest {
     return commit;
   }
 
-  /** The token for the client, once its session is stored; none after a failed save. */
+  /**
+   * The token for the client: that of a session created or rotated here, once it is stored, or the one that it has
+   * presented, again, when what it keeps has an end and was renewed. None after a failed save.
+   */
   get tokenToSend(): SessionToken | undefined {
-    return this.#hasFailed ? undefined : this.#session?.tokenToSend;
+    if (this.#hasFailed) return undefined;
+    return this.#session?.tokenToSend ?? (this.#isRenewed ? this.presented?.token : undefined);
   }
 
   /** Whether its cookie is to outlive the browser: see `RememberMe`. */
@@ -161,13 +185,25 @@ export class SessionRequest {
     return this.#head !== 'none';
   }
 
-  /** The save that the head has to wait for; undefined when there is nothing to save. */
+  /** What the head has to wait for: a save, and a renewal that the client is to hear of; undefined when there is neither. */
   startHead(): Promise<void> | undefined {
     this.#head = 'started';
+    if (this.#isRolling && this.#dueTouch) return this.#renew();
     // Renews the session as well.
     if (this.needsCommit) return this.commit();
     void this.recordAccess();
     return undefined;
+  }
+
+  /** Has headers added when the head is about to leave. */
+  onHead(action: (response: ServerResponse) => void): void {
+    this.#headActions.push(action);
+  }
+
+  /** Adds the headers that others wanted to. Returns whether there were any. */
+  addHeaders(response: ServerResponse): boolean {
+    for (const action of this.#headActions) action(response);
+    return this.#headActions.length > 0;
   }
 
   get isHeadSent(): boolean {
@@ -187,6 +223,14 @@ export class SessionRequest {
   closeHead(): void {
     this.#head = 'sent';
     this.#session?.closeHead();
+  }
+
+  /** Saves, and then records the access of a session that is still the one whose token was presented. */
+  async #renew(): Promise<void> {
+    if (this.needsCommit) await this.commit();
+    if (this.tokenToSend || this.isSessionDeleted) return;
+    // Under the id that was presented: what was moved meanwhile has another token, which the client has got already.
+    this.#isRenewed = (await this.recordAccess()) === 'touched';
   }
 
   async #save(): Promise<void> {

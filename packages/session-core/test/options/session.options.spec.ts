@@ -1,3 +1,4 @@
+import { HeaderSessionIdResolver } from '../../src/http/header-session-id.resolver.js';
 import { InvalidSessionOptionsError } from '../../src/session.errors.js';
 import { RandomSessionIdGenerator, type SessionIdGenerator } from '../../src/session/session-id.generator.js';
 import { resolveSessionOptions } from '../../src/session.options.js';
@@ -60,6 +61,10 @@ describe('resolveSessionOptions', () => {
       { timeout: '1m', touchInterval: '1m' },
       'Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.',
     ],
+    [
+      { multipleSessions: true, sessionIdResolver: HeaderSessionIdResolver.xAuthToken() },
+      'Option `multipleSessions` needs cookies of its own: remove it, or `sessionIdResolver`.',
+    ],
     [{ sessionIds: 'raw' }, 'Option `sessionIds` must be one of "hashed", "plain".'],
     [{ sessionIdGenerator: () => 'a'.repeat(43) }, 'Option `sessionIdGenerator` must be a SessionIdGenerator.'],
     [
@@ -85,7 +90,7 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, sessionIds, sessionIdGenerator, maxAttributeSize, exclude, keepIdle.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, maxAttributeSize, exclude, keepIdle.',
     ],
     [{ cookie: 'SESSION' }, 'cookie must be an object.'],
     [null, 'The argument must be an object.'],

@@ -1,0 +1,109 @@
+import type { IncomingMessage } from 'node:http';
+import { Inject, Injectable } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { SessionRepository } from '../repository/session.repository.js';
+import { SessionStateError } from '../session.errors.js';
+import { SESSION_OPTIONS } from '../session.module-definition.js';
+import type { ResolvedSessionOptions } from '../session.options.js';
+import type { ReadonlySession } from '../session/session.js';
+import type { SessionKey } from '../session/session-key.js';
+import { AliasedSessionIdResolver } from './aliased-session-id.resolver.js';
+import { SessionContext } from './session-context.js';
+import { ALIASES, withAlias } from './session.alias.js';
+import { SessionIdResolver } from './session-id.resolver.js';
+import type { SessionRequest } from './session-request.js';
+
+/**
+ * The sessions of one browser, with the option `multipleSessions`. Each has an alias, which stands in URLs: a tab whose
+ * links are made by `link()` stays in its session, and a link with another alias switches to that one. To be used on
+ * behalf of a request, as `SessionContext`.
+ * @throws SessionStateError from every member where there is no request, or without the option
+ */
+@Injectable()
+export class SessionManager {
+  constructor(
+    @Inject(SessionContext) private readonly context: SessionContext,
+    @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
+    @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'ids'>,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+  ) {}
+
+  /** The alias of the session of this request. */
+  get currentAlias(): string {
+    return this.#aliased.aliasOf(this.#request);
+  }
+
+  /** An alias that no session of this browser has: who follows a link with it has a new session there. */
+  get newAlias(): string {
+    const taken = new Set([this.currentAlias, ...this.#aliased.resolveAll(this.#request).keys()]);
+    const free = ALIASES.find((alias) => !taken.has(alias));
+    if (free === undefined) {
+      throw new SessionStateError(`A browser has ${ALIASES.length} sessions at most: end one of them first`);
+    }
+    return free;
+  }
+
+  /** The URL in the session of this request, or in that of another alias. */
+  link(url: string, alias = this.currentAlias): string {
+    assertAlias(alias);
+    return withAlias(url, alias);
+  }
+
+  /** The stored sessions of this browser that are alive, by alias; one round trip. */
+  async list(): Promise<Map<string, ReadonlySession>> {
+    const { repository } = this;
+    const presented = [...this.#aliased.resolveAll(this.#request)];
+    const found = await Promise.all(
+      presented.map(async ([alias, keys]) => {
+        const sessions = await Promise.all(this.#idsOf(keys).map((id) => repository.findById(id)));
+        return [alias, sessions.find((session) => session !== null)] as const;
+      }),
+    );
+    return new Map(found.filter((entry): entry is [string, NonNullable<(typeof entry)[1]>] => entry[1] !== undefined));
+  }
+
+  /** Ends the session of an alias, and has the browser forget it. False when there was none to end. */
+  async end(alias: string): Promise<boolean> {
+    assertAlias(alias);
+    const resolver = this.#aliased;
+    const sessionRequest = this.#sessionRequest;
+    if (alias === this.currentAlias) {
+      const { session } = sessionRequest;
+      session.invalidate();
+      return !session.isNew;
+    }
+    const ids = this.#idsOf(resolver.resolveAll(this.#request).get(alias) ?? []);
+    const ended = await Promise.all(ids.map((id) => this.repository.deleteById(id)));
+    const { request } = sessionRequest;
+    if (ids.length > 0) sessionRequest.onHead((response) => resolver.forget(request, response, alias));
+    return ended.includes(true);
+  }
+
+  // Not injected: the module of the store may be constructed later.
+  private get repository(): SessionRepository {
+    return this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
+  }
+
+  get #aliased(): AliasedSessionIdResolver {
+    if (this.resolver instanceof AliasedSessionIdResolver) return this.resolver;
+    throw new SessionStateError('A browser has one session: set `multipleSessions: true` in SessionModule.forRoot()');
+  }
+
+  get #sessionRequest(): SessionRequest {
+    const { request } = this.context;
+    request.use();
+    return request;
+  }
+
+  get #request(): IncomingMessage {
+    return this.#sessionRequest.request;
+  }
+
+  #idsOf(keys: readonly SessionKey[]): string[] {
+    return keys.map(({ token }) => this.options.ids.find(token)).filter((id) => id !== undefined);
+  }
+}
+
+function assertAlias(alias: string): void {
+  if (!ALIASES.includes(alias)) throw new RangeError(`An alias is a number from 0 to ${ALIASES.length - 1}, as text`);
+}

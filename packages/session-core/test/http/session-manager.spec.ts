@@ -1,0 +1,182 @@
+import { Controller, Delete, Get, Param, Post, Query, Redirect, Res } from '@nestjs/common';
+import { LeakGuard } from '@nest-session/testing';
+import { Session, SessionManager, SessionStateError } from '../../src/index.js';
+import { closeApps, startApp } from './session.app.js';
+
+LeakGuard.install();
+
+@Controller()
+class AccountsController {
+  constructor(private readonly manager: SessionManager) {}
+
+  @Get()
+  whoami(@Session() session: Session) {
+    return { user: session.principalName, alias: this.manager.currentAlias };
+  }
+
+  @Post('login/:name')
+  login(@Session() session: Session, @Param('name') name: string) {
+    session.changeSessionId();
+    session.principalName = name;
+  }
+
+  @Post('logout')
+  logout(@Session() session: Session) {
+    session.invalidate();
+  }
+
+  @Get('accounts')
+  async accounts() {
+    const sessions = await this.manager.list();
+    return Object.fromEntries([...sessions].map(([alias, { principalName }]) => [alias, principalName]));
+  }
+
+  @Delete('accounts/:alias')
+  async end(@Param('alias') alias: string) {
+    return { ended: await this.manager.end(alias) };
+  }
+
+  @Get('link')
+  link(@Query('to') to: string, @Query('alias') alias?: string) {
+    return { link: this.manager.link(to, alias) };
+  }
+
+  @Get('add')
+  @Redirect()
+  add() {
+    return { url: this.manager.link('/', this.manager.newAlias) };
+  }
+
+  @Get('new')
+  newAlias() {
+    return { alias: this.manager.newAlias };
+  }
+
+  @Get('cookies-of-its-own')
+  async own(@Res({ passthrough: true }) reply: { header(name: string, value: string): void }) {
+    reply.header('Set-Cookie', 'app=1');
+    return { ended: await this.manager.end('1') };
+  }
+}
+
+afterEach(closeApps);
+
+describe.each(['express', 'fastify'] as const)('several sessions in one browser, on %s,', (platform) => {
+  async function start() {
+    const session = { multipleSessions: true };
+    const app = await startApp({ platform, controllers: [AccountsController], session });
+    const browser = app.agent();
+    return { ...app, browser };
+  }
+
+  it('have a cookie each, and the alias says which is meant', async () => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=1');
+    expect(Object.keys(browser.cookies).toSorted()).toEqual(['SESSION', 'SESSION.1']);
+    expect((await browser.get('/')).json()).toEqual({ user: 'ann', alias: '0' });
+    expect((await browser.get('/?_s=1')).json()).toEqual({ user: 'bob', alias: '1' });
+    expect((await browser.get('/?_s=2')).json()).toEqual({ alias: '2' });
+    // An alias that there is not is that of no session of its own.
+    expect((await browser.get('/?_s=x')).json()).toEqual({ user: 'ann', alias: '0' });
+  });
+
+  it('do not overwrite each other when two tabs sign in at the same moment', async () => {
+    const { browser } = await start();
+    await Promise.all(Array.from({ length: 20 }, (_, alias) => browser.post(`/login/u${alias}?_s=${alias}`)));
+    const accounts = await browser.get('/accounts?_s=7');
+    expect(accounts.json()).toEqual(
+      Object.fromEntries(Array.from({ length: 20 }, (_, alias) => [`${alias}`, `u${alias}`])),
+    );
+    expect(await browser.get('/new')).toMatchObject({ status: 500 });
+  });
+
+  it('are opened under their own aliases only', async () => {
+    const { browser, agent } = await start();
+    await browser.post('/login/bob?_s=1');
+    const thief = agent();
+    const headers = { cookie: `SESSION=x; SESSION.2=${browser.cookie('SESSION.1')}` };
+    expect((await thief.get('/', { headers })).json()).toEqual({ alias: '0' });
+    expect((await thief.get('/?_s=1', { headers })).json()).toEqual({ alias: '1' });
+  });
+
+  it('rotate and end one by one', async () => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=1');
+    const [ann, bob] = [browser.cookie('SESSION'), browser.cookie('SESSION.1')];
+    await browser.post('/login/carl?_s=1');
+    expect(browser.cookie('SESSION.1')).not.toBe(bob);
+    expect(browser.cookie('SESSION')).toBe(ann);
+    const logout = await browser.post('/logout?_s=1');
+    expect(logout.setCookies).toEqual(['SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
+    expect((await browser.get('/accounts')).json()).toEqual({ 0: 'ann' });
+  });
+
+  it('are listed when they are alive, at one turn of the store, and the answer varies by the cookies', async () => {
+    const { browser, store } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=3');
+    browser.setCookie(`SESSION.4=${'a'.repeat(43)}`);
+    store.calls.splice(0);
+    const answer = await browser.get('/accounts?_s=5');
+    expect(answer.json()).toEqual({ 0: 'ann', 3: 'bob' });
+    expect(answer.headers.vary).toContain('Cookie');
+    expect(store.calls).toEqual(['findById', 'findById', 'findById']);
+    expect(answer.setCookies).toEqual([]);
+  });
+
+  it('are ended from another one, and the browser forgets them', async () => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=1');
+    const token = browser.cookie('SESSION.1')!;
+    const ended = await browser.request('DELETE', '/accounts/1');
+    expect(ended.json()).toEqual({ ended: true });
+    expect(ended.setCookies).toEqual(['SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
+    expect(ended.headers['cache-control']).toContain('no-store');
+    expect(browser.cookie('SESSION.1')).toBeUndefined();
+    const headers = { cookie: `SESSION.1=${token}` };
+    expect((await browser.get('/?_s=1', { headers })).json()).toEqual({ alias: '1' });
+    expect((await browser.request('DELETE', '/accounts/1')).json()).toEqual({ ended: false });
+    expect((await browser.request('DELETE', '/accounts/0')).json()).toEqual({ ended: true });
+    expect(browser.cookies).toEqual({});
+  });
+
+  it('are forgotten beside cookies that the application sets', async () => {
+    const { browser } = await start();
+    await browser.post('/login/bob?_s=1');
+    const answer = await browser.get('/cookies-of-its-own');
+    expect(answer.setCookies).toEqual(['app=1', 'SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
+  });
+
+  it('are linked to by URLs with their aliases', async () => {
+    const { browser } = await start();
+    const link = async (path: string) => (await browser.get(path)).json<{ link: string }>().link;
+    expect(await link('/link?to=/cart')).toBe('/cart');
+    expect(await link('/link?to=/cart&_s=3')).toBe('/cart?_s=3');
+    expect(await link('/link?to=/cart&_s=3&alias=0')).toBe('/cart');
+    expect(await link('/link?to=/cart&alias=5')).toBe('/cart?_s=5');
+    expect((await browser.get('/link?to=/cart&alias=99')).status).toBe(500);
+  });
+
+  it('are added under an alias that is free', async () => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=2');
+    const add = await browser.get('/add');
+    expect([add.status, add.headers.location]).toEqual([302, '/?_s=1']);
+    expect((await browser.get('/new?_s=1')).json()).toEqual({ alias: '3' });
+  });
+
+  it('are told that there is one, without the option', async () => {
+    const { browser, app } = await startApp({ platform, controllers: [AccountsController] }).then((started) => ({
+      ...started,
+      browser: started.agent(),
+    }));
+    await browser.post('/login/ann?_s=1');
+    expect(Object.keys(browser.cookies)).toEqual(['SESSION']);
+    expect((await browser.get('/accounts')).status).toBe(500);
+    expect(() => app.get(SessionManager).currentAlias).toThrow(SessionStateError);
+  });
+});
