@@ -25,7 +25,13 @@ let blocks: string[];
 
 beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  const docs = ['docs/events.md', 'docs/keyspace-notifications.md'];
+  const docs = [
+    'docs/cookies-and-headers.md',
+    'docs/events.md',
+    'docs/keyspace-notifications.md',
+    'docs/several-sessions.md',
+    'docs/timeouts.md',
+  ];
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
   const texts = await Promise.all(others.map((path) => readFile(join(ROOT, path), 'utf8')));
   blocks = [readme, ...texts].flatMap((markdown) => codeBlocks(markdown, 'ts'));
@@ -163,8 +169,10 @@ describe('the options of the README', () => {
 
   it('are without a value where the table has a dash', () => {
     const { cookie, exclude, keepIdle } = resolveSessionOptions();
-    expect([cookie.domain, exclude, keepIdle]).toEqual([undefined, undefined, undefined]);
-    expect(dashes(ofSession)).toEqual(['cookie.domain', 'exclude', 'keepIdle']);
+    const { domain, domainPattern, maxAge, rememberMe, signingKeys, attributes } = cookie;
+    const unset = { domain, domainPattern, maxAge, rememberMe, signingKeys: signingKeys[0], attributes };
+    expect(Object.values({ ...unset, exclude, keepIdle })).toEqual(Array(8).fill(undefined));
+    expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), 'exclude', 'keepIdle']);
     expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
     expect(dashes(ofRedis)).toEqual(['client']);
   });
