@@ -1,0 +1,52 @@
+import { Controller, Get, Inject, Module } from '@nestjs/common';
+import { SessionManager } from '@nest-session/core';
+import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
+
+@Controller()
+class AccountsController {
+  constructor(@Inject(SessionManager) private readonly manager: SessionManager) {}
+
+  @Get('accounts')
+  async accounts() {
+    return Object.fromEntries(
+      [...(await this.manager.list())].map(([alias, session]) => [alias, session.principalName]),
+    );
+  }
+}
+
+@Module({ controllers: [AccountsController] })
+class AccountsModule {}
+
+it('lists the sessions of a browser, which came about on several nodes, in one round trip beside that of the request', async () => {
+  const server = await RedisServer.start();
+  const proxy = await TcpProxy.start({ port: server.port });
+  const options = {
+    session: { multipleSessions: true },
+    redis: { url: proxy.url, notifications: 'off' },
+    imports: [AccountsModule],
+    handlers: false,
+  } as const;
+  const [here, there] = [await App.start({ ...options }), await App.start({ ...options })];
+  try {
+    proxy.countFlights((burst) => burst.includes(':sessions:'));
+    const [browser, elsewhere] = [here.agent(), there.agent()];
+    for (let alias = 0; alias < 20; alias++) {
+      const agent = alias % 2 === 0 ? browser : elsewhere;
+      await agent.post(`/login/u${alias}?_s=${alias}`);
+    }
+    for (const [name, token] of Object.entries(elsewhere.cookies)) browser.setCookie(`${name}=${token}; Path=/`);
+    let accounts: unknown;
+    const flights = await proxy.flightsDuring(async () => {
+      accounts = (await browser.get('/accounts?_s=1')).json();
+    });
+    expect(accounts).toEqual(Object.fromEntries(Array.from({ length: 20 }, (_, alias) => [`${alias}`, `u${alias}`])));
+    expect(flights).toBe(2);
+  } finally {
+    await Promise.all([here.stop(), there.stop()]);
+    await proxy.stop();
+    await server.stop();
+  }
+});
