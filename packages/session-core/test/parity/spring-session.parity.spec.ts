@@ -14,7 +14,6 @@ const HTTP = '../http/session-http.spec.ts';
 const TRACKED = '../session/tracked-session.spec.ts';
 const COOKIE = '../http/cookie-session-id.resolver.spec.ts';
 const POLICY = '../options/cookie-policy.spec.ts';
-const OPTIONS = '../options/session.options.spec.ts';
 const SEVERAL = '../http/several-cookies.spec.ts';
 const HEADER = '../http/header-session-id.resolver.spec.ts';
 const COMPOSITE = '../http/composite-session-id.resolver.spec.ts';
