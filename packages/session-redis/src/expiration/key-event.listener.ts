@@ -1,7 +1,11 @@
 import { Logger } from '@nestjs/common';
 import type { SessionKeys } from '../keys/session.keys.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
-import type { KeyspaceGap, KeyspaceHealth } from '../notifications/keyspace-subscription.options.js';
+import type {
+  KeyspaceGap,
+  KeyspaceHealth,
+  KeyspaceSubscription,
+} from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session.scripts.js';
 
 // Every instance hears every event, so a claim for each would cost Redis more than the sweep they save. Not the same
@@ -18,6 +22,8 @@ export class KeyEventListener {
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
+  /** Hears what expires of everybody, where Redis announces nothing else and may not be told to. */
+  #substitute: KeyspaceSubscription | undefined;
   #claiming: Promise<void> = Promise.resolve();
 
   constructor(
@@ -82,9 +88,26 @@ export class KeyEventListener {
   }
 
   #report({ state, reason }: KeyspaceHealth): void {
-    if (state === 'listening') this.#logger.log('Redis announces expired sessions');
-    else if (reason !== undefined) {
+    if (state === 'listening') {
+      this.#logger.log('Redis announces expired sessions');
+      void this.#substitute?.close();
+      this.#substitute = undefined;
+    } else if (reason !== undefined) {
       this.#logger.warn(`Redis does not announce expired sessions, the cleanup job finds them: ${reason}`);
+      if (state === 'silent' || state === 'refused') this.#substitute ??= this.#listenToAll();
     }
+  }
+
+  /** `Ex` is what others ask operators to set, Spring Session among them. */
+  #listenToAll(): KeyspaceSubscription {
+    return this.notifications.listen({
+      events: 'expired',
+      canary: this.keys.canary,
+      handler: ({ key }) => this.#collect(key),
+      onGap: (gap) => this.#catchUp(gap),
+      onHealth: ({ state }) => {
+        if (state === 'listening') this.#logger.log('Redis announces expired keys, sessions among them');
+      },
+    });
   }
 }

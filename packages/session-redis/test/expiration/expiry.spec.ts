@@ -8,6 +8,7 @@ LeakGuard.install();
 const WITHOUT_CONFIG = [
   '~nest:session:*',
   '&__keyspace@0__:nest:session:sessions:expires:*',
+  '&__keyevent@0__:expired',
   '+@all',
   '-@admin',
   '-@dangerous',
@@ -22,6 +23,7 @@ describe.each([
   { name: 'without notifications', flags: '', acl: false, sweeps: true, notifications: 'off' as const },
   { name: 'as a user without CONFIG', flags: '', acl: true, sweeps: true },
   { name: 'as a user without CONFIG where notifications are on', flags: 'Kx', acl: true, sweeps: false },
+  { name: 'as a user without CONFIG where notifications are on for others', flags: 'Ex', acl: true, sweeps: false },
 ])('an expiry, $name', ({ flags, acl, sweeps, notifications }) => {
   let server: RedisServer;
   let client: Redis;
@@ -56,7 +58,7 @@ describe.each([
     await app.events.next('created', next);
     expect(app.events.count('expired', id)).toBe(1);
     const [, set = ''] = (await client.config('GET', 'notify-keyspace-events')) as string[];
-    expect(new Set(set)).toEqual(new Set(sweeps ? '' : flags + 'Kx'));
+    expect(new Set(set)).toEqual(new Set(sweeps ? '' : acl ? flags : flags + 'Kx'));
   });
 });
 
