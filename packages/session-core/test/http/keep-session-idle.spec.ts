@@ -2,12 +2,15 @@ import type { ServerResponse } from 'node:http';
 import { Controller, Get, Post, UseGuards } from '@nestjs/common';
 import { eventually, type HttpAgent, LeakGuard, ManualClock } from '@nest-session/testing';
 import { KeepSessionIdle, Session } from '../../src/index.js';
-import { GatedRepository } from './gated.repository.js';
+import { Gate, GatedRepository } from './gated.repository.js';
 import { closeApps, type SessionApp, startApp } from './session.app.js';
 
 LeakGuard.install();
 
 const MINUTE = 60_000;
+
+/** Where a handler waits. */
+let hold: Gate;
 
 @Controller()
 class PageController {
@@ -19,6 +22,11 @@ class PageController {
   @Get('page')
   page(@Session() session: Session) {
     return { user: session.principalName ?? 'nobody' };
+  }
+
+  @Get('held')
+  async held() {
+    await hold.pass();
   }
 
   @Get('denied')
@@ -113,6 +121,17 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
       await eventually(async () => expect((await stored()).lastAccessedTime).toBe(clock.now()));
     },
   );
+
+  it('is an access from the moment at which its route is known, however long the handler takes', async () => {
+    await start();
+    hold = new Gate();
+    const answer = client.get('/held');
+    await eventually(async () => expect((await stored()).lastAccessedTime).toBe(clock.now()));
+    await hold.reached();
+    hold.open();
+    expect((await answer).status).toBe(200);
+    expect(store.calls).toEqual(['findById', 'touch']);
+  });
 
   it('that changes the session where no route is known is an access by its save alone', async () => {
     await start();
