@@ -1,7 +1,7 @@
 import { Controller, Get, Inject, Module } from '@nestjs/common';
 import { SessionManager } from '@nest-session/core';
 import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
-import { App } from '../support/app.fixture.js';
+import { App, type AppOptions } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
@@ -23,13 +23,13 @@ class AccountsModule {}
 it('lists the sessions of a browser, which came about on several nodes, in one round trip beside that of the request', async () => {
   const server = await RedisServer.start();
   const proxy = await TcpProxy.start({ port: server.port });
-  const options = {
+  const options: AppOptions = {
     session: { multipleSessions: true },
     redis: { url: proxy.url, notifications: 'off' },
     imports: [AccountsModule],
     handlers: false,
-  } as const;
-  const [here, there] = [await App.start({ ...options }), await App.start({ ...options })];
+  };
+  const [here, there] = [await App.start(options), await App.start(options)];
   try {
     proxy.countFlights((burst) => burst.includes(':sessions:'));
     const [browser, elsewhere] = [here.agent(), there.agent()];

@@ -163,7 +163,7 @@ describe('values that cannot be stored', () => {
     expect((await sessions.findById(session.id))!.attributeNames).toEqual(['a']);
   });
 
-  it.each([
+  it.each<[unknown, string]>([
     ['', 'is a non-empty string'],
     ['\ud800', 'of well-formed Unicode'],
     [Symbol.iterator, 'is a non-empty string'],
