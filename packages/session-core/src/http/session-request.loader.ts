@@ -45,8 +45,7 @@ export class SessionRequestLoader {
 
   async #find(request: IncomingMessage, keys: readonly [Presented, ...Presented[]]): Promise<SessionRequest> {
     try {
-      // All in one turn, and so in one round trip.
-      const sessions = await Promise.all(keys.map(({ presentedId }) => this.repository.findById(presentedId)));
+      const sessions = await this.repository.findByIds(keys.map(({ presentedId }) => presentedId));
       this.#failures.succeeded();
       const found = sessions.findIndex((session) => session !== null);
       const loaded = sessions[found] ?? null;

@@ -12,6 +12,11 @@ export abstract class SessionRepository {
   /** The live session, or null when the id is unknown, ended, or cannot be an id. Does not count as an access. */
   abstract findById(id: string): Promise<Session | null>;
 
+  /** What `findById()` says of each of these ids, in their order. A store that is asked over a network asks once. */
+  findByIds(ids: readonly string[]): Promise<readonly (Session | null)[]> {
+    return Promise.all(ids.map((id) => this.findById(id)));
+  }
+
   /**
    * Writes what changed since the session was loaded, and renews it if anything did. `gone`: the session ended in the
    * meantime, stays ended, and nothing was written.

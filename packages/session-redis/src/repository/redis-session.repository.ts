@@ -58,9 +58,14 @@ export class RedisSessionRepository extends IndexedSessionRepository implements 
   }
 
   async findById(id: string): Promise<Session | null> {
-    if (!isWellFormedSessionId(id)) return null;
-    const [session] = await this.#load([id]);
+    const [session] = await this.findByIds([id]);
     return session ?? null;
+  }
+
+  override async findByIds(ids: readonly string[]): Promise<readonly (Session | null)[]> {
+    const known = ids.filter(isWellFormedSessionId);
+    const sessions = await this.#load(known);
+    return ids.map((id) => sessions[known.indexOf(id)] ?? null);
   }
 
   async save(session: Session): Promise<SaveOutcome> {

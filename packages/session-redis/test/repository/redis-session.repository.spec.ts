@@ -118,6 +118,17 @@ it('ends a session once', async () => {
   expect(await sessions.findById(session.id)).toBeNull();
 });
 
+it('finds several sessions, and says which ids are none', async () => {
+  const [first, second] = [sessions.createSession(), sessions.createSession()];
+  for (const each of [first, second]) {
+    each.setAttribute('n', 1);
+    await each.save();
+  }
+  const found = await sessions.findByIds([second.id, 'expires:x', sessions.createSession().id, first.id, second.id]);
+  expect(found.map((each) => each?.id ?? null)).toEqual([second.id, null, null, first.id, second.id]);
+  expect(await sessions.findByIds([])).toEqual([]);
+});
+
 it('renews a session that is touched', async () => {
   const session = sessions.createSession();
   session.setAttribute('a', 1);
