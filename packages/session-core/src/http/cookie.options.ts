@@ -46,7 +46,7 @@ export interface CookieAttributes {
   domain?: string;
   /** Keeps the cookie from scripts. @default true */
   httpOnly?: boolean;
-  /** `'auto'`: when the request came over https, as Express' `trust proxy` has it. @default 'auto' */
+  /** `'auto'`: when the request came over https, trusted proxies included. @default 'auto' */
   secure?: boolean | 'auto';
   /** `false`: the attribute is left out, and the browser decides. @default 'lax' */
   sameSite?: 'lax' | 'strict' | 'none' | false;

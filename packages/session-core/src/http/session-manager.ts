@@ -51,15 +51,17 @@ export class SessionManager {
 
   /** The stored sessions of this browser that are alive, by alias; one round trip. */
   async list(): Promise<Map<string, ReadonlySession>> {
-    const { repository } = this;
-    const presented = [...this.#aliased.resolveAll(this.#request)];
-    const found = await Promise.all(
-      presented.map(async ([alias, keys]) => {
-        const sessions = await Promise.all(this.#idsOf(keys).map((id) => repository.findById(id)));
-        return [alias, sessions.find((session) => session !== null)] as const;
-      }),
+    const presented = [...this.#aliased.resolveAll(this.#request)].flatMap(([alias, keys]) =>
+      this.#idsOf(keys).map((id) => ({ alias, id })),
     );
-    return new Map(found.filter((entry): entry is [string, NonNullable<(typeof entry)[1]>] => entry[1] !== undefined));
+    const found = await this.repository.findByIds(presented.map(({ id }) => id));
+    const sessions = new Map<string, ReadonlySession>();
+    for (const [index, { alias }] of presented.entries()) {
+      const session = found[index];
+      // Of several cookies of a name the first that opens a session counts.
+      if (session && !sessions.has(alias)) sessions.set(alias, session);
+    }
+    return sessions;
   }
 
   /** Ends the session of an alias, and has the browser forget it. False when there was none to end. */
