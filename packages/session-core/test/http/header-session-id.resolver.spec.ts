@@ -1,35 +1,13 @@
 import { ServerResponse } from 'node:http';
-import { Controller, Get, Logger } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/testing';
-import { generateSessionKey, HeaderSessionIdResolver, InvalidSessionOptionsError, Session } from '../../src/index.js';
+import { generateSessionKey, HeaderSessionIdResolver, InvalidSessionOptionsError } from '../../src/index.js';
+import { AccountController } from './account.routes.js';
 import { LogRecorder } from './log.recorder.js';
 import { requestWith } from './node.request.js';
 import { closeApps, startApp } from './session.app.js';
 
 LeakGuard.install();
-
-@Controller()
-class TestController {
-  @Get('name')
-  name(@Session() session: Session) {
-    return { name: session.getAttribute('name') };
-  }
-
-  @Get('start')
-  start(@Session() session: Session) {
-    session.setAttribute('name', 'ann');
-  }
-
-  @Get('login')
-  login(@Session() session: Session) {
-    session.changeSessionId();
-  }
-
-  @Get('logout')
-  logout(@Session() session: Session) {
-    session.invalidate();
-  }
-}
 
 describe('HeaderSessionIdResolver', () => {
   const token = 'Ab-_'.padEnd(43, '0');
@@ -84,7 +62,7 @@ describe('HeaderSessionIdResolver', () => {
 
     it('carries a session through its life, without any cookie', async () => {
       const session = { sessionIdResolver: HeaderSessionIdResolver.xAuthToken() };
-      const agent = (await startApp({ platform, controllers: [TestController], session })).agent();
+      const agent = (await startApp({ platform, controllers: [AccountController], session })).agent();
       const get = (path: string, sent?: string) =>
         agent.get(path, { headers: sent === undefined ? {} : { 'x-auth-token': sent } });
 

@@ -1,38 +1,15 @@
-import { Controller, Get } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/testing';
-import { generateSessionKey, Session } from '../../src/index.js';
+import { generateSessionKey } from '../../src/index.js';
+import { AccountController } from './account.routes.js';
 import { closeApps, type SessionApp, startApp } from './session.app.js';
 
 LeakGuard.install();
-
-@Controller()
-class TestController {
-  @Get('name')
-  name(@Session() session: Session) {
-    return { name: session.getAttribute('name') };
-  }
-
-  @Get('start')
-  start(@Session() session: Session) {
-    session.setAttribute('name', 'ann');
-  }
-
-  @Get('login')
-  login(@Session() session: Session) {
-    session.changeSessionId();
-  }
-
-  @Get('logout')
-  logout(@Session() session: Session) {
-    session.invalidate();
-  }
-}
 
 describe.each(['express', 'fastify'] as const)('several cookies of one name, on %s,', (platform) => {
   let app: SessionApp;
   let live: string;
   beforeEach(async () => {
-    app = await startApp({ platform, controllers: [TestController] });
+    app = await startApp({ platform, controllers: [AccountController] });
     live = tokenIn(await app.agent().get('/start'));
     app.store.calls.splice(0);
   });
