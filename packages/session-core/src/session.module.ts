@@ -1,6 +1,7 @@
-import { type DynamicModule, Global, Module } from '@nestjs/common';
-import { APP_GUARD, APP_INTERCEPTOR, ModuleRef } from '@nestjs/core';
+import { type DynamicModule, Global, Inject, Module, type NestModule, Optional } from '@nestjs/common';
+import { APP_GUARD, APP_INTERCEPTOR, ApplicationConfig, ModuleRef } from '@nestjs/core';
 import { SessionEventModule } from './events/session-event.module.js';
+import { putGlobalGuardFirst } from './http/global-guard.order.js';
 import { RememberMe } from './http/remember-me.js';
 import { SessionContext } from './http/session-context.js';
 import { SessionHttpBinder } from './http/session-http.binder.js';
@@ -48,8 +49,17 @@ import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleO
     SessionEventModule,
   ],
 })
-export class SessionModule extends SessionModuleDefinition {
+export class SessionModule extends SessionModuleDefinition implements NestModule {
   static override forRoot(options: SessionModuleOptions = {}): DynamicModule {
     return super.forRoot(options);
+  }
+
+  // Optional: Nest provides it in every module, and does not document that.
+  constructor(@Optional() @Inject(ApplicationConfig) private readonly config?: ApplicationConfig) {
+    super();
+  }
+
+  configure(): void {
+    if (this.config) putGlobalGuardFirst(this.config, SessionRouteGuard);
   }
 }

@@ -19,7 +19,7 @@ export interface SessionAppOptions {
   readonly session?: SessionModuleOptions;
   readonly store?: GatedRepository;
   /** What main.ts does between creating the application and listening. */
-  readonly configure?: (app: INestApplication) => void;
+  readonly configure?: (app: INestApplication) => unknown;
 }
 
 export interface SessionApp {
@@ -55,7 +55,7 @@ export async function startApp(options: SessionAppOptions): Promise<SessionApp> 
     providers: options.providers ?? [],
   };
   const app = await NestFactory.create(module, adapterOf(options), { logger: log, abortOnError: false });
-  options.configure?.(app);
+  await options.configure?.(app);
   await app.listen(0, '127.0.0.1');
   running.push(app);
   const origin = await app.getUrl();
