@@ -17,16 +17,16 @@ export {
 } from './contracts/session-id-resolver.contract.js';
 
 // facts to wait for
-export {
-  SessionEventRecorder,
-  type RecordedEvent,
-  type RecordedEventClass,
-  type RecordedEventType,
-  type RecordedSession,
-} from './events/session-event.recorder.js';
+export { SessionEventRecorder } from './events/session-event.recorder.js';
 export { eventually, type EventuallyOptions } from './wait/eventually.js';
 
+// the sessions of an application
+export { TestSessionModule } from './session/test-session.module.js';
+export { signIn, type SignedInSession, type SignInOptions } from './session/sign-in.js';
+export { sessionOf } from './session/session-of.js';
+
 // time
+export { SessionClock } from './clock/session.clock.js';
 export { ManualClock } from './clock/manual.clock.js';
 
 // nothing left behind

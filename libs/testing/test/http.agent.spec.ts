@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { HttpAgent, type HttpAgentOptions, LeakGuard } from '@nest-session/testing';
 
 LeakGuard.install();
@@ -88,6 +89,41 @@ describe('HttpAgent', () => {
     await secure.get('/');
     expect(secure.cookies).toEqual({ sid: '1' });
   });
+
+  it('sends tokens in headers back as they were sent last, and forgets those that have no value any more', async () => {
+    const tokens = ['first', undefined, 'second', ''];
+    const agent = agentFor(
+      (request, response) => {
+        const token = tokens.shift();
+        if (token !== undefined) response.setHeader('X-Auth-Token', token);
+        response.end(request.headers['x-auth-token'] ?? 'none');
+      },
+      { tokenHeaders: ['X-Auth-Token'] },
+    );
+    const sent = [];
+    for (let i = 0; i < 5; i += 1) sent.push((await agent.get('/')).text);
+    expect(sent).toEqual(['none', 'first', 'first', 'second', 'none']);
+    expect(agent.headersFor('/')).toEqual({});
+  });
+
+  it('tells what a request has by itself, for other clients', () => {
+    const agent = agentFor((_request, response) => response.end(), { tokenHeaders: ['X-Auth-Token'] });
+    agent.keep({ 'set-cookie': ['sid=1; Path=/', 'admin=2; Path=/admin'], 'x-auth-token': 'token', 'x-other': '1' });
+    expect(agent.headersFor('/')).toEqual({ cookie: 'sid=1', 'x-auth-token': 'token' });
+    expect(agent.fork().headersFor('/admin')).toEqual({ cookie: 'admin=2; sid=1', 'x-auth-token': 'token' });
+  });
+
+  // Not every machine has it.
+  if (Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))) {
+    it('talks to a server on an IPv6 address', async () => {
+      const own = createServer((_request, response) => response.end('six')).listen(0, '::1');
+      await once(own, 'listening');
+      const agent = new HttpAgent(`http://[::1]:${(own.address() as AddressInfo).port}`);
+      expect((await agent.get('/')).text).toBe('six');
+      own.close();
+      await once(own, 'close');
+    });
+  }
 
   it('has forks that go their own ways', async () => {
     const agent = agentFor((request, response) => response.end(request.headers.cookie), { headers: { 'x-own': '1' } });

@@ -1,29 +1,19 @@
-import { type RecordedEvent, type RecordedEventType, SessionEventRecorder } from '@nest-session/testing';
+import {
+  JsonAttributeSerializer,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionDestroyedEvent,
+  type SessionEvent,
+  SessionExpiredEvent,
+  SessionSnapshot,
+} from '@nest-session/core';
+import { SessionEventRecorder } from '@nest-session/testing';
 
-class TestEvent implements RecordedEvent {
-  readonly id: string;
-  readonly at = Date.UTC(2026, 0, 1);
-  readonly principalName = undefined;
-  readonly dataLost = false;
-  readonly session: RecordedEvent['session'];
+const CLASSES = { created: SessionCreatedEvent, deleted: SessionDeletedEvent, expired: SessionExpiredEvent };
 
-  constructor(
-    readonly type: RecordedEventType,
-    readonly sessionId: string,
-  ) {
-    this.id = `${type}:${sessionId}`;
-    this.session = { id: sessionId, attributeNames: [], getAttribute: () => undefined };
-  }
-}
-
-class ExpiredEvent extends TestEvent {
-  constructor(sessionId: string) {
-    super('expired', sessionId);
-  }
-}
-
-function event(type: RecordedEventType, sessionId: string): RecordedEvent {
-  return new TestEvent(type, sessionId);
+function event(type: keyof typeof CLASSES, sessionId: string): SessionEvent {
+  const session = SessionSnapshot.empty(sessionId, new JsonAttributeSerializer());
+  return new CLASSES[type]({ sessionId, at: Date.UTC(2026, 0, 1), session });
 }
 
 describe('SessionEventRecorder', () => {
@@ -45,27 +35,28 @@ describe('SessionEventRecorder', () => {
     const other = recorder.next('created', 's2');
     recorder.record(event('expired', 's1'));
     recorder.record(event('created', 's2'));
-    const expired = new ExpiredEvent('s2');
+    const expired = event('expired', 's2');
     recorder.record(expired);
     await expect(next).resolves.toBe(expired);
     await expect(other).resolves.toMatchObject({ id: 'created:s2' });
   });
 
-  it('takes the class of an event as well', async () => {
-    recorder.record(event('expired', 's1'));
-    const next = recorder.next(ExpiredEvent);
-    const expired = new ExpiredEvent('s1');
+  it('takes the class of an event as well, or what several have in common', async () => {
+    recorder.record(event('created', 's1'));
+    const next = recorder.next(SessionDestroyedEvent);
+    const expired = event('expired', 's1');
     recorder.record(expired);
+    recorder.record(event('deleted', 's2'));
     await expect(next).resolves.toBe(expired);
-    expect(recorder.count(ExpiredEvent)).toBe(1);
-    expect(recorder.count('expired')).toBe(2);
+    expect(recorder.count(SessionExpiredEvent)).toBe(1);
+    expect(recorder.count(SessionDestroyedEvent)).toBe(2);
   });
 
   it('says what was recorded instead', async () => {
     recorder.record(event('created', 's1'));
     recorder.record(event('deleted', 's1'));
-    await expect(recorder.next(ExpiredEvent, 's1', { timeout: 1 })).rejects.toThrow(
-      'No event ExpiredEvent of session s1 within 1 ms; recorded instead:\n' +
+    await expect(recorder.next(SessionExpiredEvent, 's1', { timeout: 1 })).rejects.toThrow(
+      'No event SessionExpiredEvent of session s1 within 1 ms; recorded instead:\n' +
         '  created:s1 at 2026-01-01T00:00:00.000Z\n  deleted:s1 at 2026-01-01T00:00:00.000Z',
     );
     recorder.clear();

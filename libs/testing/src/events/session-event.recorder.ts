@@ -1,66 +1,48 @@
-/** The session of an event, as far as a recorder can know it. */
-export interface RecordedSession {
-  readonly id: string;
-  readonly attributeNames: string[];
-  getAttribute(name: string): unknown;
-}
-
-/** What every session event has. */
-export interface RecordedEvent {
-  /** Derived from type and session id, such as `expired:<session id>`; the same after a redelivery. */
-  readonly id: string;
-  readonly type: RecordedEventType;
-  readonly sessionId: string;
-  /** Epoch milliseconds. */
-  readonly at: number;
-  readonly session: RecordedSession;
-  readonly principalName: string | undefined;
-  readonly dataLost: boolean;
-}
-
-export type RecordedEventType = 'created' | 'deleted' | 'expired' | 'id-changed';
-
-/** The class of an event, for those who prefer it to the name of its type. */
-export type RecordedEventClass<E extends RecordedEvent = RecordedEvent> = abstract new (...args: never[]) => E;
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionEvent, type SessionEventClass, type SessionEventType } from '@nest-session/core';
 
 interface Waiter {
-  readonly matches: (event: RecordedEvent) => boolean;
-  readonly resolve: (event: RecordedEvent) => void;
+  readonly matches: (event: SessionEvent) => boolean;
+  readonly resolve: (event: SessionEvent) => void;
 }
 
 /**
- * Remembers the session events that an application's handler passes to `record()`, so that a test can wait for one
- * instead of for a time, and then look at all of them.
+ * Remembers session events, so that a test can wait for one instead of for a time, and then look at all of them. As a
+ * provider of an application it hears of every event that the application's group of instances handles here: an instance
+ * that has it takes part in its group, as with any handler.
  */
+@Injectable()
 export class SessionEventRecorder {
-  #events: RecordedEvent[] = [];
+  #events: SessionEvent[] = [];
   readonly #waiters = new Set<Waiter>();
 
-  record(event: RecordedEvent): void {
+  /** Called by Nest when this is a provider, else by whoever has an event to record. */
+  @OnSessionEvent(SessionEvent)
+  record(event: SessionEvent): void {
     this.#events.push(event);
     for (const waiter of this.#waiters) if (waiter.matches(event)) waiter.resolve(event);
   }
 
   /**
    * The first event of this kind (and session): at once when it has been recorded already, else as soon as it is.
-   * Takes nothing away: asked again, it gives the same event.
+   * Takes nothing away: asked again, it gives the same event. Other handlers of the event may still run.
    * @throws Error that lists what was recorded instead, after `timeout` (default 20000) milliseconds
    */
-  next<E extends RecordedEvent>(
-    eventClass: RecordedEventClass<E>,
+  next<E extends SessionEvent>(
+    eventClass: SessionEventClass<E>,
     sessionId?: string,
     options?: { readonly timeout?: number },
   ): Promise<E>;
   next(
-    kind: RecordedEventType | RecordedEventClass,
+    kind: SessionEventType | SessionEventClass,
     sessionId?: string,
     options?: { readonly timeout?: number },
-  ): Promise<RecordedEvent>;
+  ): Promise<SessionEvent>;
   async next(
-    kind: RecordedEventType | RecordedEventClass,
+    kind: SessionEventType | SessionEventClass,
     sessionId?: string,
     { timeout = 20_000 }: { readonly timeout?: number } = {},
-  ): Promise<RecordedEvent> {
+  ): Promise<SessionEvent> {
     const matches = matcher(kind, sessionId);
     const recorded = this.#events.find(matches);
     if (recorded) return recorded;
@@ -82,12 +64,12 @@ export class SessionEventRecorder {
   }
 
   /** All events in the order in which they were recorded, or those of one session; a copy. */
-  all(sessionId?: string): RecordedEvent[] {
+  all(sessionId?: string): SessionEvent[] {
     return this.#events.filter((event) => sessionId === undefined || event.sessionId === sessionId);
   }
 
   /** How many events of this kind (and session) were recorded; a redelivery counts again. */
-  count(kind: RecordedEventType | RecordedEventClass, sessionId?: string): number {
+  count(kind: SessionEventType | SessionEventClass, sessionId?: string): number {
     return this.#events.filter(matcher(kind, sessionId)).length;
   }
 
@@ -96,19 +78,19 @@ export class SessionEventRecorder {
     this.#events = [];
   }
 
-  #missing(kind: RecordedEventType | RecordedEventClass, sessionId: string | undefined, timeout: number): string {
+  #missing(kind: SessionEventType | SessionEventClass, sessionId: string | undefined, timeout: number): string {
     const wanted = `${kindName(kind)}${sessionId === undefined ? '' : ` of session ${sessionId}`}`;
     const recorded = this.#events.map((event) => `\n  ${event.id} at ${new Date(event.at).toISOString()}`);
     return `No event ${wanted} within ${timeout} ms; recorded instead:${recorded.join('') || ' nothing'}`;
   }
 }
 
-function matcher(kind: RecordedEventType | RecordedEventClass, sessionId?: string): (event: RecordedEvent) => boolean {
+function matcher(kind: SessionEventType | SessionEventClass, sessionId?: string): (event: SessionEvent) => boolean {
   return (event) =>
     (typeof kind === 'string' ? event.type === kind : event instanceof kind) &&
     (sessionId === undefined || event.sessionId === sessionId);
 }
 
-function kindName(kind: RecordedEventType | RecordedEventClass): string {
+function kindName(kind: SessionEventType | SessionEventClass): string {
   return typeof kind === 'string' ? `'${kind}'` : kind.name;
 }

@@ -1,4 +1,6 @@
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
+import type { INestApplication } from '@nestjs/common';
+import { SessionIdResolver } from '@nest-session/core';
 import { CookieJar, MemoryCookieStore } from 'tough-cookie';
 
 export interface HttpAgentOptions {
@@ -8,10 +10,15 @@ export interface HttpAgentOptions {
   readonly keepAlive?: boolean | undefined;
   /** Treats cookies as a browser on https does, as behind a proxy that ends TLS. @default false */
   readonly secure?: boolean | undefined;
+  /**
+   * Headers of answers that are sent back with every later request, as clients of a `HeaderSessionIdResolver` do; an
+   * empty one is forgotten. @default none
+   */
+  readonly tokenHeaders?: readonly string[] | undefined;
 }
 
 export interface HttpRequestOptions {
-  /** A `cookie` header replaces the cookies of the jar. */
+  /** They replace what the client would send by itself, such as the `cookie` header. */
   readonly headers?: OutgoingHttpHeaders | undefined;
   /** A string or Buffer is sent as it is, anything else as JSON. */
   readonly body?: unknown;
@@ -38,24 +45,43 @@ export interface HttpResponse {
  * leaves nothing behind that delays the closing of a server.
  */
 export class HttpAgent {
-  readonly #origin: URL;
+  readonly #server: URL;
   readonly #options: HttpAgentOptions;
   readonly #store = new MemoryCookieStore();
   // A browser makes exceptions for Secure cookies on its own machine; here they would hide what others run into.
   readonly #jar = new CookieJar(this.#store, { allowSecureOnLocal: false, enforceSecureOriginOnStorage: true });
+  readonly #tokens = new Map<string, string>();
   readonly #agent: Agent;
 
   /** @param origin such as `http://127.0.0.1:3000` */
   constructor(origin: string, options: HttpAgentOptions = {}) {
-    this.#origin = new URL(origin);
+    this.#server = new URL(origin);
     this.#options = options;
     this.#agent = new Agent({ keepAlive: options.keepAlive ?? false });
   }
 
-  /** Another client, with a copy of the cookies: from now on they go their own ways. */
+  /**
+   * A client of a Nest application, which listens on a free port from now on unless it listens already. It keeps the
+   * tokens of sessions wherever the application's `SessionIdResolver` puts them: in cookies or in headers.
+   */
+  static async for(app: INestApplication, options: HttpAgentOptions = {}): Promise<HttpAgent> {
+    const server = app.getHttpServer() as { readonly listening: boolean };
+    if (!server.listening) await app.listen(0, '127.0.0.1');
+    const { headers } = app.get<SessionIdResolver>(SessionIdResolver, { strict: false });
+    const tokenHeaders = headers.filter((name) => name.toLowerCase() !== 'cookie');
+    return new HttpAgent(await app.getUrl(), { tokenHeaders, ...options });
+  }
+
+  /** Where the application is, as the client sees it: on https when it is `secure`. */
+  get origin(): string {
+    return `${this.#options.secure ? 'https:' : 'http:'}//${this.#server.host}`;
+  }
+
+  /** Another client, with a copy of what this one keeps: from now on they go their own ways. */
   fork(): HttpAgent {
-    const fork = new HttpAgent(this.#origin.href, this.#options);
+    const fork = new HttpAgent(this.#server.href, this.#options);
     this.#jar.cloneSync(fork.#store);
+    for (const [name, token] of this.#tokens) fork.#tokens.set(name, token);
     return fork;
   }
 
@@ -76,6 +102,24 @@ export class HttpAgent {
 
   clearCookies(): void {
     this.#jar.removeAllCookiesSync();
+  }
+
+  /** The headers that a request for this path has by itself, in lower case: for other clients, such as supertest. */
+  headersFor(path: string): Record<string, string> {
+    const cookie = this.#jar.getCookieStringSync(this.#cookieUrl(path));
+    return { ...Object.fromEntries(this.#tokens), ...(cookie !== '' && { cookie }) };
+  }
+
+  /** Keeps what an answer with these headers tells a client to keep: cookies and `tokenHeaders`. */
+  keep(headers: IncomingHttpHeaders | OutgoingHttpHeaders, path = '/'): void {
+    for (const setCookie of [headers['set-cookie'] ?? []].flat()) {
+      this.#jar.setCookieSync(String(setCookie), this.#cookieUrl(path), { ignoreError: true });
+    }
+    for (const name of this.#options.tokenHeaders?.map((each) => each.toLowerCase()) ?? []) {
+      const token = headers[name];
+      if (token === '') this.#tokens.delete(name);
+      else if (token !== undefined) this.#tokens.set(name, String(token));
+    }
   }
 
   get(path: string, options?: HttpRequestOptions): Promise<HttpResponse> {
@@ -105,21 +149,19 @@ export class HttpAgent {
   /** Resolves to the response when its head is there, for who reads slowly or for ever; `destroy()` hangs up. */
   open(method: string, path: string, options: HttpRequestOptions = {}): Promise<IncomingMessage> {
     const { body, onHead, signal } = options;
-    const headers: OutgoingHttpHeaders = lowerCased({ ...this.#options.headers }, { ...options.headers });
+    const headers = lowerCased(this.headersFor(path), { ...this.#options.headers }, { ...options.headers });
     const content = encode(body, headers);
-    const cookies = this.#jar.getCookieStringSync(this.#cookieUrl(path));
-    if (cookies !== '') headers['cookie'] ??= cookies;
     return new Promise((resolve, reject) => {
-      const { hostname, port } = this.#origin;
-      const sent = request({ agent: this.#agent, host: hostname, port, method, path, headers, signal });
+      const { hostname, port } = this.#server;
+      // Of an IPv6 address, a URL has the brackets and a socket has not.
+      const host = hostname.replace(/^\[(.*)\]$/, '$1');
+      const sent = request({ agent: this.#agent, host, port, method, path, headers, signal });
       sent.once('error', reject);
       sent.once('response', (message) => {
         // Once the head is there, the message has the error.
         sent.on('error', () => {});
         message.on('error', () => {});
-        for (const setCookie of message.headers['set-cookie'] ?? []) {
-          this.#jar.setCookieSync(setCookie, this.#cookieUrl(path), { ignoreError: true });
-        }
+        this.keep(message.headers, path);
         onHead?.(message);
         resolve(message);
       });
@@ -133,7 +175,7 @@ export class HttpAgent {
   }
 
   #cookieUrl(path: string): string {
-    return `${this.#options.secure ? 'https:' : 'http:'}//${this.#origin.host}${path}`;
+    return `${this.origin}${path}`;
   }
 }
 

@@ -1,5 +1,5 @@
-import { IndexedSessionRepository } from '@nest-session/core';
-import { eventually, LeakGuard, type RecordedEvent, RedisServer } from '@nest-session/testing';
+import { IndexedSessionRepository, type SessionEvent } from '@nest-session/core';
+import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { App, type AppOptions } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -44,7 +44,7 @@ async function storedIn(app: App, interval?: number): Promise<{ id: string; toke
 }
 
 /** The event of this type about a session, as soon as one of the applications has handled it. */
-function heard(type: RecordedEvent['type'], sessionId: string): Promise<RecordedEvent> {
+function heard(type: SessionEvent['type'], sessionId: string): Promise<SessionEvent> {
   return eventually(() => {
     const event = apps.flatMap((app) => app.events.all(sessionId)).find((each) => each.type === type);
     if (!event) throw new Error(`No event ${type} of ${sessionId}`);

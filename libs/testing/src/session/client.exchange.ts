@@ -1,0 +1,16 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { HttpAgent } from '../http/http.agent.js';
+
+/** A request that a client could have sent, and the answer to it, for a `SessionIdResolver`: nothing is sent. */
+export interface ClientExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+export function exchangeOf(agent: HttpAgent, path: string): ClientExchange {
+  const { host, protocol } = new URL(agent.origin);
+  const request = new IncomingMessage(Object.assign(new Socket(), { encrypted: protocol === 'https:' }));
+  Object.assign(request, { method: 'GET', url: path, headers: { host, ...agent.headersFor(path) } });
+  return { request, response: new ServerResponse(request) };
+}

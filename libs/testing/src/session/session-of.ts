@@ -1,0 +1,23 @@
+import type { INestApplication } from '@nestjs/common';
+import {
+  type ResolvedSessionOptions,
+  type Session,
+  SESSION_OPTIONS,
+  SessionIdResolver,
+  SessionRepository,
+} from '@nest-session/core';
+import type { HttpAgent } from '../http/http.agent.js';
+import { exchangeOf } from './client.exchange.js';
+
+/**
+ * The session that a client would have in its next request for this path, as it is stored; null when it has none. Nothing
+ * is sent, and it does not count as an access.
+ */
+export async function sessionOf(app: INestApplication, agent: HttpAgent, path = '/'): Promise<Session | null> {
+  const resolver = app.get<SessionIdResolver>(SessionIdResolver, { strict: false });
+  const repository = app.get<SessionRepository>(SessionRepository, { strict: false });
+  const { ids } = app.get<ResolvedSessionOptions>(SESSION_OPTIONS, { strict: false });
+  const presented = resolver.resolve(exchangeOf(agent, path).request).map((token) => ids.find(token));
+  const sessions = await repository.findByIds(presented.filter((id) => id !== undefined));
+  return sessions.find((session) => session !== null) ?? null;
+}

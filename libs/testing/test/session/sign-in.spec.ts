@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto';
+import type { INestApplication } from '@nestjs/common';
+import {
+  CompositeSessionIdResolver,
+  CookieSessionIdResolver,
+  HeaderSessionIdResolver,
+  IndexedSessionRepository,
+  SessionCreatedEvent,
+  type SessionModuleOptions,
+} from '@nest-session/core';
+import { HttpAgent, LeakGuard, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
+import { createShop } from '../support/shop.app.js';
+
+LeakGuard.install();
+
+const key = randomBytes(32).toString('base64');
+const secure = { name: '__Host-id', secure: true } as const;
+
+describe('signIn and sessionOf', () => {
+  let app: INestApplication | undefined;
+
+  afterEach(() => app?.close());
+
+  async function open(...args: Parameters<typeof createShop>): Promise<INestApplication> {
+    app = await createShop(...args);
+    return app;
+  }
+
+  it.each([
+    { name: 'a cookie', session: {} },
+    { name: 'a signed cookie', session: { cookie: { signingKeys: [key] } } },
+    { name: 'a cookie in base64', session: { cookie: { base64: true } } },
+    { name: 'plain ids', session: { sessionIds: 'plain' } },
+    { name: 'several sessions', session: { multipleSessions: true } },
+    { name: 'a header', session: { sessionIdResolver: HeaderSessionIdResolver.xAuthToken() } },
+    {
+      name: 'a header or a cookie',
+      session: {
+        sessionIdResolver: new CompositeSessionIdResolver(
+          HeaderSessionIdResolver.xAuthToken(),
+          new CookieSessionIdResolver(),
+        ),
+      },
+    },
+  ] satisfies { name: string; session: SessionModuleOptions }[])(
+    'gives a client a session that the application knows, with $name',
+    async ({ session }) => {
+      const shop = await open(session);
+      const ada = await signIn(shop, { principalName: 'ada', attributes: { items: ['apple'] } });
+      expect((await ada.get('/account')).json()).toEqual({ user: 'ada', items: ['apple'] });
+      await ada.post('/items', { name: 'pear' });
+      expect((await sessionOf(shop, ada))?.getAttribute('items')).toEqual(['apple', 'pear']);
+
+      const before = await sessionOf(shop, ada);
+      await ada.post('/login', { name: 'ann' });
+      const after = await sessionOf(shop, ada);
+      expect([after?.principalName, after?.id === before?.id]).toEqual(['ann', false]);
+
+      await ada.post('/logout');
+      expect(await sessionOf(shop, ada)).toBeNull();
+      expect(ada.headersFor('/')).toEqual({});
+    },
+  );
+
+  it('works on Fastify, and with an application that listens already', async () => {
+    const shop = await open({}, 'fastify');
+    await shop.listen(0);
+    const ada = await signIn(shop, { principalName: 'ada' });
+    expect((await ada.get('/account')).json()).toEqual({ user: 'ada', items: [] });
+    expect(await sessionOf(shop, await HttpAgent.for(shop))).toBeNull();
+  });
+
+  it('makes a session that can be found and is reported, as after any login', async () => {
+    const shop = await open();
+    const ada = await signIn(shop, { principalName: 'ada', maxInactiveInterval: 60 });
+    const [found] = await shop.get(IndexedSessionRepository).findByPrincipalName('ada');
+    expect(found?.maxInactiveInterval).toBe(60);
+    expect((await sessionOf(shop, ada))?.id).toBe(found?.id);
+    await shop.get(SessionEventRecorder).next(SessionCreatedEvent, found?.id);
+  });
+
+  it('signs a client in that has done something before, and leaves others alone', async () => {
+    const shop = await open();
+    const [ada, bob] = [await HttpAgent.for(shop), await signIn(shop, { principalName: 'bob' })];
+    ada.setCookie('theme=dark');
+    await expect(signIn(shop, { principalName: 'ada' }, { agent: ada })).resolves.toBe(ada);
+    expect(ada.cookie('theme')).toBe('dark');
+    expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
+    expect((await bob.get('/account')).json()).toMatchObject({ user: 'bob' });
+  });
+
+  it('gives one client several sessions, each at its alias', async () => {
+    const shop = await open({ multipleSessions: true });
+    const agent = await signIn(shop, { principalName: 'ada' });
+    await signIn(shop, { principalName: 'ann' }, { agent, path: '/?_s=1' });
+    const users = await Promise.all(['/account', '/account?_s=1'].map((path) => agent.get(path)));
+    expect(users.map((answer) => answer.json<{ user: string }>().user)).toEqual(['ada', 'ann']);
+    expect((await sessionOf(shop, agent, '/?_s=1'))?.principalName).toBe('ann');
+    expect(await sessionOf(shop, agent, '/?_s=2')).toBeNull();
+  });
+
+  it('says so when the client would not send the cookie, and what to do', async () => {
+    const shop = await open({ cookie: secure });
+    await expect(signIn(shop, { principalName: 'ada' })).rejects.toThrow('HttpAgent.for(app, { secure: true })');
+    const agent = await HttpAgent.for(shop, { secure: true });
+    const ada = await signIn(shop, { principalName: 'ada' }, { agent });
+    expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
+  });
+
+  it('signs in below the path of the cookie', async () => {
+    const shop = await open({ cookie: { path: '/account' } });
+    await expect(signIn(shop, { principalName: 'ada' })).rejects.toThrow('`path`');
+    const ada = await signIn(shop, { principalName: 'ada' }, { path: '/account/orders' });
+    expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
+  });
+
+  it('refuses a session with nothing in it, which would not be stored', async () => {
+    const shop = await open();
+    await expect(signIn(shop, {})).rejects.toThrow('principalName');
+    expect(shop.get(SessionEventRecorder).all()).toEqual([]);
+  });
+
+  it('does not count a look at a session as an access', async () => {
+    const shop = await open();
+    const ada = await signIn(shop, { principalName: 'ada' });
+    const first = await sessionOf(shop, ada);
+    const second = await sessionOf(shop, ada);
+    expect(second?.lastAccessedTime).toBe(first?.lastAccessedTime);
+  });
+});

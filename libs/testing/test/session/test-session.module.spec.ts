@@ -1,0 +1,78 @@
+import type { INestApplication } from '@nestjs/common';
+import { SessionCreatedEvent, SessionDeletedEvent, SessionExpiredEvent } from '@nest-session/core';
+import { LeakGuard, SessionClock, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
+import { createShop, Reminders } from '../support/shop.app.js';
+
+LeakGuard.install();
+
+describe('TestSessionModule', () => {
+  let shop: INestApplication;
+  let clock: SessionClock;
+  let events: SessionEventRecorder;
+
+  beforeEach(async () => {
+    shop = await createShop();
+    clock = shop.get(SessionClock);
+    events = shop.get(SessionEventRecorder);
+  });
+
+  afterEach(() => shop.close());
+
+  it('has a clock that begins now and stands still', async () => {
+    const began = clock.now();
+    expect(Math.abs(Date.now() - began)).toBeLessThan(60_000);
+    const ada = await signIn(shop, { principalName: 'ada' });
+    expect((await sessionOf(shop, ada))?.creationTime).toBe(began);
+    await clock.advance('1m');
+    expect(clock.now()).toBe(began + 60_000);
+  });
+
+  it('ends what expires when the clock is advanced, and waits for the handlers', async () => {
+    const ada = await signIn(shop, { attributes: { items: ['apple'] } });
+    const id = (await sessionOf(shop, ada))?.id;
+    await clock.advance('29m');
+    expect(shop.get(Reminders).sent).toEqual([]);
+    await clock.advance('2m');
+    expect(shop.get(Reminders).sent).toEqual([['apple']]);
+    expect(events.all(id).map(({ type }) => type)).toEqual(['created', 'expired']);
+    expect(await sessionOf(shop, ada)).toBeNull();
+    expect((await ada.get('/account')).json()).toEqual({ items: [] });
+  });
+
+  it('keeps a session that is used', async () => {
+    const ada = await signIn(shop, { principalName: 'ada' });
+    for (const wait of ['20m', '20m', '20m']) {
+      await clock.advance(wait);
+      expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
+    }
+    expect(events.count(SessionExpiredEvent)).toBe(0);
+  });
+
+  it('records what happens to sessions', async () => {
+    const ada = await signIn(shop, { principalName: 'ada' });
+    const id = (await sessionOf(shop, ada))?.id;
+    await ada.post('/logout');
+    const deleted = await events.next(SessionDeletedEvent, id);
+    expect(deleted.principalName).toBe('ada');
+    expect(events.count(SessionCreatedEvent)).toBe(1);
+  });
+
+  it('refuses a number without a unit', async () => {
+    await expect(clock.advance(31 as never)).rejects.toThrow(
+      "advance(duration) is the bare number 31: name its unit, such as '31s' or '31ms'",
+    );
+  });
+
+  it('keeps the sessions of two applications apart, and their time', async () => {
+    const other = await createShop();
+    try {
+      await signIn(other, { principalName: 'ada' });
+      await clock.advance('31m');
+      expect(other.get(SessionClock).now()).toBeLessThan(clock.now());
+      expect(other.get(SessionEventRecorder).count(SessionExpiredEvent)).toBe(0);
+      expect(events.all()).toEqual([]);
+    } finally {
+      await other.close();
+    }
+  });
+});
