@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { Inject, Injectable } from '@nestjs/common';
+import { ConflictException, Inject, Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { SessionRepository } from '../repository/session.repository.js';
 import { SessionStateError } from '../session.errors.js';
@@ -8,6 +8,7 @@ import type { ResolvedSessionOptions } from '../session.options.js';
 import type { ReadonlySession } from '../session/session.js';
 import type { SessionKey } from '../session/session-key.js';
 import { AliasedSessionIdResolver } from './aliased-session-id.resolver.js';
+import { OnceLog } from './once.log.js';
 import { SessionContext } from './session-context.js';
 import { ALIASES, withAlias } from './session.alias.js';
 import { SessionIdResolver } from './session-id.resolver.js';
@@ -21,6 +22,8 @@ import type { SessionRequest } from './session-request.js';
  */
 @Injectable()
 export class SessionManager {
+  readonly #log = new OnceLog();
+
   constructor(
     @Inject(SessionContext) private readonly context: SessionContext,
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
@@ -33,12 +36,16 @@ export class SessionManager {
     return this.#aliased.aliasOf(this.#request);
   }
 
-  /** An alias that no session of this browser has: who follows a link with it has a new session there. */
+  /**
+   * An alias for which this browser has no cookie: who follows a link with it has a new session there. That of a session
+   * that is over, which the browser has not been told to forget, counts as well: the store is not asked.
+   * @throws ConflictException, 409, when it has cookies for all of them
+   */
   get newAlias(): string {
     const taken = new Set([this.currentAlias, ...this.#aliased.resolveAll(this.#request).keys()]);
     const free = ALIASES.find((alias) => !taken.has(alias));
     if (free === undefined) {
-      throw new SessionStateError(`A browser has ${ALIASES.length} sessions at most: end one of them first`);
+      throw new ConflictException(`A browser has ${ALIASES.length} sessions at most: end one of them first`);
     }
     return free;
   }
@@ -67,16 +74,23 @@ export class SessionManager {
   /** Ends the session of an alias, and has the browser forget it. False when there was none to end. */
   async end(alias: string): Promise<boolean> {
     assertAlias(alias);
+    const isEnded = alias === this.currentAlias ? await this.#endCurrent() : await this.#endOther(alias);
+    if (isEnded && this.#sessionRequest.isHeadSent) this.#log.warn('ended late', ENDED_LATE);
+    return isEnded;
+  }
+
+  async #endCurrent(): Promise<boolean> {
+    const { session } = this.#sessionRequest;
+    session.invalidate();
+    return (await session.save()) === 'saved' && !session.isNew;
+  }
+
+  async #endOther(alias: string): Promise<boolean> {
     const resolver = this.#aliased;
     const sessionRequest = this.#sessionRequest;
-    if (alias === this.currentAlias) {
-      const { session } = sessionRequest;
-      session.invalidate();
-      return !session.isNew;
-    }
-    const ids = this.#idsOf(resolver.resolveAll(this.#request).get(alias) ?? []);
-    const ended = await Promise.all(ids.map((id) => this.repository.deleteById(id)));
     const { request } = sessionRequest;
+    const ids = this.#idsOf(resolver.resolveAll(request).get(alias) ?? []);
+    const ended = await Promise.all(ids.map((id) => this.repository.deleteById(id)));
     if (ids.length > 0) sessionRequest.onHead((response) => resolver.forget(request, response, alias));
     return ended.includes(true);
   }
@@ -109,3 +123,7 @@ export class SessionManager {
 function assertAlias(alias: string): void {
   if (!ALIASES.includes(alias)) throw new RangeError(`An alias is a number from 0 to ${ALIASES.length - 1}, as text`);
 }
+
+const ENDED_LATE =
+  'SessionManager.end() has ended a session after the head of the response had been sent: the browser keeps its cookie, ' +
+  'which opens nothing, and its alias counts as taken. Call it before the first byte';

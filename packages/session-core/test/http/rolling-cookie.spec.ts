@@ -1,4 +1,4 @@
-import { Controller, Get, Param, Post } from '@nestjs/common';
+import { Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { type HttpAgent, type HttpResponse, LeakGuard, ManualClock } from '@nest-session/testing';
 import {
   CompositeSessionIdResolver,
@@ -11,6 +11,7 @@ import {
   SessionStateError,
 } from '../../src/index.js';
 import { Gate, GatedRepository } from './gated.repository.js';
+import { type RawReply, rawOf } from './raw.response.js';
 import { closeApps, type SessionApp, type SessionAppOptions, startApp } from './session.app.js';
 
 LeakGuard.install();
@@ -79,15 +80,25 @@ class TestController {
     this.rememberMe.forget(session);
   }
 
-  @Post('remember/late')
-  async rememberLate(@Session() session: Session) {
-    await Promise.resolve();
-    try {
-      this.rememberMe.remember(session);
-      return 'remembered';
-    } catch (error) {
-      return { isStateError: error instanceof SessionStateError, message: (error as Error).message };
-    }
+  @Post('remember/refused')
+  refused(@Session() session: Session) {
+    return refusalOf(() => this.rememberMe.remember(session));
+  }
+
+  @Post('late/:call')
+  late(@Session() session: Session, @Param('call') call: 'remember' | 'forget', @Res() reply: RawReply) {
+    const response = rawOf(reply);
+    response.write(' ');
+    response.end(JSON.stringify(refusalOf(() => this.rememberMe[call](session))));
+  }
+}
+
+function refusalOf(call: () => void): object {
+  try {
+    call();
+    return { isStateError: false };
+  } catch (error) {
+    return { isStateError: error instanceof SessionStateError, message: (error as Error).message };
   }
 }
 
@@ -235,11 +246,32 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       clock.advance(MINUTE);
       expect((await agent.get('/value')).setCookies).toEqual([]);
     });
+
+    it.each(['remember', 'forget'])(
+      'says what to do when no cookie can follow any more, and changes nothing: %s()',
+      async (call) => {
+        const expected = {
+          isStateError: true,
+          message: expect.stringMatching(
+            /after the head of the response has been sent.* before the first byte$/,
+          ) as string,
+        };
+        const ofNew = await agent.post(`/late/${call}`);
+        expect([ofNew.json(), ofNew.setCookies, calls()]).toEqual([expected, [], []]);
+        await agent.post('/set/a');
+        calls();
+        const ofStored = await agent.post(`/late/${call}`);
+        expect([ofStored.json(), ofStored.setCookies]).toEqual([expected, []]);
+        expect(calls()).toHaveLength(1);
+        expect((await agent.get('/value')).json()).toEqual({ value: 'a', interval: 1800 });
+        expect(app.log.lines).toEqual([]);
+      },
+    );
   });
 
   it('RememberMe says what to configure where nothing says how long', async () => {
     await start({});
-    expect((await agent.post('/remember/late')).json()).toEqual({
+    expect((await agent.post('/remember/refused')).json()).toEqual({
       isStateError: true,
       message: "Nobody can be remembered: set the option `cookie.rememberMe`, such as to '30d'",
     });

@@ -30,21 +30,17 @@ import { eventually, LeakGuard, ManualClock } from '@nest-session/testing';
 import { interval, map, take } from 'rxjs';
 import { Session, SessionAttribute, SessionContext, SessionId, TrackedSession } from '../../src/index.js';
 import { GatedRepository } from './gated.repository.js';
+import { type RawReply, rawOf } from './raw.response.js';
 import { closeApps, startApp } from './session.app.js';
 
 LeakGuard.install();
 
-/** What the replies of both platforms can do; that of Express is the response of Node.js itself. */
-interface Reply {
-  readonly raw?: ServerResponse;
+/** What the replies of both platforms can do. */
+interface Reply extends RawReply {
   status(code: number): Reply;
   header(name: string, value: string): Reply;
   send(body: unknown): void;
   redirect(url: string): void;
-}
-
-function rawOf(reply: Reply): ServerResponse {
-  return reply.raw ?? (reply as unknown as ServerResponse);
 }
 
 @Injectable()
