@@ -19,6 +19,13 @@ export class AccountController {
     session.changeSessionId();
   }
 
+  /** A new token, whether there was a session before or not. */
+  @Get('signup')
+  signUp(@Session() session: Session) {
+    this.start(session);
+    this.login(session);
+  }
+
   @Get('logout')
   logout(@Session() session: Session) {
     session.invalidate();

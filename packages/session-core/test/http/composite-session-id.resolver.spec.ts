@@ -1,5 +1,5 @@
 import { ServerResponse } from 'node:http';
-import { Controller, Get, Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { HttpAgent, LeakGuard } from '@nest-session/testing';
 import {
   CompositeSessionIdResolver,
@@ -7,38 +7,14 @@ import {
   generateSessionKey,
   HeaderSessionIdResolver,
   InvalidSessionOptionsError,
-  Session,
   SessionContext,
   type SessionIdResolver,
 } from '../../src/index.js';
+import { AccountController } from './account.routes.js';
 import { requestWith } from './node.request.js';
 import { closeApps, startApp } from './session.app.js';
 
 LeakGuard.install();
-
-@Controller()
-class TestController {
-  @Get('name')
-  name(@Session() session: Session) {
-    return { name: session.getAttribute('name') };
-  }
-
-  @Get('start')
-  start(@Session() session: Session) {
-    session.setAttribute('name', 'ann');
-  }
-
-  @Get('login')
-  login(@Session() session: Session) {
-    session.setAttribute('name', 'ann');
-    session.changeSessionId();
-  }
-
-  @Get('logout')
-  logout(@Session() session: Session) {
-    session.invalidate();
-  }
-}
 
 type Place = 'header' | 'cookie';
 
@@ -100,7 +76,7 @@ describe('CompositeSessionIdResolver', () => {
     beforeEach(async () => {
       const app = await startApp({
         platform,
-        controllers: [TestController],
+        controllers: [AccountController],
         session: { sessionIdResolver: headerThenCookie() },
       });
       agent = new HttpAgent(app.origin);
@@ -133,7 +109,7 @@ describe('CompositeSessionIdResolver', () => {
       ['both of them dead', () => ({ header: dead, cookie: generateSessionKey().token.reveal() }), 'header'],
       ['both of one session', () => ({ header: live, cookie: live }), 'header'],
     ])('answers a request with %s in one place', async (_, presented, place) => {
-      expect((await get('/login', presented())).places).toEqual([place]);
+      expect((await get('/signup', presented())).places).toEqual([place]);
     });
 
     it.each<[Place, Place]>([
@@ -149,7 +125,10 @@ describe('CompositeSessionIdResolver', () => {
   });
 
   it('varies by all headers that are read', async () => {
-    const app = await startApp({ controllers: [TestController], session: { sessionIdResolver: headerThenCookie() } });
+    const app = await startApp({
+      controllers: [AccountController],
+      session: { sessionIdResolver: headerThenCookie() },
+    });
     expect((await app.agent().get('/name')).headers.vary).toBe('X-Auth-Token, Cookie');
     await closeApps();
   });
@@ -170,7 +149,7 @@ describe('the option sessionIdResolver', () => {
     async (platform) => {
       const { app, agent } = await startApp({
         platform,
-        controllers: [TestController],
+        controllers: [AccountController],
         session: { sessionIdResolver: OwnResolver },
       });
       expect((await agent().get('/start')).headers['x-own']).toMatch(/^[\w-]{43}$/);
