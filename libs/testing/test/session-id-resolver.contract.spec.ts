@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { generateSessionKey, HeaderSessionIdResolver, type SessionKey, type SessionToken } from '@nest-session/core';
+import { generateSessionKey, HeaderSessionIdResolver, type SessionToken } from '@nest-session/core';
 import { LeakGuard, sessionIdResolverContract } from '@nest-session/testing';
 
 LeakGuard.install();
@@ -28,19 +28,19 @@ class Correct extends HeaderSessionIdResolver {
 }
 
 class NeverFinds extends Correct {
-  override resolve(): SessionKey[] {
+  override resolve(): SessionToken[] {
     return [];
   }
 }
 
 class FindsWhatNobodyPresents extends Correct {
-  override resolve(): SessionKey[] {
-    return [generateSessionKey()];
+  override resolve(): SessionToken[] {
+    return [generateSessionKey().token];
   }
 }
 
 class Fails extends Correct {
-  override resolve(request: IncomingMessage): SessionKey[] {
+  override resolve(request: IncomingMessage): SessionToken[] {
     const text = request.headers['x-auth-token'];
     if (typeof text === 'string' && text.includes('%')) decodeURIComponent(`${text}%`);
     return super.resolve(request);
@@ -48,14 +48,10 @@ class Fails extends Correct {
 }
 
 class Adopts extends Correct {
-  override resolve(request: IncomingMessage): SessionKey[] {
-    const { token } = generateSessionKey();
+  override resolve(request: IncomingMessage): SessionToken[] {
     const text = request.headers['x-auth-token'];
-    return text === undefined
-      ? []
-      : super.resolve(request).length > 0
-        ? super.resolve(request)
-        : [{ token, id: 'any' }];
+    const found = super.resolve(request);
+    return text === undefined || found.length > 0 ? found : [generateSessionKey().token];
   }
 }
 
@@ -81,7 +77,7 @@ class NamesAnotherHeader extends Correct {
   override readonly headers = ['Cookie'] as const;
   readonly #inner = new Correct();
 
-  override resolve(request: IncomingMessage): SessionKey[] {
+  override resolve(request: IncomingMessage): SessionToken[] {
     return this.#inner.resolve(request);
   }
 

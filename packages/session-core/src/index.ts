@@ -49,7 +49,7 @@ export {
 
 // stores
 export { IndexedSessionRepository } from './repository/indexed-session.repository.js';
-export { SessionRepository } from './repository/session.repository.js';
+export { SessionRepository, type SessionRepositoryOptions, type TouchReply } from './repository/session.repository.js';
 export { MapSessionModule } from './repository/map-session.module.js';
 export type { MapSessionModuleOptions } from './repository/map-session.options.js';
 export { MapSessionRepository, type MapSessionRepositoryOptions } from './repository/map-session.repository.js';
@@ -63,23 +63,23 @@ export {
 } from './session.errors.js';
 
 // For authors of stores
-export { TrackedSession, type SessionTimeouts, type SessionWriter } from './session/tracked-session.js';
+export { TrackedSession } from './session/tracked-session.js';
 export type {
   CreateSession,
   DeleteSession,
-  SessionChanges,
+  IndexChanges,
+  SessionChange,
   SessionRecord,
-  TouchReply,
+  TouchSession,
   UpdateSession,
   WriteReply,
 } from './session/session-record.js';
 export type { AttributeChanges } from './session/tracked-attributes.js';
 export { SessionSnapshot } from './session/session-snapshot.js';
 export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
-export { LimitedAttributeSerializer } from './session/limited-attribute.serializer.js';
 export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
 export { generateSessionKey, SessionIds, type SessionIdForm } from './session/session-ids.js';
-export { isWellFormedSessionId, sessionKeyOf, SessionToken, type SessionKey } from './session/session-key.js';
+export { isWellFormedSessionId, SessionToken, sessionTokenOf, type SessionKey } from './session/session-key.js';
 export { SessionEventDispatcher, type DispatchOptions } from './events/session-event.dispatcher.js';
 export { SessionEventHandlingError, type FailedHandler } from './events/session-event-handling.error.js';
 export { PollingLoop } from './repository/polling.loop.js';

@@ -20,7 +20,7 @@ import type { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import type { KeyEventListener } from './expiration/key-event.listener.js';
 import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import type { SessionKeys } from './keys/session.keys.js';
+import type { SessionPartitions } from './keys/session.partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import type { ResolvedRedisSessionOptions } from './redis-session.options.js';
 import {
@@ -30,7 +30,7 @@ import {
   SESSION_EVENT_BROADCASTER,
   SESSION_EVENT_CONSUMER,
   SESSION_EVENT_TRIMMER,
-  SESSION_KEYS,
+  SESSION_PARTITIONS,
 } from './redis-session.tokens.js';
 import { SessionScripts } from './scripts/session.scripts.js';
 
@@ -47,7 +47,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
     @Inject(REDIS_CONNECTIONS) private readonly connections: RedisConnections,
-    @Inject(SESSION_KEYS) private readonly keys: SessionKeys,
+    @Inject(SESSION_PARTITIONS) private readonly partitions: SessionPartitions,
     @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
     @Inject(KEY_EVENT_LISTENER) private readonly listener: KeyEventListener,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
@@ -134,7 +134,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     await this.#connect(request);
     if (request.status === 'ready') {
       await preload();
-      await checkStore(request, this.keys);
+      await checkStore(request, this.partitions);
     } else {
       background.once('ready', () => void this.#checkLate());
     }
@@ -156,7 +156,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   async #checkLate(): Promise<void> {
     // The application runs by now: it can only be told.
-    await checkStore(this.connections.background, this.keys).catch((error: unknown) =>
+    await checkStore(this.connections.background, this.partitions).catch((error: unknown) =>
       this.#logger.error(String(error)),
     );
   }

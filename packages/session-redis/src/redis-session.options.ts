@@ -15,6 +15,11 @@ export interface RedisSessionModuleOptions {
   /** What every key begins with; applications with different namespaces do not see each other. @default 'nest:session' */
   namespace?: string;
   /**
+   * Into how many partitions the sessions of the namespace fall, 1 to 1024. Each has its keys in one slot of Redis
+   * Cluster, and needs work of its own. The number is recorded in Redis at the first start and stays. @default 1
+   */
+  partitions?: number;
+  /**
    * By how much a session's data outlives the session. An expiry is noticed up to 60 s late, so the longest outage of
    * the whole application that loses no data is `grace` - 60 s. At least 1s; below 2m a warning is logged.
    * @default '5m'
@@ -78,6 +83,7 @@ export interface RedisSessionModuleOptions {
 export interface ResolvedRedisSessionOptions {
   readonly connection: { readonly url: string } | { readonly client: Redis };
   readonly namespace: string;
+  readonly partitions: number;
   /** Milliseconds, like all times here. */
   readonly grace: number;
   readonly cron: string;
@@ -108,6 +114,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   if (url !== undefined && client) reader.problem('Give either `url` or `client`, not both.');
   for (const problem of client ? clientProblems(client) : []) reader.problem(problem);
   const namespace = reader.text('namespace', 'nest:session', namespaceProblem);
+  const partitions = reader.integer('partitions', 1, { atLeast: 1, atMost: 1024 });
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
   const cleanup = reader.section('cleanup');
   const cron = cleanup.text('cron', '0 * * * * *', cronProblem);
@@ -117,6 +124,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   const resolved = {
     connection: client ? { client } : { url: url ?? 'redis://localhost:6379' },
     namespace,
+    partitions,
     grace,
     cron,
     batchSize,

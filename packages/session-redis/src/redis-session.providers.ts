@@ -3,7 +3,6 @@ import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
 import {
   IndexedSessionRepository,
-  LimitedAttributeSerializer,
   type ResolvedSessionOptions,
   SESSION_OPTIONS,
   SessionEventDispatcher,
@@ -20,7 +19,7 @@ import { SessionEventLoader } from './delivery/session-event.loader.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { KeyEventListener } from './expiration/key-event.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import { SessionKeys } from './keys/session.keys.js';
+import { SessionPartitions } from './keys/session.partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './redis-session.module-definition.js';
 import {
@@ -40,7 +39,7 @@ import {
   SESSION_EVENT_CONSUMER,
   SESSION_EVENT_LOADER,
   SESSION_EVENT_TRIMMER,
-  SESSION_KEYS,
+  SESSION_PARTITIONS,
 } from './redis-session.tokens.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { DeliveryScripts } from './scripts/delivery.scripts.js';
@@ -63,20 +62,22 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     useFactory: createConnections,
   },
   {
-    provide: SESSION_KEYS,
+    provide: SESSION_PARTITIONS,
     inject: [REDIS_SESSION_OPTIONS],
-    useFactory: (options: ResolvedRedisSessionOptions) => new SessionKeys(options.namespace),
+    useFactory: ({ namespace, partitions }: ResolvedRedisSessionOptions) =>
+      new SessionPartitions(namespace, partitions),
   },
   {
     provide: BACKGROUND_SCRIPTS,
-    inject: [REDIS_CONNECTIONS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
-    useFactory: (connections: RedisConnections, keys: SessionKeys, options: ResolvedRedisSessionOptions) =>
-      new SessionScripts(connections.background, keys, keepingTimes(options)),
+    inject: [REDIS_CONNECTIONS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
+    useFactory: (connections: RedisConnections, partitions: SessionPartitions, options: ResolvedRedisSessionOptions) =>
+      new SessionScripts(connections.background, partitions, keepingTimes(options)),
   },
   {
     provide: EVENT_STREAM_SCRIPTS,
-    inject: [REDIS_CONNECTIONS, SESSION_KEYS],
-    useFactory: ({ background }: RedisConnections, keys: SessionKeys) => new EventStreamScripts(background, keys),
+    inject: [REDIS_CONNECTIONS, SESSION_PARTITIONS],
+    useFactory: ({ background }: RedisConnections, partitions: SessionPartitions) =>
+      new EventStreamScripts(background, partitions.all[0]!),
   },
   {
     provide: REQUEST_CONNECTION,
@@ -89,7 +90,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     inject: [
       REDIS_CONNECTIONS,
       REQUEST_CONNECTION,
-      SESSION_KEYS,
+      SESSION_PARTITIONS,
       REDIS_SESSION_OPTIONS,
       // Optional only to say what is missing.
       { token: SESSION_OPTIONS, optional: true },
@@ -97,49 +98,47 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     useFactory: (
       connections: RedisConnections,
       connection: RequestConnection,
-      keys: SessionKeys,
+      partitions: SessionPartitions,
       options: ResolvedRedisSessionOptions,
       sessionOptions?: ResolvedSessionOptions,
     ) => {
       if (!sessionOptions)
         throw new Error('RedisSessionModule needs SessionModule.forRoot() in the application as well');
-      return new RedisSessionRepository({
-        connection,
-        scripts: new SessionScripts(connections.request, keys, keepingTimes(options)),
-        keys,
-        serializer: new LimitedAttributeSerializer(options.serializer, sessionOptions.maxAttributeSize),
-        ids: sessionOptions.ids,
-        timeouts: {
-          maxInactiveInterval: sessionOptions.timeout,
-          absoluteTimeout: sessionOptions.absoluteTimeout,
-        },
-      });
+      const scripts = new SessionScripts(connections.request, partitions, keepingTimes(options));
+      const { serializer } = options;
+      return new RedisSessionRepository({ connection, scripts, partitions }, { ...sessionOptions, serializer });
     },
   },
   { provide: SessionRepository, useExisting: RedisSessionRepository },
   { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
   {
     provide: SessionExpirationSweeper,
-    inject: [REDIS_CONNECTIONS, BACKGROUND_SCRIPTS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    inject: [REDIS_CONNECTIONS, BACKGROUND_SCRIPTS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
     useFactory: (
       connections: RedisConnections,
       scripts: SessionScripts,
-      keys: SessionKeys,
+      partitions: SessionPartitions,
       options: ResolvedRedisSessionOptions,
-    ) => new SessionExpirationSweeper(connections.background, scripts, keys, options.batchSize),
+    ) => new SessionExpirationSweeper(connections.background, scripts, partitions, options.batchSize),
   },
   {
     provide: KEY_EVENT_LISTENER,
-    inject: [REDIS_CONNECTIONS, BACKGROUND_SCRIPTS, SESSION_KEYS, REDIS_SESSION_OPTIONS, SessionExpirationSweeper],
+    inject: [
+      REDIS_CONNECTIONS,
+      BACKGROUND_SCRIPTS,
+      SESSION_PARTITIONS,
+      REDIS_SESSION_OPTIONS,
+      SessionExpirationSweeper,
+    ],
     useFactory: (
       connections: RedisConnections,
       scripts: SessionScripts,
-      keys: SessionKeys,
+      partitions: SessionPartitions,
       options: ResolvedRedisSessionOptions,
       sweeper: SessionExpirationSweeper,
     ) => {
       const notifications = new KeyspaceNotificationListener(connections.subscriber, connections.background);
-      return new KeyEventListener(notifications, scripts, keys, options.batchSize, (signal) =>
+      return new KeyEventListener(notifications, scripts, partitions, options.batchSize, (signal) =>
         // Also the bucket of this minute: it holds what has ended while nobody listened.
         sweeper.runOnce({ ahead: 60_000, signal }),
       );
@@ -154,16 +153,19 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   },
   {
     provide: SESSION_EVENT_LOADER,
-    inject: [REDIS_CONNECTIONS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
-    useFactory: ({ background }: RedisConnections, keys: SessionKeys, { serializer }: ResolvedRedisSessionOptions) =>
-      new SessionEventLoader(background, keys, serializer),
+    inject: [REDIS_CONNECTIONS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
+    useFactory: (
+      { background }: RedisConnections,
+      partitions: SessionPartitions,
+      { serializer }: ResolvedRedisSessionOptions,
+    ) => new SessionEventLoader(background, partitions.all[0]!, serializer),
   },
   { provide: DELIVERY_PACE, useValue: PACE },
   {
     provide: SESSION_EVENT_CONSUMER,
     inject: [
       REDIS_CONNECTIONS,
-      SESSION_KEYS,
+      SESSION_PARTITIONS,
       REDIS_SESSION_OPTIONS,
       DELIVERY_PACE,
       EVENT_STREAM_SCRIPTS,
@@ -172,7 +174,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     ],
     useFactory: (
       { reader, background }: RedisConnections,
-      keys: SessionKeys,
+      partitions: SessionPartitions,
       { events }: ResolvedRedisSessionOptions,
       pace: typeof PACE,
       stream: EventStreamScripts,
@@ -180,6 +182,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       loader: SessionEventLoader,
     ) => {
       const member = { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
+      const keys = partitions.all[0]!;
       const scripts = new DeliveryScripts(background, keys);
       const group = new SessionEventGroup(reader, scripts, stream, keys, member, { ...events, ...pace });
       return new SessionEventConsumer(group, dispatcher, loader, { ...events, ...pace });
@@ -187,34 +190,35 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   },
   {
     provide: SESSION_EVENT_BROADCASTER,
-    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SessionEventDispatcher, SESSION_EVENT_LOADER, SESSION_KEYS],
+    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SessionEventDispatcher, SESSION_EVENT_LOADER, SESSION_PARTITIONS],
     useFactory: (
       { broadcast }: RedisConnections,
       scripts: EventStreamScripts,
       dispatcher: SessionEventDispatcher,
       loader: SessionEventLoader,
-      keys: SessionKeys,
-    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, keys),
+      partitions: SessionPartitions,
+    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, partitions.all[0]!),
   },
   {
     provide: SESSION_EVENT_TRIMMER,
-    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
     useFactory: (
       { background }: RedisConnections,
       scripts: EventStreamScripts,
-      keys: SessionKeys,
+      partitions: SessionPartitions,
       { grace, events }: ResolvedRedisSessionOptions,
-    ) => new SessionEventTrimmer(background, scripts, keys, { ...events, grace }),
+    ) => new SessionEventTrimmer(background, scripts, partitions.all[0]!, { ...events, grace }),
   },
   {
     provide: SessionEventGroups,
-    inject: [REDIS_CONNECTIONS, REQUEST_CONNECTION, SESSION_KEYS, REDIS_SESSION_OPTIONS],
+    inject: [REDIS_CONNECTIONS, REQUEST_CONNECTION, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
     useFactory: (
       { request }: RedisConnections,
       connection: RequestConnection,
-      keys: SessionKeys,
+      partitions: SessionPartitions,
       { serializer, events }: ResolvedRedisSessionOptions,
     ) => {
+      const keys = partitions.all[0]!;
       const scripts = new EventStreamScripts(request, keys);
       return new SessionEventGroups({ connection, scripts, keys, serializer, liveness: livenessOf(events.lease) });
     },

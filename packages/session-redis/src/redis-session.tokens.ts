@@ -1,7 +1,7 @@
 /** Tokens of what is built by factories and not meant for applications. */
 export const REDIS_SESSION_OPTIONS = Symbol('REDIS_SESSION_OPTIONS');
 export const REDIS_CONNECTIONS = Symbol('REDIS_CONNECTIONS');
-export const SESSION_KEYS = Symbol('SESSION_KEYS');
+export const SESSION_PARTITIONS = Symbol('SESSION_PARTITIONS');
 export const REQUEST_CONNECTION = Symbol('REQUEST_CONNECTION');
 export const BACKGROUND_SCRIPTS = Symbol('BACKGROUND_SCRIPTS');
 export const KEY_EVENT_LISTENER = Symbol('KEY_EVENT_LISTENER');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { generateSessionKey, type SessionIdResolver, type SessionKey, type SessionToken } from '@nest-session/core';
+import { generateSessionKey, type SessionIdResolver, type SessionToken } from '@nest-session/core';
 import { HttpAgent, type HttpResponse } from '../http/http.agent.js';
 
 export interface SessionIdResolverContractOptions {
@@ -67,16 +67,16 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
 
   'finds the token that it has sent': async (server, { present }) => {
-    const { token, id } = generateSessionKey();
+    const { token } = generateSessionKey();
     const answer = await server.send(token);
-    assert.deepEqual(await server.resolved(present(answer.headers)), [id]);
+    assert.deepEqual(await server.resolved(present(answer.headers)), [token.reveal()]);
   },
 
   'finds the last token that it has sent': async (server, { present }) => {
     const first = await server.send(generateSessionKey().token);
-    const { token, id } = generateSessionKey();
+    const { token } = generateSessionKey();
     const last = await server.send(token, present(first.headers));
-    assert.deepEqual(await server.resolved(present(first.headers, last.headers)), [id]);
+    assert.deepEqual(await server.resolved(present(first.headers, last.headers)), [token.reveal()]);
   },
 
   'finds no token any more when it has had the client forget it': async (server, { present }) => {
@@ -102,11 +102,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
 
   'names the request headers that it reads': async (server, { present }) => {
-    const { token, id } = generateSessionKey();
+    const { token } = generateSessionKey();
     const presented = present((await server.send(token)).headers);
     const named = server.resolver.headers.map((name) => name.toLowerCase());
     const read = Object.entries(presented).filter(([name]) => named.includes(name.toLowerCase()));
-    assert.deepEqual(await server.resolved(Object.fromEntries(read)), [id]);
+    assert.deepEqual(await server.resolved(Object.fromEntries(read)), [token.reveal()]);
   },
 
   'tells clients apart that ask at the same time': async (server, { present }) => {
@@ -116,12 +116,12 @@ const CHECKS: Readonly<Record<string, Check>> = {
     );
     assert.deepEqual(
       found,
-      keys.map(({ id }) => [id]),
+      keys.map(({ token }) => [token.reveal()]),
     );
   },
 };
 
-/** Answers with the ids of the tokens that a request presents. */
+/** Answers with the tokens that a request presents. */
 class ResolverServer {
   readonly #server = createServer((request, response) => this.#answer(request, response));
   readonly #tokens = new Map<string, SessionToken>();
@@ -167,12 +167,12 @@ class ResolverServer {
     try {
       response.setHeader('Set-Cookie', 'application=kept');
       response.setHeader('X-Application', 'kept');
-      const keys: readonly SessionKey[] = this.resolver.resolve(request);
+      const presented: readonly SessionToken[] = this.resolver.resolve(request);
       const token = this.#tokens.get(request.url ?? '');
-      const client = { presented: keys[0], isRemembered: false };
+      const client = { presented: presented[0], isRemembered: false };
       if (token) this.resolver.send(request, response, token, client);
       if (request.url === '/expire') this.resolver.expire(request, response, client);
-      response.end(JSON.stringify(token ? [] : keys.map(({ id }) => id)));
+      response.end(JSON.stringify(token ? [] : presented.map((each) => each.reveal())));
     } catch (error) {
       response.statusCode = 500;
       response.end(String(error));

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SessionKey, SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-key.js';
 import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
 import type { CookieOptions } from './cookie.options.js';
 import { ALIASES, aliasIn, DEFAULT_ALIAS } from './session.alias.js';
@@ -33,10 +33,10 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     return alias;
   }
 
-  /** The keys that the browser presents, for each alias. */
-  resolveAll(request: IncomingMessage): Map<string, readonly SessionKey[]> {
+  /** The tokens that the browser presents, for each alias. */
+  resolveAll(request: IncomingMessage): Map<string, readonly SessionToken[]> {
     const all = [...this.#cookies].map(([alias, cookie]) => [alias, cookie.resolve(request)] as const);
-    return new Map(all.filter(([, keys]) => keys.length > 0));
+    return new Map(all.filter(([, tokens]) => tokens.length > 0));
   }
 
   /** Has the browser forget the session of an alias. */
@@ -44,7 +44,7 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     this.#cookieOf(alias).expire(request, response);
   }
 
-  resolve(request: IncomingMessage): readonly SessionKey[] {
+  resolve(request: IncomingMessage): readonly SessionToken[] {
     return this.#cookieFor(request).resolve(request);
   }
 

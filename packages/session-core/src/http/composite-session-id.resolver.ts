@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../session.errors.js';
-import type { SessionKey, SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-key.js';
 import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
 /**
@@ -11,7 +11,7 @@ import { type SessionClient, SessionIdResolver } from './session-id.resolver.js'
 export class CompositeSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly string[];
   readonly #resolvers: readonly [SessionIdResolver, ...SessionIdResolver[]];
-  readonly #finders = new WeakMap<SessionKey, SessionIdResolver>();
+  readonly #finders = new WeakMap<SessionToken, SessionIdResolver>();
 
   /** @throws InvalidSessionOptionsError when there is none */
   constructor(...resolvers: SessionIdResolver[]) {
@@ -25,16 +25,16 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
     this.headers = [...new Set(resolvers.flatMap(({ headers }) => headers))];
   }
 
-  resolve(request: IncomingMessage): SessionKey[] {
-    const keys = new Map<string, SessionKey>();
+  resolve(request: IncomingMessage): SessionToken[] {
+    const tokens = new Map<string, SessionToken>();
     for (const resolver of this.#resolvers) {
-      for (const key of resolver.resolve(request)) {
-        if (keys.has(key.id)) continue;
-        keys.set(key.id, key);
-        this.#finders.set(key, resolver);
+      for (const token of resolver.resolve(request)) {
+        if (tokens.has(token.reveal())) continue;
+        tokens.set(token.reveal(), token);
+        this.#finders.set(token, resolver);
       }
     }
-    return [...keys.values()];
+    return [...tokens.values()];
   }
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
 import { OptionReader } from '../options/option.reader.js';
-import type { SessionKey, SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-key.js';
 import { CookieCodec } from './cookie.codec.js';
 import { CookieDiagnosis } from './cookie.diagnosis.js';
 import {
@@ -39,15 +39,15 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     this.#diagnosis = new CookieDiagnosis(this.#cookie.name);
   }
 
-  resolve(request: IncomingMessage): SessionKey[] {
-    const keys = new Map<string, SessionKey>();
+  resolve(request: IncomingMessage): SessionToken[] {
+    const tokens = new Map<string, SessionToken>();
     for (const value of cookieValues(request.headers.cookie ?? '', this.#cookie.name)) {
-      const key = this.#codec.decode(value);
-      if (typeof key === 'string') this.#diagnosis.ofRefused(value, key);
-      else keys.set(key.id, key);
-      if (keys.size === MOST_TOKENS) break;
+      const token = this.#codec.decode(value);
+      if (typeof token === 'string') this.#diagnosis.ofRefused(value, token);
+      else tokens.set(token.reveal(), token);
+      if (tokens.size === MOST_TOKENS) break;
     }
-    return [...keys.values()];
+    return [...tokens.values()];
   }
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
-import { type SessionKey, sessionKeyOf, type SessionToken } from '../session/session-key.js';
+import { type SessionToken, sessionTokenOf } from '../session/session-key.js';
 import type { ResolvedCookieOptions } from './cookie.options.js';
 
 /** Why a value opens nothing. */
@@ -27,16 +27,16 @@ export class CookieCodec {
     return this.#base64 ? Buffer.from(value).toString('base64') : value;
   }
 
-  /** The key of a value that a client presented, or why it cannot be one that was encoded here. */
-  decode(value: string): SessionKey | CookieRefusal {
+  /** The token in a value that a client presented, or why it cannot be one that was encoded here. */
+  decode(value: string): SessionToken | CookieRefusal {
     const decoded = this.#base64 ? decodeBase64(value) : value;
     if (decoded === undefined) return 'malformed';
-    if (this.#keys.length === 0) return sessionKeyOf(decoded) ?? 'malformed';
-    const [token = '', ...signature] = decoded.split(SEPARATOR);
-    const key = sessionKeyOf(token);
-    if (!key || signature.length > 1) return 'malformed';
+    if (this.#keys.length === 0) return sessionTokenOf(decoded) ?? 'malformed';
+    const [text = '', ...signature] = decoded.split(SEPARATOR);
+    const token = sessionTokenOf(text);
+    if (!token || signature.length > 1) return 'malformed';
     if (signature[0] === undefined) return 'unsigned';
-    return this.#isSigned(token, signature[0]) ? key : 'badly signed';
+    return this.#isSigned(text, signature[0]) ? token : 'badly signed';
   }
 
   #isSigned(token: string, signature: string): boolean {

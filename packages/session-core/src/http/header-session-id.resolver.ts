@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../session.errors.js';
-import { type SessionKey, sessionKeyOf, type SessionToken } from '../session/session-key.js';
+import { type SessionToken, sessionTokenOf } from '../session/session-key.js';
 import { OnceLog } from './once.log.js';
 import { SessionIdResolver } from './session-id.resolver.js';
 
@@ -33,19 +33,19 @@ export class HeaderSessionIdResolver extends SessionIdResolver {
     return new HeaderSessionIdResolver('Authentication-Info');
   }
 
-  resolve(request: IncomingMessage): SessionKey[] {
+  resolve(request: IncomingMessage): SessionToken[] {
     const [name] = this.headers;
     const value = request.headers[name.toLowerCase()];
     if (value === undefined || value === '') return [];
-    const key = sessionKeyOf(value);
-    if (!key) {
+    const token = sessionTokenOf(value);
+    if (!token) {
       this.#log.warn(
         'malformed',
         `A request was treated as one without a session: its header ${name} holds no token of a session. Send the value ` +
           'of that header of the last answer that had one, as it is and once',
       );
     }
-    return key ? [key] : [];
+    return token ? [token] : [];
   }
 
   send(_request: IncomingMessage, response: ServerResponse, token: SessionToken): void {

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SessionKey, SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-key.js';
 
 /** What is known of the client that is answered. */
 export interface SessionClient {
-  /** Of the keys that its request presents, the one that opened the session, or the first when none did. */
-  readonly presented?: SessionKey | undefined;
+  /** Of the tokens that its request presents, the one that opened the session, or the first when none did. */
+  readonly presented?: SessionToken | undefined;
   /** Whether it is to stay signed in: see `RememberMe`. */
   readonly isRemembered: boolean;
 }
@@ -15,10 +15,10 @@ export abstract class SessionIdResolver {
   abstract readonly headers: readonly string[];
 
   /**
-   * The keys of the well-formed tokens that the request presents, in the order in which they are tried: the first that
-   * opens a session counts. At most a handful; all of them are looked up. Never throws.
+   * The well-formed tokens that the request presents, in the order in which they are tried: the first that opens a
+   * session counts. At most a handful, each once; all of them are looked up. Never throws.
    */
-  abstract resolve(request: IncomingMessage): readonly SessionKey[];
+  abstract resolve(request: IncomingMessage): readonly SessionToken[];
 
   /** Gives the client the token of a session that was created or got a new id, and is stored. Never throws. */
   abstract send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void;

@@ -6,7 +6,7 @@ import { SessionStateError } from '../session.errors.js';
 import { SESSION_OPTIONS } from '../session.module-definition.js';
 import type { ResolvedSessionOptions } from '../session.options.js';
 import type { ReadonlySession } from '../session/session.js';
-import type { SessionKey } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-key.js';
 import { AliasedSessionIdResolver } from './aliased-session-id.resolver.js';
 import { OnceLog } from './once.log.js';
 import { SessionContext } from './session-context.js';
@@ -58,8 +58,8 @@ export class SessionManager {
 
   /** The stored sessions of this browser that are alive, by alias; one round trip. */
   async list(): Promise<Map<string, ReadonlySession>> {
-    const presented = [...this.#aliased.resolveAll(this.#request)].flatMap(([alias, keys]) =>
-      this.#idsOf(keys).map((id) => ({ alias, id })),
+    const presented = [...this.#aliased.resolveAll(this.#request)].flatMap(([alias, tokens]) =>
+      this.#idsOf(tokens).map((id) => ({ alias, id })),
     );
     const found = await this.repository.findByIds(presented.map(({ id }) => id));
     const sessions = new Map<string, ReadonlySession>();
@@ -115,8 +115,8 @@ export class SessionManager {
     return this.#sessionRequest.request;
   }
 
-  #idsOf(keys: readonly SessionKey[]): string[] {
-    return keys.map(({ token }) => this.options.ids.find(token)).filter((id) => id !== undefined);
+  #idsOf(tokens: readonly SessionToken[]): string[] {
+    return tokens.map((token) => this.options.ids.find(token)).filter((id) => id !== undefined);
   }
 }
 

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { SessionStoreError } from '../session.errors.js';
 import type { ResolvedSessionOptions } from '../session.options.js';
-import type { SessionKey } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-key.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionIdResolver } from './session-id.resolver.js';
@@ -12,8 +12,8 @@ import { SessionRequest, type SessionRequestInit, type TouchOutcome } from './se
 import { StoreFailureLog } from './store-failure.log.js';
 
 interface Presented {
-  readonly presented: SessionKey;
-  readonly presentedId: string;
+  readonly token: SessionToken;
+  readonly id: string;
 }
 
 /** Finds the session that a request brings. */
@@ -37,24 +37,25 @@ export class SessionRequestLoader {
   }
 
   #presentedBy(request: IncomingMessage): Presented[] {
-    return this.resolver.resolve(request).flatMap((presented) => {
-      const presentedId = this.options.ids.find(presented.token);
-      return presentedId === undefined ? [] : [{ presented, presentedId }];
+    return this.resolver.resolve(request).flatMap((token) => {
+      const id = this.options.ids.find(token);
+      return id === undefined ? [] : [{ token, id }];
     });
   }
 
-  async #find(request: IncomingMessage, keys: readonly [Presented, ...Presented[]]): Promise<SessionRequest> {
+  async #find(request: IncomingMessage, all: readonly [Presented, ...Presented[]]): Promise<SessionRequest> {
+    const presentedIds = all.map(({ id }) => id);
     try {
-      const sessions = await this.repository.findByIds(keys.map(({ presentedId }) => presentedId));
+      const sessions = await this.repository.findByIds(presentedIds);
       this.#failures.succeeded();
       const found = sessions.findIndex((session) => session !== null);
       const loaded = sessions[found] ?? null;
-      const shown = keys[found] ?? keys[0];
-      const renewal = loaded && this.#isTouchDue(loaded) ? this.#renewalOf(loaded, shown.presented) : {};
-      return this.#sessionRequest({ request, ...shown, loaded, ...renewal });
+      const { token: presented } = all[found] ?? all[0];
+      const renewal = loaded && this.#isTouchDue(loaded) ? this.#renewalOf(loaded, presented) : {};
+      return this.#sessionRequest({ request, presented, presentedIds, loaded, ...renewal });
     } catch (loadError) {
       this.#failures.failed(loadError);
-      return this.#sessionRequest({ request, ...keys[0], loadError });
+      return this.#sessionRequest({ request, presented: all[0].token, presentedIds, loadError });
     }
   }
 
@@ -75,7 +76,7 @@ export class SessionRequestLoader {
     return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
   }
 
-  #renewalOf(session: Session, presented: SessionKey): Pick<SessionRequestInit, 'touch' | 'isRolling'> {
+  #renewalOf(session: Session, presented: SessionToken): Pick<SessionRequestInit, 'touch' | 'isRolling'> {
     const isRemembered = session.getAttribute(REMEMBER_ME_ATTRIBUTE) === true;
     const isRolling = this.resolver.maxAge({ presented, isRemembered }) !== undefined;
     return { touch: () => this.#touch(session), isRolling };

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
-import type { SessionRepository } from '../repository/session.repository.js';
+import type { SessionRepository, TouchReply } from '../repository/session.repository.js';
 import { SessionStoreError } from '../session.errors.js';
 import type { Session } from '../session/session.js';
-import type { SessionKey, SessionToken } from '../session/session-key.js';
-import type { TouchReply } from '../session/session-record.js';
+import type { SessionToken } from '../session/session-key.js';
 import type { SessionIds } from '../session/session-ids.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
@@ -15,11 +14,11 @@ export interface SessionRequestInit {
   readonly repository: SessionRepository;
   readonly ids: SessionIds;
   readonly failures: StoreFailureLog;
-  /** The key that the request presented: of several, the one that opened the session, or the first when none did. */
-  readonly presented?: SessionKey | undefined;
-  /** The id of the session that this key opens, if there is one. */
-  readonly presentedId?: string | undefined;
-  /** What that key opened. */
+  /** The token that the request presented: of several, the one that opened the session, or the first when none did. */
+  readonly presented?: SessionToken | undefined;
+  /** The ids of the sessions that its tokens open, if there are any. */
+  readonly presentedIds?: readonly string[];
+  /** What that token opened. */
   readonly loaded?: Session | null;
   /** Why nobody knows what it opens. */
   readonly loadError?: unknown;
@@ -44,12 +43,12 @@ interface AttachedTo {
 /** What one request knows about its session, from before the first middleware until its head has left. */
 export class SessionRequest {
   readonly request: IncomingMessage;
-  /** The key that the request presented; see `SessionIdResolver.send()`. */
-  readonly presented: SessionKey | undefined;
+  /** The token that the request presented; see `SessionIdResolver.send()`. */
+  readonly presented: SessionToken | undefined;
   readonly #headActions: ((response: ServerResponse) => void)[] = [];
   readonly #repository: SessionRepository;
   readonly #ids: SessionIds;
-  readonly #presentedId: string | undefined;
+  readonly #presentedIds: readonly string[];
   readonly #failures: StoreFailureLog;
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
@@ -67,7 +66,7 @@ export class SessionRequest {
     this.request = init.request;
     this.#repository = init.repository;
     this.#ids = init.ids;
-    this.#presentedId = init.presentedId;
+    this.#presentedIds = init.presentedIds ?? [];
     this.#failures = init.failures;
     this.presented = init.presented;
     this.#loadError = init.loadError;
@@ -167,7 +166,7 @@ export class SessionRequest {
    */
   get tokenToSend(): SessionToken | undefined {
     if (this.#hasFailed) return undefined;
-    return this.#session?.tokenToSend ?? (this.#isRenewed ? this.presented?.token : undefined);
+    return this.#session?.tokenToSend ?? (this.#isRenewed ? this.presented : undefined);
   }
 
   /** Whether its cookie is to outlive the browser: see `RememberMe`. */
@@ -246,7 +245,7 @@ export class SessionRequest {
   }
 
   #createSession(): TrackedSession {
-    const session = TrackedSession.of(this.#repository.createSession(this.#presentedId));
+    const session = TrackedSession.of(this.#repository.createSession(this.#presentedIds));
     if (this.#head === 'sent') session.closeHead();
     if (this.isUnavailable) session.refuseChanges(refusal(this.#loadError));
     return session;

@@ -1,11 +1,20 @@
-import type { Session } from '../session/session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
+import type { SessionRecord } from '../session/session-record.js';
 import { SessionRepository } from './session.repository.js';
 
 /** A repository that also finds sessions by what is in them. */
 export abstract class IndexedSessionRepository extends SessionRepository {
   /** The live sessions of a principal, in no particular order; empty when there are none. */
-  abstract findByPrincipalName(name: string): Promise<Session[]>;
+  findByPrincipalName(name: string): Promise<Session[]> {
+    return this.findByIndex(PRINCIPAL_NAME_INDEX_NAME, name);
+  }
 
   /** The live sessions that an index lists under a value. `PRINCIPAL_NAME_INDEX_NAME` is an index. */
-  abstract findByIndex(indexName: string, value: string): Promise<Session[]>;
+  async findByIndex(indexName: string, value: string): Promise<Session[]> {
+    const records = await this.lookUp(indexName, value);
+    return records.map((record) => this.restore(record));
+  }
+
+  /** The live sessions that are listed under a value: each of them once, and none that was listed is missing. */
+  protected abstract lookUp(indexName: string, value: string): Promise<readonly SessionRecord[]>;
 }

@@ -10,8 +10,6 @@ import { SessionEventModule } from '../events/session-event.module.js';
 import { InvalidSessionOptionsError } from '../session.errors.js';
 import { SESSION_OPTIONS } from '../session.module-definition.js';
 import type { ResolvedSessionOptions } from '../session.options.js';
-import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
-import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
 import { IndexedSessionRepository } from './indexed-session.repository.js';
 import { type MapSessionModuleOptions, resolveMapSessionOptions } from './map-session.options.js';
 import { MapSessionRepository } from './map-session.repository.js';
@@ -38,11 +36,9 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
           provide: MapSessionRepository,
           inject: [{ token: SESSION_OPTIONS, optional: true }, SessionEventDispatcher],
           useFactory: (session: ResolvedSessionOptions | undefined, dispatcher: SessionEventDispatcher) => {
-            const { serializer: given, clock } = resolveMapSessionOptions(options);
+            const own = resolveMapSessionOptions(options);
             if (!session) throw new InvalidSessionOptionsError('MapSessionModule', [SESSION_MODULE_MISSING]);
-            const { timeout, absoluteTimeout, ids, maxAttributeSize } = session;
-            const serializer = new LimitedAttributeSerializer(given ?? new JsonAttributeSerializer(), maxAttributeSize);
-            return new MapSessionRepository({ timeout, absoluteTimeout, ids, serializer, clock, dispatcher });
+            return new MapSessionRepository({ ...session, ...own, dispatcher });
           },
         },
         { provide: IndexedSessionRepository, useExisting: MapSessionRepository },

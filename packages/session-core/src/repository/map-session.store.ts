@@ -6,17 +6,14 @@ import {
   SessionIdChangedEvent,
 } from '../events/session.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import type {
   CreateSession,
-  SessionChanges,
+  SessionChange,
   SessionRecord,
-  TouchReply,
   UpdateSession,
   WriteReply,
 } from '../session/session-record.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
-import type { AttributeChanges } from '../session/tracked-attributes.js';
 
 /** Epoch milliseconds, as `Date` has them. */
 export interface Clock {
@@ -32,6 +29,8 @@ interface StoredSession {
   /** When it expires; Infinity for never. */
   deadline: number;
   readonly attributes: Map<string, string>;
+  /** By the name of an index, the value under which it lists the session. */
+  readonly indexes: Map<string, string>;
 }
 
 interface MovedMark {
@@ -63,30 +62,30 @@ export class MapSessionStore {
     return session && this.#recordOf(session);
   }
 
-  /** The live sessions that match. */
-  find(matches: (session: SessionSnapshot) => boolean): SessionRecord[] {
+  /** Looks at every session: in the memory of one process, a list for each value would not be worth its care. */
+  lookUp(indexName: string, value: string): SessionRecord[] {
     const now = this.clock.now();
-    const alive = [...this.#sessions.values()].filter((session) => session.deadline > now);
-    return alive.filter((session) => matches(this.#snapshot(session))).map((session) => this.#recordOf(session));
+    const found = [...this.#sessions.values()].filter(
+      ({ deadline, indexes }) => deadline > now && indexes.get(indexName) === value,
+    );
+    return found.map((session) => this.#recordOf(session));
   }
 
-  write(changes: SessionChanges): WriteReply {
-    switch (changes.kind) {
-      case 'create':
-        return this.#create(changes);
+  write(change: SessionChange): WriteReply {
+    if (change.kind === 'create') return this.#create(change);
+    const session = this.#alive(this.#follow(change.id));
+    if (!session) return { outcome: 'gone' };
+    const outcome = session.id === change.id ? 'saved' : 'moved';
+    switch (change.kind) {
       case 'update':
-        return this.#update(changes);
+        return this.#update(change, session) ?? { outcome };
+      case 'touch':
+        this.#renew(session);
+        return { outcome };
       case 'delete':
-        return this.#endFor(changes.id, this.#alive(this.#follow(changes.id)), SessionDeletedEvent);
+        this.#end(session, SessionDeletedEvent);
+        return { outcome };
     }
-  }
-
-  touch(id: string): TouchReply {
-    const currentId = this.#follow(id);
-    const session = this.#alive(currentId);
-    if (!session) return 'gone';
-    this.#renew(session);
-    return currentId === id ? 'touched' : 'moved';
   }
 
   /** Ends what has expired, and forgets old marks. Returns how many sessions have expired. */
@@ -98,8 +97,9 @@ export class MapSessionStore {
     return expired.length;
   }
 
-  #create({ id, presentedId, maxInactiveInterval, absoluteTimeout, attributes }: CreateSession): WriteReply {
-    if (presentedId !== undefined && this.#follow(presentedId) !== presentedId) return { outcome: 'gone' };
+  #create(change: CreateSession): WriteReply {
+    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, attributes, indexes } = change;
+    if (presentedIds.some((presented) => this.#follow(presented) !== presented)) return { outcome: 'gone' };
     if (this.#isTaken(id)) return { outcome: 'collision' };
     const creationTime = this.clock.now();
     const session: StoredSession = {
@@ -110,53 +110,47 @@ export class MapSessionStore {
       absoluteTimeout,
       deadline: 0,
       attributes: new Map(),
+      indexes: new Map(),
     };
-    apply(attributes, session);
+    apply(attributes, session.attributes);
+    apply(indexes, session.indexes);
     this.#renew(session);
     this.#sessions.set(id, session);
     this.record(new SessionCreatedEvent(this.#eventOf(session)));
     return { outcome: 'saved', creationTime };
   }
 
-  #update(changes: UpdateSession): WriteReply {
-    const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle = false, attributes, expected } = changes;
-    const currentId = this.#follow(id);
-    const session = this.#alive(currentId);
-    if (!session) return { outcome: 'gone' };
-    if (currentId !== id) {
+  /** Why it was not done; undefined when it was. */
+  #update(change: UpdateSession, session: StoredSession): WriteReply | undefined {
+    const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle = false, expected } = change;
+    const isMoved = session.id !== id;
+    if (isMoved) {
       // A change of id that is sent twice finds what it did.
-      if (newId === currentId) return { outcome: 'saved' };
+      if (newId === session.id) return { outcome: 'saved' };
       // A request that still holds the old id may change attributes, or end the session. With more, whoever planted
       // that id before a login and kept a request open across it could take the session over.
-      const isMore = newId !== undefined || absoluteTimeout !== undefined || attributes.has(PRINCIPAL_NAME_INDEX_NAME);
+      const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0;
       if (isMore || (maxInactiveInterval ?? 0) !== 0) return { outcome: 'gone' };
     }
     if (expected && session.attributes.get(expected.name) !== expected.text) {
       // The old token is to read nothing any more, so a late request is not told what there is now.
-      if (currentId !== id) return { outcome: 'gone' };
+      if (isMoved) return { outcome: 'gone' };
       return { outcome: 'conflict', current: session.attributes.get(expected.name) };
     }
     if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
 
-    apply(attributes, session);
+    apply(change.attributes, session.attributes);
+    apply(change.indexes, session.indexes);
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
     session.absoluteTimeout = absoluteTimeout ?? session.absoluteTimeout;
     if (!keepsIdle) this.#renew(session);
     else if (maxInactiveInterval !== undefined || absoluteTimeout !== undefined) this.#setEnd(session);
     if (session.deadline <= this.clock.now()) {
-      return this.#endFor(id, session, maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent);
+      this.#end(session, maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent);
+    } else if (newId !== undefined) {
+      this.#move(session, newId);
     }
-    if (newId !== undefined) this.#move(session, newId);
-    return { outcome: 'saved' };
-  }
-
-  /** On behalf of a request that knows the session by `id`. */
-  #endFor(id: string, session: StoredSession | undefined, Ended: EndedEvent): WriteReply {
-    if (!session) return { outcome: 'gone' };
-    const currentId = session.id;
-    this.#end(session, Ended);
-    // Under another id, the client has the token of that one, which is not the caller's to take away.
-    return { outcome: currentId === id ? 'saved' : 'gone' };
+    return undefined;
   }
 
   #renew(session: StoredSession): void {
@@ -222,9 +216,9 @@ function endAfter(seconds: number, since: number): number {
   return seconds < 0 ? Infinity : since + seconds * 1000;
 }
 
-function apply(changes: AttributeChanges, session: StoredSession): void {
+function apply(changes: ReadonlyMap<string, string | null>, entries: Map<string, string>): void {
   for (const [name, text] of changes) {
-    if (text === null) session.attributes.delete(name);
-    else session.attributes.set(name, text);
+    if (text === null) entries.delete(name);
+    else entries.set(name, text);
   }
 }

@@ -1,34 +1,114 @@
+import type { AttributeSerializer } from '../session/attribute.serializer.js';
+import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
+import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
 import type { SaveOutcome, Session } from '../session/session.js';
-import type { TouchReply } from '../session/session-record.js';
+import { SessionIds } from '../session/session-ids.js';
+import { isWellFormedSessionId } from '../session/session-key.js';
+import type { SessionChange, SessionRecord, WriteReply } from '../session/session-record.js';
+import { type SessionTimeouts, type SessionWriter, TrackedSession } from '../session/tracked-session.js';
 
-/** Stores sessions. Absence is a value; an exception, `SessionStoreError`, means that the store itself failed. */
+/** What a repository has to know of the application. `SESSION_OPTIONS` is such. */
+export interface SessionRepositoryOptions {
+  /** Of new sessions: seconds without access after which they expire; -1: never. @default 1800 */
+  readonly timeout?: number | undefined;
+  /** Of new sessions: seconds from their creation after which they expire; -1: never. @default -1 */
+  readonly absoluteTimeout?: number | undefined;
+  /** @default hashed, of 256 random bits */
+  readonly ids?: SessionIds | undefined;
+  /** @default JsonAttributeSerializer */
+  readonly serializer?: AttributeSerializer | undefined;
+  /** Bytes that the text of an attribute may have. @default no limit */
+  readonly maxAttributeSize?: number | undefined;
+}
+
+/** What has become of the record of an access. */
+export type TouchReply = 'touched' | 'moved' | 'gone';
+
+/**
+ * Stores sessions. Absence is a value; an exception, `SessionStoreError`, means that the store itself failed. What a
+ * store has to do is in `load()` and `write()`; what a session is, and remembers, is the same for all of them.
+ */
 export abstract class SessionRepository {
+  readonly #ids: SessionIds;
+  readonly #timeouts: SessionTimeouts;
+  readonly #writer: SessionWriter;
+
+  protected constructor(options: SessionRepositoryOptions = {}) {
+    const { timeout = 1800, absoluteTimeout = -1, ids = new SessionIds(), maxAttributeSize = Infinity } = options;
+    this.#ids = ids;
+    this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
+    this.#writer = {
+      serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
+      write: (change) => this.write(change),
+      drawKey: (replaced) => this.#ids.draw((id) => this.mayReplace(id, replaced)),
+      shown: (id) => ids.shown(id),
+    };
+  }
+
   /**
-   * A new session under a fresh id. No I/O: it exists in the store only once saved. `presentedId` is the id that a
-   * client presented and that opened nothing; a late request of a session that has just changed its id is told by it.
+   * A new session under a fresh id. No I/O: it exists in the store only once saved. `presentedIds` are those that a
+   * client presented and that opened nothing; a late request of a session that has just changed its id is told by them.
    */
-  abstract createSession(presentedId?: string): Session;
+  createSession(presentedIds: readonly string[] = []): Session {
+    return TrackedSession.create(this.#writer, this.#timeouts, presentedIds);
+  }
 
   /** The live session, or null when the id is unknown, ended, or cannot be an id. Does not count as an access. */
-  abstract findById(id: string): Promise<Session | null>;
+  async findById(id: string): Promise<Session | null> {
+    const [session] = await this.findByIds([id]);
+    return session ?? null;
+  }
 
-  /** What `findById()` says of each of these ids, in their order. A store that is asked over a network asks once. */
-  findByIds(ids: readonly string[]): Promise<readonly (Session | null)[]> {
-    return Promise.all(ids.map((id) => this.findById(id)));
+  /** What `findById()` says of each of these ids, in their order; a store that is asked over a network is asked once. */
+  async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
+    const wellFormed = ids.filter(isWellFormedSessionId);
+    const records = wellFormed.length > 0 ? await this.load(wellFormed) : [];
+    const found = new Map(wellFormed.map((id, i) => [id, records[i]]));
+    return ids.map((id) => {
+      const record = found.get(id);
+      return record ? this.restore(record) : null;
+    });
   }
 
   /**
    * Writes what changed since the session was loaded, and renews it if anything did. `gone`: the session ended in the
    * meantime, stays ended, and nothing was written.
    */
-  abstract save(session: Session): Promise<SaveOutcome>;
+  async save(session: Session): Promise<SaveOutcome> {
+    return TrackedSession.of(session).save();
+  }
 
   /**
    * Records an access: the session expires `maxInactiveInterval` from now. `moved`: it does, but has changed its id since
    * it was loaded, so that the token of the one that was loaded opens nothing any more.
    */
-  abstract touch(session: Session): Promise<TouchReply>;
+  async touch(session: Session): Promise<TouchReply> {
+    const { storedId: id } = TrackedSession.of(session);
+    if (id === undefined) return 'gone';
+    const { outcome } = await this.write({ kind: 'touch', id });
+    return outcome === 'saved' ? 'touched' : outcome === 'moved' ? 'moved' : 'gone';
+  }
 
   /** Ends the session and records its deleted event. False when there was no such session to end. */
-  abstract deleteById(id: string): Promise<boolean>;
+  async deleteById(id: string): Promise<boolean> {
+    if (!isWellFormedSessionId(id)) return false;
+    const { outcome } = await this.write({ kind: 'delete', id });
+    return outcome !== 'gone';
+  }
+
+  /** The live sessions of these ids, in their order, undefined for each that is none. */
+  protected abstract load(ids: readonly string[]): Promise<readonly (SessionRecord | undefined)[]>;
+
+  /** One atomic step: all of it is done, and what followed from it recorded, or nothing. */
+  protected abstract write(change: SessionChange): Promise<WriteReply>;
+
+  /** Whether a session with this fresh id may take over from another; for stores that keep some sessions apart. */
+  protected mayReplace(_id: string, _replaced: string | undefined): boolean {
+    return true;
+  }
+
+  /** The session of a record. */
+  protected restore(record: SessionRecord): Session {
+    return TrackedSession.restore(this.#writer, record);
+  }
 }

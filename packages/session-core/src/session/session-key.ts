@@ -38,9 +38,9 @@ export class SessionToken {
 // 128 random bits as base64url have 22 characters. All of them can stand in a cookie, a header and the key of a store.
 const WELL_FORMED = /^[A-Za-z0-9_-]{22,128}$/;
 
-/** The key of a token that a client presented; undefined when it cannot be one, whatever it contains. */
-export function sessionKeyOf(token: unknown): SessionKey | undefined {
-  return isWellFormedSessionId(token) ? { token: new SessionToken(token), id: hashOf(token) } : undefined;
+/** The token that a client presented; undefined when it cannot be one, whatever it contains. */
+export function sessionTokenOf(text: unknown): SessionToken | undefined {
+  return isWellFormedSessionId(text) ? new SessionToken(text) : undefined;
 }
 
 /** Whether a string can be the token or the id of a session at all; no store needs to be asked about others. */

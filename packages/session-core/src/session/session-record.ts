@@ -15,19 +15,20 @@ export interface SessionRecord {
   readonly timeToLive?: number | undefined;
 }
 
-/** What a session asks its store to do, in one atomic step. */
-export type SessionChanges = CreateSession | UpdateSession | DeleteSession;
+/** What a store is asked to do with a session, in one atomic step. */
+export type SessionChange = CreateSession | UpdateSession | TouchSession | DeleteSession;
 
 /** Stores a session that does not exist yet. */
 export interface CreateSession {
   readonly kind: 'create';
   readonly id: string;
-  /** The id the client presented and that opened nothing: when it has just been rotated, the answer is `gone`. */
-  readonly presentedId: string | undefined;
+  /** The ids the client presented and that opened nothing: when one has just been rotated, the answer is `gone`. */
+  readonly presentedIds: readonly string[];
   readonly maxInactiveInterval: number;
   /** -1: none. */
   readonly absoluteTimeout: number;
   readonly attributes: AttributeChanges;
+  readonly indexes: IndexChanges;
 }
 
 /** Changes a session that is alive; renews it as well, unless it is to be kept idle. */
@@ -43,8 +44,15 @@ export interface UpdateSession {
   /** No access: the session ends when it would have ended, or when changed times say so, counted from its last access. */
   readonly keepsIdle?: boolean;
   readonly attributes: AttributeChanges;
+  readonly indexes: IndexChanges;
   /** Writes only if the store still has this text for the attribute, undefined meaning none. */
   readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;
+}
+
+/** Records an access to a session that is alive: it expires `maxInactiveInterval` from now. */
+export interface TouchSession {
+  readonly kind: 'touch';
+  readonly id: string;
 }
 
 /** Ends a session. */
@@ -53,17 +61,18 @@ export interface DeleteSession {
   readonly id: string;
 }
 
-/** What has become of the record of an access: see `SessionRepository.touch()`. */
-export type TouchReply = 'touched' | 'moved' | 'gone';
+/** By the name of an index, the value under which it lists the session from now on; null: under none. */
+export type IndexChanges = ReadonlyMap<string, string | null>;
 
 /**
- * `saved`: all of it was written. Nothing was written when: `gone`, the session has ended, or had its id changed by
- * another request and this change is not one that may follow it; `collision`, the new id is taken; `conflict`, the
- * store has another text than `expected`. An end follows the session to its new id, and is answered `gone` then: the
- * client has the token of that id, which is not to be taken away from it.
+ * `saved`: all of it was done. `moved`: so it was, but another request had changed the id of the session, and the client
+ * has the token of the later id. Nothing was done when: `gone`, the session has ended, or had its id changed and this is
+ * not a change that may follow it; `collision`, the new id is taken; `conflict`, the store has another text than
+ * `expected`.
  */
 export type WriteReply =
   | { readonly outcome: 'saved'; /** of a created session */ readonly creationTime?: number }
+  | { readonly outcome: 'moved' }
   | { readonly outcome: 'gone' }
   | { readonly outcome: 'collision' }
   | { readonly outcome: 'conflict'; readonly current: string | undefined };

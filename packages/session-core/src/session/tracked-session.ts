@@ -1,18 +1,24 @@
 import { SessionAttributeError, SessionStateError, SessionStoreError } from '../session.errors.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
+import { indexChangesOf } from './index-changes.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
 import type { SessionKey, SessionToken } from './session-key.js';
-import type { SessionChanges, SessionRecord, UpdateSession, WriteReply } from './session-record.js';
+import type { CreateSession, DeleteSession, SessionRecord, UpdateSession, WriteReply } from './session-record.js';
 import { StoredAttributes } from './stored-attributes.js';
 import { assertName, TrackedAttributes } from './tracked-attributes.js';
+
+/** What a session has its repository do. */
+type Changes = CreateSession | UpdateSession | DeleteSession;
 
 /** What a session needs of the repository it belongs to. */
 export interface SessionWriter {
   readonly serializer: AttributeSerializer;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not answer in time */
-  write(changes: SessionChanges): Promise<WriteReply>;
-  /** A fresh key; one that may take over from `id` where the store has partitions. */
-  nextKey(id?: string): SessionKey;
+  write(changes: Changes): Promise<WriteReply>;
+  /** A fresh key for a session that takes over from the one with the id `replaced`. */
+  drawKey(replaced?: string): SessionKey;
+  /** How an id is shown: one that opens the session is not. */
+  shown(id: string): string;
 }
 
 // A collision of 256 random bits does not happen; a broken random source or a writer that lies must not loop for ever.
@@ -38,7 +44,7 @@ export type SessionTimeouts = Pick<SessionRecord, 'maxInactiveInterval' | 'absol
 export class TrackedSession extends RefusesProperties implements Session {
   readonly #writer: SessionWriter;
   readonly #attributes: TrackedAttributes;
-  readonly #presentedId: string | undefined;
+  readonly #presentedIds: readonly string[];
   readonly #idleTime: number | undefined;
   #creationTime: number;
   #lastAccessedTime: number;
@@ -55,15 +61,19 @@ export class TrackedSession extends RefusesProperties implements Session {
   #keepsIdle = false;
   #refusal: Error | undefined;
   /** What the store may have done without our having heard of it, when that was to give the session an id. */
-  #unanswered: SessionChanges | undefined;
+  #unanswered: Changes | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** A session nobody has stored yet. `presentedId`: what the client showed, and what opened nothing. */
-  static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedId?: string): TrackedSession {
-    const key = writer.nextKey(presentedId);
+  /** A session nobody has stored yet. `presentedIds`: what the client showed, and what opened nothing. */
+  static create(
+    writer: SessionWriter,
+    timeouts: SessionTimeouts,
+    presentedIds: readonly string[] = [],
+  ): TrackedSession {
+    const key = writer.drawKey(presentedIds[0]);
     const now = Date.now();
     const record = { id: key.id, creationTime: now, lastAccessedTime: now, ...timeouts, attributes: [] };
-    return new TrackedSession(writer, record, key.token, presentedId);
+    return new TrackedSession(writer, record, key.token, presentedIds);
   }
 
   /** A session that the store has. */
@@ -77,11 +87,16 @@ export class TrackedSession extends RefusesProperties implements Session {
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
   }
 
-  private constructor(writer: SessionWriter, record: SessionRecord, token?: SessionToken, presentedId?: string) {
+  private constructor(
+    writer: SessionWriter,
+    record: SessionRecord,
+    token?: SessionToken,
+    presentedIds: readonly string[] = [],
+  ) {
     super();
     this.#writer = writer;
     this.#attributes = new TrackedAttributes(new StoredAttributes(record.attributes, writer.serializer));
-    this.#presentedId = presentedId;
+    this.#presentedIds = presentedIds;
     this.#idleTime = idleTimeOf(record);
     this.#creationTime = record.creationTime;
     this.#lastAccessedTime = record.lastAccessedTime;
@@ -210,7 +225,7 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   #drawKey(): string {
-    const key = this.#writer.nextKey(this.#storedId ?? this.#presentedId);
+    const key = this.#writer.drawKey(this.#storedId ?? this.#presentedIds[0]);
     this.#id = key.id;
     this.#token = key.token;
     return key.id;
@@ -272,7 +287,8 @@ export class TrackedSession extends RefusesProperties implements Session {
 
   /** What may be shown: no token and no attribute value. */
   toJSON(): object {
-    const { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames } = this;
+    const id = this.#writer.shown(this.#id);
+    const { isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames } = this;
     return { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames };
   }
 
@@ -299,13 +315,15 @@ export class TrackedSession extends RefusesProperties implements Session {
     return now.maxInactiveInterval !== stored.maxInactiveInterval || now.absoluteTimeout !== stored.absoluteTimeout;
   }
 
-  #changes(): SessionChanges | undefined {
+  #changes(): Changes | undefined {
     if (!this.isDirty) return undefined;
     const id = this.#storedId;
     if (id !== undefined && this.#invalidated) return { kind: 'delete', id };
     const attributes = this.#attributes.changes();
+    const indexes = indexChangesOf(attributes, this.#writer.serializer);
     if (id === undefined) {
-      return { kind: 'create', id: this.#id, presentedId: this.#presentedId, ...this.#timeouts, attributes };
+      const presentedIds = this.#presentedIds;
+      return { kind: 'create', id: this.#id, presentedIds, ...this.#timeouts, attributes, indexes };
     }
     const newId = this.#id === id ? undefined : this.#id;
     const changed = (name: keyof SessionTimeouts) =>
@@ -314,14 +332,15 @@ export class TrackedSession extends RefusesProperties implements Session {
       maxInactiveInterval: changed('maxInactiveInterval'),
       absoluteTimeout: changed('absoluteTimeout'),
     };
-    return { kind: 'update', id, newId, ...timeouts, ...this.#access, attributes };
+    return { kind: 'update', id, newId, ...timeouts, ...this.#access, attributes, indexes };
   }
 
-  #settle(changes: SessionChanges, reply: WriteReply): SaveOutcome {
-    if (reply.outcome !== 'saved') return (this.#ended = 'gone');
+  #settle(changes: Changes, reply: WriteReply): SaveOutcome {
+    if (reply.outcome !== 'saved' && reply.outcome !== 'moved') return (this.#ended = 'gone');
     if (changes.kind === 'delete' || (changes.kind === 'update' && changes.maxInactiveInterval === 0)) {
-      this.#ended = 'deleted';
-      return 'saved';
+      // Under another id, it is not for this request to have the client forget its token.
+      this.#ended = reply.outcome === 'moved' ? 'gone' : 'deleted';
+      return this.#ended === 'gone' ? 'gone' : 'saved';
     }
     this.#storedId = (changes.kind === 'update' ? changes.newId : undefined) ?? changes.id;
     const { maxInactiveInterval, absoluteTimeout } = this.#storedTimeouts;
@@ -329,7 +348,8 @@ export class TrackedSession extends RefusesProperties implements Session {
       maxInactiveInterval: changes.maxInactiveInterval ?? maxInactiveInterval,
       absoluteTimeout: changes.absoluteTimeout ?? absoluteTimeout,
     };
-    if (reply.creationTime !== undefined) this.#creationTime = this.#lastAccessedTime = reply.creationTime;
+    if (reply.outcome === 'saved' && reply.creationTime !== undefined)
+      this.#creationTime = this.#lastAccessedTime = reply.creationTime;
     this.#attributes.saved(changes.attributes);
     return 'saved';
   }
@@ -346,7 +366,7 @@ export class TrackedSession extends RefusesProperties implements Session {
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
   }
 
-  async #write(changes: SessionChanges): Promise<WriteReply> {
+  async #write(changes: Changes): Promise<WriteReply> {
     const givesId = changes.kind === 'create' || (changes.kind === 'update' && changes.newId !== undefined);
     this.#unanswered = givesId ? changes : undefined;
     const reply = await this.#writer.write(changes);
@@ -358,7 +378,7 @@ export class TrackedSession extends RefusesProperties implements Session {
    * As it was, before what has been set since: a store that has done it already does not look at the rest of it. That an
    * id is taken means the same, since nobody else draws it.
    */
-  async #repeat(changes: SessionChanges): Promise<void> {
+  async #repeat(changes: Changes): Promise<void> {
     const reply = await this.#write(changes);
     this.#settle(changes, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
   }
@@ -374,17 +394,22 @@ export class TrackedSession extends RefusesProperties implements Session {
     const value = update(this.#attributes.storedValue(name) as T | undefined) ?? undefined;
     const text = value === undefined ? null : this.#attributes.encode(name, value);
     const expected = { name, text: this.#attributes.storedText(name) };
-    const reply = await this.#writer.write({
-      kind: 'update',
-      id: this.#storedId,
-      ...this.#access,
-      attributes: new Map([[name, text]]),
-      expected,
-    });
-    if (reply.outcome === 'saved') this.#attributes.refresh(name, text ?? undefined);
-    else if (reply.outcome === 'conflict') this.#attributes.refresh(name, reply.current);
-    else this.#ended = 'gone';
-    return reply.outcome === 'collision' ? 'gone' : reply.outcome;
+    const attributes = new Map([[name, text]]);
+    const indexes = indexChangesOf(attributes, this.#writer.serializer);
+    const change = { kind: 'update', id: this.#storedId, ...this.#access, attributes, indexes, expected } as const;
+    const reply = await this.#writer.write(change);
+    switch (reply.outcome) {
+      case 'conflict':
+        this.#attributes.refresh(name, reply.current);
+        return 'conflict';
+      case 'saved':
+      case 'moved':
+        this.#attributes.refresh(name, text ?? undefined);
+        return 'saved';
+      default:
+        this.#ended = 'gone';
+        return 'gone';
+    }
   }
 
   /** One write of this object after the other: each starts from what the one before has left. */

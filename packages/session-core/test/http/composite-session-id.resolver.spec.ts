@@ -33,15 +33,15 @@ describe('CompositeSessionIdResolver', () => {
     [{ cookie: `SESSION=${token}`, 'x-auth-token': token }, [token]],
     [{ cookie: `SESSION=${token}`, 'x-auth-token': 'nonsense' }, [token]],
   ])('finds in %j %j', (headers, tokens) => {
-    const keys = headerThenCookie().resolve(requestWith(headers as Record<string, string>));
-    expect(keys.map((key) => key.token.reveal())).toEqual(tokens);
+    const found = headerThenCookie().resolve(requestWith(headers as Record<string, string>));
+    expect(found.map((each) => each.reveal())).toEqual(tokens);
   });
 
   it('reads what each of its resolvers reads', () => {
     const twice = new CompositeSessionIdResolver(headerThenCookie(), new CookieSessionIdResolver({ name: 'old' }));
     expect(twice.headers).toEqual(['X-Auth-Token', 'Cookie']);
     const found = twice.resolve(requestWith({ cookie: `old=${token}; SESSION=${other}` }));
-    expect(found.map((key) => key.token.reveal())).toEqual([other, token]);
+    expect(found.map((each) => each.reveal())).toEqual([other, token]);
   });
 
   it('answers by the one whose token it is, also inside another', () => {

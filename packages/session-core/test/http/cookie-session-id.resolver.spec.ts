@@ -22,7 +22,7 @@ function encode(text: string): string {
 function tokensOf(cookie: string, options: SessionModuleOptions['cookie'] = {}): string[] {
   return resolverOf(options)
     .resolve(requestWith({ cookie }))
-    .map((key) => key.token.reveal());
+    .map((each) => each.reveal());
 }
 
 describe('CookieSessionIdResolver', () => {

@@ -1,7 +1,7 @@
 import { SessionStoreError, MapSessionRepository, type MapSessionRepositoryOptions } from '../../src/index.js';
-import type { Session, SessionChanges, TouchReply, WriteReply } from '../../src/index.js';
+import type { SessionChange, SessionRecord, WriteReply } from '../../src/index.js';
 
-type Call = 'findById' | 'touch' | SessionChanges['kind'];
+type Call = 'load' | SessionChange['kind'];
 
 /** A call of the store that waits until the test lets it go on. */
 export class Gate {
@@ -64,19 +64,14 @@ export class GatedRepository extends MapSessionRepository {
     this.#gates.clear();
   }
 
-  override async findById(id: string): Promise<Session | null> {
-    await this.#pass('findById');
-    return super.findById(id);
+  override async load(ids: readonly string[]): Promise<(SessionRecord | undefined)[]> {
+    await this.#pass('load');
+    return super.load(ids);
   }
 
-  override async touch(session: Session): Promise<TouchReply> {
-    await this.#pass('touch');
-    return super.touch(session);
-  }
-
-  override async write(changes: SessionChanges): Promise<WriteReply> {
-    await this.#pass(changes.kind);
-    return super.write(changes);
+  override async write(change: SessionChange): Promise<WriteReply> {
+    await this.#pass(change.kind);
+    return super.write(change);
   }
 
   async #pass(call: Call): Promise<void> {

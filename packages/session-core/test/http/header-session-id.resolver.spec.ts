@@ -19,7 +19,7 @@ describe('HeaderSessionIdResolver', () => {
       [new HeaderSessionIdResolver('X-My-Token'), 'x-my-token'],
     ] as const) {
       const request = requestWith({ [name]: token, 'x-other': 'B'.repeat(43), cookie: `SESSION=${'C'.repeat(43)}` });
-      expect(resolver.resolve(request).map((key) => key.token.reveal())).toEqual([token]);
+      expect(resolver.resolve(request).map((each) => each.reveal())).toEqual([token]);
       const response = new ServerResponse(request);
       resolver.send(request, response, generateSessionKey().token);
       resolver.send(request, response, generateSessionKey().token);

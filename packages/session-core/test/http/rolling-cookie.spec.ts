@@ -134,12 +134,12 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     it('is sent again when the session is renewed, with the same token, and not before', async () => {
       const token = agent.cookie('SESSION');
       expect((await agent.get('/value')).setCookies).toEqual([]);
-      expect(calls()).toEqual(['findById']);
+      expect(calls()).toEqual(['load']);
       clock.advance(MINUTE);
       const renewed = await agent.get('/value');
       expect(renewed.setCookies).toEqual([`SESSION=${token}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax`]);
       expect([renewed.headers['cache-control'], renewed.headers.vary]).toEqual(['no-store', 'Cookie']);
-      expect(calls()).toEqual(['findById', 'touch']);
+      expect(calls()).toEqual(['load', 'touch']);
       expect((await agent.get('/value')).setCookies).toEqual([]);
     });
 
@@ -151,13 +151,13 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       clock.advance(MINUTE);
       calls();
       expect((await agent.post('/set/b')).setCookies).toHaveLength(1);
-      expect(calls()).toEqual(['findById', 'update', 'touch']);
+      expect(calls()).toEqual(['load', 'update', 'touch']);
     });
 
     it('is not sent again by requests that keep the session idle', async () => {
       clock.advance(MINUTE);
       expect((await agent.get('/idle')).setCookies).toEqual([]);
-      expect(calls()).toEqual(['findById']);
+      expect(calls()).toEqual(['load']);
     });
 
     it('is sent once when the id changes, and once when the session ends', async () => {
@@ -169,7 +169,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       clock.advance(MINUTE);
       calls();
       expect((await agent.post('/logout')).setCookies).toEqual([expect.stringMatching(/^SESSION=; Max-Age=0;/)]);
-      expect(calls()).toEqual(['findById', 'delete']);
+      expect(calls()).toEqual(['load', 'delete']);
     });
 
     it.each<[string, (held: HttpAgent) => Promise<HttpResponse>]>([

@@ -413,7 +413,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       store.calls.length = 0;
       await client.get('/sync');
       expect(sameTick).toEqual([true]);
-      expect(store.calls).toEqual(['findById']);
+      expect(store.calls).toEqual(['load']);
     });
 
     it('names a value that cannot be stored in the log, not the value, and answers 500', async () => {
@@ -458,10 +458,10 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
         await request;
         return [...store.calls];
       };
-      expect(await callsOf(client.get('/read'))).toEqual(['findById']);
-      expect(await callsOf(client.get('/set/res'))).toEqual(['findById', 'update']);
-      expect(await callsOf(client.post('/login'))).toEqual(['findById', 'update']);
-      expect(await callsOf(client.request('DELETE', '/login'))).toEqual(['findById', 'delete']);
+      expect(await callsOf(client.get('/read'))).toEqual(['load']);
+      expect(await callsOf(client.get('/set/res'))).toEqual(['load', 'update']);
+      expect(await callsOf(client.post('/login'))).toEqual(['load', 'update']);
+      expect(await callsOf(client.request('DELETE', '/login'))).toEqual(['load', 'delete']);
     });
 
     it('is not asked for excluded requests, which have no session', async () => {
@@ -481,11 +481,11 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       await client.get('/set/value');
       clock.advance(59_999);
       await client.get('/read');
-      expect(store.calls).toEqual(['create', 'findById']);
+      expect(store.calls).toEqual(['create', 'load']);
       clock.advance(1);
       const gate = store.gate('touch');
       expect((await client.get('/read')).status).toBe(200);
-      expect(store.calls.slice(2)).toEqual(['findById', 'touch']);
+      expect(store.calls.slice(2)).toEqual(['load', 'touch']);
       gate.open();
     });
 
@@ -522,7 +522,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const { store, log, agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
-      store.break('findById');
+      store.break('load');
       expect((await client.get('/plain')).text).toBe('no session here');
       for (const path of ['/read', '/set/value', '/visits', '/set/nest', '/id']) {
         const answer = await client.get(path);
@@ -754,7 +754,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       });
       const client = agent();
       await client.get('/set/value');
-      store.break('findById');
+      store.break('load');
       expect((await client.get('/plain')).status).toBe(200);
       await eventually(() => asked.length === 2);
       expect(asked).toEqual([expect.stringMatching(/^[\w-]{43}$/), undefined]);
@@ -764,7 +764,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const { store, agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
-      const gate = store.gate('findById');
+      const gate = store.gate('load');
       const leaving = new AbortController();
       const answer = client.get('/set/res', { signal: leaving.signal }).catch((error: Error) => error.name);
       await gate.reached();

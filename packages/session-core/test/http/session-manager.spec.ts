@@ -146,7 +146,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     const answer = await browser.get('/accounts?_s=5');
     expect(answer.json()).toEqual({ 0: 'ann', 3: 'bob' });
     expect(answer.headers.vary).toContain('Cookie');
-    expect(store.calls).toEqual(['findById', 'findById', 'findById']);
+    expect(store.calls).toEqual(['load']);
     expect(answer.setCookies).toEqual([]);
   });
 

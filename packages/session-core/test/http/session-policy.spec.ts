@@ -104,7 +104,7 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
     const app = await startApp({ platform, controllers: [PlainController, ShopController] });
     const client = app.agent();
     await client.post('/login');
-    app.store.break('findById');
+    app.store.break('load');
     return { ...app, client };
   }
 
@@ -148,7 +148,7 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
     const { client, store, log } = await start();
     const answer = await client.post(`/shop/change/${what}`);
     expect([answer.status, answer.json(), answer.setCookies]).toEqual([503, UNAVAILABLE, []]);
-    expect(store.calls).toEqual(['create', 'findById']);
+    expect(store.calls).toEqual(['create', 'load']);
     expect(log.lines.join('\n')).not.toContain(client.cookie('SESSION'));
     store.repair();
     expect((await client.get('/shop')).json()).toMatchObject({ user: 'ann' });

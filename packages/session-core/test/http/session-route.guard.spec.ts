@@ -107,7 +107,7 @@ describe.each(['express', 'fastify'] as const)('what a route says of its session
 
     it('that it does without one', async () => {
       const { client, store } = await start();
-      store.break('findById');
+      store.break('load');
       const answer = await client.get('/home');
       expect([answer.status, answer.json()]).toEqual([200, { user: 'nobody' }]);
       expect(asked).toContain('/home');
@@ -117,7 +117,7 @@ describe.each(['express', 'fastify'] as const)('what a route says of its session
 
     it('that it requires it', async () => {
       const { client, store } = await start();
-      store.break('findById');
+      store.break('load');
       expect((await client.get('/order')).status).toBe(503);
       expect(asked).toEqual([]);
       store.repair();
@@ -130,7 +130,7 @@ describe.each(['express', 'fastify'] as const)('what a route says of its session
       clock.advance(600_000);
       store.calls.length = 0;
       expect((await client.get('/poll/denied')).status).toBe(403);
-      expect(store.calls).toEqual(['findById']);
+      expect(store.calls).toEqual(['load']);
       expect(await store.findByPrincipalName('ann')).toMatchObject([{ lastAccessedTime }]);
     });
   });
@@ -150,7 +150,7 @@ describe.each(['express', 'fastify'] as const)('what a route says of its session
     await app.listen(0, '127.0.0.1');
     const client = new HttpAgent(await app.getUrl());
     await client.get('/login');
-    app.get<GatedRepository>(SessionRepository).break('findById');
+    app.get<GatedRepository>(SessionRepository).break('load');
     expect((await client.get('/home')).json()).toEqual({ user: 'nobody' });
     await app.close();
   });

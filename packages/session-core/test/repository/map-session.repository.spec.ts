@@ -9,20 +9,29 @@ import {
 import { MapSessionRepository } from '../../src/repository/map-session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../../src/session/session.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
+import type { SessionChange, WriteReply } from '../../src/session/session-record.js';
 import type { TrackedSession } from '../../src/session/tracked-session.js';
 
 const NOBODY = generateSessionKey().id;
+const NO_CHANGES = { attributes: new Map(), indexes: new Map() };
+
+/** Can be asked what sessions ask it. */
+class MapStore extends MapSessionRepository {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return super.write(change);
+  }
+}
 
 describe('MapSessionRepository', () => {
   let clock: ManualClock;
   let events: SessionEvent[];
-  let repository: MapSessionRepository;
+  let repository: MapStore;
 
   beforeEach(() => {
     clock = new ManualClock();
     events = [];
     const dispatcher = { dispatch: async (event: SessionEvent) => void events.push(event), broadcast: async () => {} };
-    repository = new MapSessionRepository({ timeout: 60, clock, dispatcher });
+    repository = new MapStore({ timeout: 60, clock, dispatcher });
   });
 
   async function stored(attributes: Record<string, unknown> = { a: 1 }): Promise<Session> {
@@ -75,7 +84,7 @@ describe('MapSessionRepository', () => {
     it('refuses an id that exists', async () => {
       const { id } = await stored();
       const timeouts = { maxInactiveInterval: 60, absoluteTimeout: -1 };
-      const create = { kind: 'create', id, presentedId: undefined, ...timeouts } as const;
+      const create = { kind: 'create', id, presentedIds: [], ...timeouts, indexes: new Map() } as const;
       const attributes = new Map([['a', '2']]);
       await expect(repository.write({ ...create, attributes })).resolves.toEqual({ outcome: 'collision' });
       expect((await load(id)).getAttribute('a')).toBe(1);
@@ -86,16 +95,16 @@ describe('MapSessionRepository', () => {
       const oldId = session.id;
       session.changeSessionId();
       await repository.save(session);
-      const late = repository.createSession(oldId);
+      const late = repository.createSession([NOBODY, oldId]);
       late.setAttribute('b', 1);
       await expect(repository.save(late)).resolves.toBe('gone');
       await expect(repository.findById(late.id)).resolves.toBeNull();
 
-      const unknown = repository.createSession(NOBODY);
+      const unknown = repository.createSession([NOBODY]);
       unknown.setAttribute('b', 1);
       await expect(repository.save(unknown)).resolves.toBe('saved');
       clock.advance(60_000);
-      const afterwards = repository.createSession(oldId);
+      const afterwards = repository.createSession([NOBODY, oldId]);
       afterwards.setAttribute('b', 1);
       await expect(repository.save(afterwards)).resolves.toBe('saved');
     });
@@ -248,7 +257,7 @@ describe('MapSessionRepository', () => {
 
     it('tells the text there is on conflict, and writes nothing', async () => {
       const { id } = await stored({ n: 1 });
-      const update = { kind: 'update', id, attributes: new Map([['n', '3']]) } as const;
+      const update = { kind: 'update', id, attributes: new Map([['n', '3']]), indexes: new Map() } as const;
       await expect(repository.write({ ...update, expected: { name: 'n', text: '2' } })).resolves.toEqual({
         outcome: 'conflict',
         current: '1',
@@ -365,7 +374,7 @@ describe('MapSessionRepository', () => {
 
     it('is done once when it is sent twice, and not at all under an id that is taken', async () => {
       const session = await stored();
-      const change = { kind: 'update', id: session.id, newId: NOBODY, attributes: new Map() } as const;
+      const change = { kind: 'update', id: session.id, newId: NOBODY, ...NO_CHANGES } as const;
       await expect(repository.write(change)).resolves.toEqual({ outcome: 'saved' });
       await expect(repository.write(change)).resolves.toEqual({ outcome: 'saved' });
       expect(types()).toEqual(['created', 'id-changed']);

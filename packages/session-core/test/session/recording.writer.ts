@@ -1,13 +1,13 @@
 import type { SessionKey } from '../../src/session/session-key.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
-import type { SessionChanges, SessionRecord, WriteReply } from '../../src/session/session-record.js';
+import type { SessionChange, SessionRecord, WriteReply } from '../../src/session/session-record.js';
 import { type SessionWriter, TrackedSession } from '../../src/session/tracked-session.js';
 
 /** Remembers what it is asked to write, and answers `saved` unless a reply has been prepared. */
 export class RecordingWriter implements SessionWriter {
   readonly serializer = new JsonAttributeSerializer();
-  readonly writes: SessionChanges[] = [];
+  readonly writes: SessionChange[] = [];
   readonly #replies: (WriteReply | (() => WriteReply | Promise<WriteReply>))[] = [];
 
   /** The replies to the next writes; a function is called when the write has arrived. */
@@ -16,14 +16,18 @@ export class RecordingWriter implements SessionWriter {
     return this;
   }
 
-  async write(changes: SessionChanges): Promise<WriteReply> {
+  async write(changes: SessionChange): Promise<WriteReply> {
     this.writes.push(changes);
     const reply = this.#replies.shift() ?? { outcome: 'saved' };
     return typeof reply === 'function' ? reply() : reply;
   }
 
-  nextKey(): SessionKey {
+  drawKey(): SessionKey {
     return generateSessionKey();
+  }
+
+  shown(id: string): string {
+    return id;
   }
 
   /** The attributes of the writes so far, each as an object. */

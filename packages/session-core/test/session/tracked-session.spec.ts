@@ -29,7 +29,7 @@ describe('TrackedSession', () => {
     });
 
     it('is created under its own id with what the client presented, and takes over the times of the store', async () => {
-      const session = TrackedSession.create(writer, TIMEOUTS, 'presented');
+      const session = TrackedSession.create(writer, TIMEOUTS, ['presented']);
       session.setAttribute('a', 1);
       writer.reply({ outcome: 'saved', creationTime: 42 });
       await session.save();
@@ -37,9 +37,10 @@ describe('TrackedSession', () => {
         {
           kind: 'create',
           id: session.id,
-          presentedId: 'presented',
+          presentedIds: ['presented'],
           ...TIMEOUTS,
           attributes: new Map([['a', '1']]),
+          indexes: new Map(),
         },
       ]);
       expect(session).toMatchObject({ isNew: false, creationTime: 42, lastAccessedTime: 42, storedId: session.id });

@@ -1,28 +1,34 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../keys/session.keys.js';
+import type { SessionPartitions } from '../keys/session.partitions.js';
 
 /** The version of the data format in Redis (docs/redis-data-model.md). */
 const FORMAT = '1';
-const PARTITIONS = '1';
 
 /**
  * Checks, on the first connection, that this version may use what is in Redis: the format and the number of partitions
  * are recorded there by whoever comes first.
  * @throws Error when they are others
  */
-export async function checkStore(client: Redis, keys: SessionKeys): Promise<void> {
-  const recorded = () => client.hmget(keys.meta, 'version', 'partitions');
+export async function checkStore(client: Redis, { namespace, meta, all }: SessionPartitions): Promise<void> {
+  const recorded = () => client.hmget(meta, 'version', 'partitions');
+  const count = String(all.length);
   // Not written without need: an instance must start on a Redis that is out of memory as well.
   if ((await recorded()).includes(null)) {
-    await client.hsetnx(keys.meta, 'version', FORMAT);
-    await client.hsetnx(keys.meta, 'partitions', PARTITIONS);
+    await client.hsetnx(meta, 'version', FORMAT);
+    await client.hsetnx(meta, 'partitions', count);
   }
   const [version, partitions] = await recorded();
-  if (version !== FORMAT || partitions !== PARTITIONS) {
+  if (version !== FORMAT) {
     throw new Error(
-      `The sessions in namespace "${keys.namespace}" have format ${version} with ${partitions} partitions; this ` +
-        `version uses format ${FORMAT} with ${PARTITIONS}. Use another namespace, or the version that wrote them`,
+      `The sessions in namespace "${namespace}" have format ${version}, and this version of the library uses format ` +
+        `${FORMAT}. Use another namespace, or the version that wrote them`,
+    );
+  }
+  if (partitions !== count) {
+    throw new Error(
+      `The sessions in namespace "${namespace}" are in ${partitions} partitions, and the option \`partitions\` is ` +
+        `${count}. Set it to ${partitions}, or use another namespace: sessions cannot change their partitions`,
     );
   }
   await warnAboutEviction(client);

@@ -2,8 +2,9 @@ import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session.keys.js';
+import type { SessionPartitions } from '../keys/session.partitions.js';
 import type { SessionScripts } from '../scripts/session.scripts.js';
-import { SweepTally, type SweepResult } from './sweep.tally.js';
+import { type Bucket, SweepTally, type SweepResult } from './sweep.tally.js';
 
 export interface SweepOptions {
   /** Also looks at the buckets of this many milliseconds to come; harmless, since a session in use stays one. */
@@ -25,7 +26,7 @@ export class SessionExpirationSweeper {
   constructor(
     private readonly client: Redis,
     private readonly scripts: SessionScripts,
-    private readonly keys: SessionKeys,
+    private readonly partitions: SessionPartitions,
     private readonly batchSize: number,
   ) {}
 
@@ -34,28 +35,41 @@ export class SessionExpirationSweeper {
     const [seconds, microseconds] = await this.client.time();
     const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
     const tally = new SweepTally(now);
-    for (const minute of await this.client.zrangebyscore(this.keys.bucketList, '-inf', now + (options.ahead ?? 0))) {
+    for (const bucket of await this.#bucketsUntil(now + (options.ahead ?? 0), tally)) {
       if (options.signal?.aborted) break;
-      tally.result.minutes++;
-      await this.#sweep(minute, tally, options.signal);
+      tally.result.buckets++;
+      await this.#sweep(bucket, tally, options.signal);
     }
     this.#report(tally, options.signal);
     return tally.result;
   }
 
-  async #sweep(minute: string, tally: SweepTally, signal?: AbortSignal): Promise<void> {
-    for await (const batch of this.#batches(minute)) {
+  /** Those of all partitions, the oldest first. */
+  async #bucketsUntil(time: number, tally: SweepTally): Promise<Bucket[]> {
+    const buckets = this.partitions.all.map(async (partition) => {
+      const minutes = await this.client.zrangebyscore(partition.bucketList, '-inf', time).catch((error: unknown) => {
+        if (!isReply(error, 'WRONGTYPE')) throw error;
+        tally.failures.push(error);
+        return [];
+      });
+      return minutes.map((minute) => ({ partition, minute }));
+    });
+    return (await Promise.all(buckets)).flat().toSorted((a, b) => Number(a.minute) - Number(b.minute));
+  }
+
+  async #sweep(bucket: Bucket, tally: SweepTally, signal?: AbortSignal): Promise<void> {
+    for await (const batch of this.#batches(bucket)) {
       if (signal?.aborted) return;
-      await this.scripts.claimExpired(batch, minute).then(
-        (words) => tally.count(minute, words),
+      await this.scripts.claimExpired(bucket.partition, batch, bucket.minute).then(
+        (words) => tally.count(bucket, words),
         (error: unknown) => tally.failures.push(error),
       );
     }
   }
 
   /** The members of a bucket, and at the end none: with that call the bucket itself is dealt with. */
-  async *#batches(minute: string): AsyncIterable<string[]> {
-    for await (const members of this.#members(minute)) {
+  async *#batches(bucket: Bucket): AsyncIterable<string[]> {
+    for await (const members of this.#members(bucket)) {
       // A small set is returned whole, whatever COUNT says.
       for (let i = 0; i < members.length; i += this.batchSize) yield members.slice(i, i + this.batchSize);
     }
@@ -63,19 +77,19 @@ export class SessionExpirationSweeper {
   }
 
   /** SSCAN returns whatever is in it all the time, at least once. Each page is read after the one before was claimed. */
-  async *#members(minute: string): AsyncIterable<string[]> {
-    const bucket = this.keys.bucket(minute);
+  async *#members(bucket: Bucket): AsyncIterable<string[]> {
+    const key = bucket.partition.bucket(bucket.minute);
     try {
-      yield* pages((cursor) => this.client.sscan(bucket, cursor, 'COUNT', this.batchSize));
+      yield* pages((cursor) => this.client.sscan(key, cursor, 'COUNT', this.batchSize));
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
-      yield* this.#recordedIn(minute);
+      yield* this.#recordedIn(bucket);
     }
   }
 
   /** Who would be in a bucket that somebody has put a foreign key in the place of: all sessions are looked at. */
-  async *#recordedIn(minute: string): AsyncIterable<string[]> {
-    const prefix = this.keys.session('');
+  async *#recordedIn({ partition, minute }: Bucket): AsyncIterable<string[]> {
+    const prefix = partition.session('');
     const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
     for await (const keys of pages((cursor) => this.client.scan(cursor, ...all))) {
       const recorded = await Promise.all(keys.map((key) => this.client.hget(key, 'bucket')));
@@ -83,10 +97,10 @@ export class SessionExpirationSweeper {
     }
   }
 
-  #report({ result: { corrupt }, failures }: SweepTally, signal?: AbortSignal): void {
+  #report({ result: { corrupt }, failures, deadLetters }: SweepTally, signal?: AbortSignal): void {
     if (corrupt > 0) {
       this.#logger.error(
-        `Set aside ${corrupt}: what stands where sessions do is none of ours (see the stream ${this.keys.deadLetters})`,
+        `Set aside ${corrupt}: what stands where sessions do is none of ours (see the stream ${[...deadLetters].join(', ')})`,
       );
     }
     // What fails because the application ends is for the next one that starts.

@@ -1,8 +1,15 @@
+import type { SessionKeys } from '../keys/session.keys.js';
 import type { ClaimWord } from '../scripts/session.scripts.js';
 
-/** What a pass has done: how many minutes it looked at, and how many of their sessions it found in which state. */
+/** Who may be due in a minute, in one partition. */
+export interface Bucket {
+  readonly partition: SessionKeys;
+  readonly minute: string;
+}
+
+/** What a pass has done: how many buckets it looked at, and how many of their sessions it found in which state. */
 export interface SweepResult extends Readonly<Record<ClaimWord, number>> {
-  readonly minutes: number;
+  readonly buckets: number;
   /** Of those claimed, how many an earlier pass should have found: nobody was there, or Redis was not. */
   readonly late: number;
 }
@@ -12,9 +19,11 @@ const LATE = 2 * 60_000;
 
 /** Adds up what a pass does. */
 export class SweepTally {
-  readonly result = { minutes: 0, claimed: 0, alive: 0, already: 0, corrupt: 0, late: 0 };
+  readonly result = { buckets: 0, claimed: 0, alive: 0, already: 0, corrupt: 0, late: 0 };
   /** Why batches could not be claimed. */
   readonly failures: unknown[] = [];
+  /** The streams into which something was put. */
+  readonly deadLetters = new Set<string>();
   readonly #lateBefore: number;
 
   /** `now`: epoch milliseconds by Redis' clock. */
@@ -22,9 +31,10 @@ export class SweepTally {
     this.#lateBefore = now - LATE;
   }
 
-  count(minute: string, words: readonly ClaimWord[]): void {
+  count({ partition, minute }: Bucket, words: readonly ClaimWord[]): void {
     for (const word of words) {
       this.result[word]++;
+      if (word === 'corrupt') this.deadLetters.add(partition.deadLetters);
       if (word === 'claimed' && Number(minute) < this.#lateBefore) this.result.late++;
     }
   }

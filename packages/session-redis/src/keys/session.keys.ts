@@ -28,11 +28,8 @@ export class SessionKeys {
   /** HASH: of each group, how many events were trimmed before it had handled them. */
   readonly dropped: string;
 
-  /** `tag` is the hash tag of the partition on Redis Cluster, and empty where there is one partition. */
-  constructor(
-    readonly namespace: string,
-    tag = '',
-  ) {
+  /** `tag` is the hash tag of the partition; empty where there is but one. */
+  constructor(namespace: string, tag = '') {
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
     this.bucketList = `${this.prefix}expirations`;
     this.events = `${this.prefix}events`;
@@ -50,17 +47,6 @@ export class SessionKeys {
   /** STRING without content: exists exactly as long as the session is alive. */
   shadow(id: string): string {
     return `${this.prefix}sessions:expires:${id}`;
-  }
-
-  /** The id of a shadow key; undefined for any other key, such as one of another application. */
-  idOfShadow(key: string): string | undefined {
-    const start = this.shadow('');
-    return key.startsWith(start) ? key.slice(start.length) : undefined;
-  }
-
-  /** What the shadow of no session begins with: written to find out whether Redis announces expired shadows. */
-  get canary(): string {
-    return this.shadow('canary:');
   }
 
   /** STRING: the id that a session was given instead of this one, for as long as a save may still follow it. */
@@ -86,10 +72,5 @@ export class SessionKeys {
   /** ZSET of the positions that have failed in a group, each with the time when it is due again. */
   retries(group: string): string {
     return `${this.events}:retries:${group}`;
-  }
-
-  /** HASH: the version of this data format. The same for all partitions. */
-  get meta(): string {
-    return `${this.namespace}:meta`;
   }
 }

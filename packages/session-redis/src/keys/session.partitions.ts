@@ -10,17 +10,33 @@ const SLOTS = 16_384;
 export class SessionPartitions {
   /** The keys of each. */
   readonly all: readonly SessionKeys[];
+  /** HASH: the version of the data format, and how many partitions there are. */
+  readonly meta: string;
+  /** What the shadow keys of all partitions match, as a pattern of Redis. */
+  readonly shadows: string;
+  /** What the shadow of no session begins with: written to find out whether Redis announces expired shadows. */
+  readonly canary: string;
 
   constructor(
     readonly namespace: string,
     count = 1,
   ) {
-    this.all = count === 1 ? [new SessionKeys(namespace)] : tagsOf(count).map((tag) => new SessionKeys(namespace, tag));
+    const [tags, anyTag] = count === 1 ? [[''], ''] : [tagsOf(count), '*'];
+    this.all = tags.map((tag) => new SessionKeys(namespace, tag));
+    this.meta = `${namespace}:meta`;
+    this.shadows = new SessionKeys(namespace, anyTag).shadow('*');
+    this.canary = this.all[0]!.shadow('canary:');
   }
 
   /** The keys of the partition in which the session of an id is: of the whole id, since not all ids are random. */
   of(id: string): SessionKeys {
     return this.all[slotOf(id) % this.all.length]!;
+  }
+
+  /** The id of a shadow key; undefined for any other key, such as one of another application. */
+  idOfShadow(key: string): string | undefined {
+    const id = key.slice(key.lastIndexOf(':') + 1);
+    return this.of(id).shadow(id) === key ? id : undefined;
   }
 }
 

@@ -6,7 +6,7 @@
   KEYS[2] events
   KEYS[3] session
   KEYS[4] shadow
-  KEYS[5] moved mark of the id that the request presented; of the session's own id when it presented none
+  KEYS[5..] moved marks of the ids that the request presented
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
@@ -18,7 +18,7 @@
   Returns
     {'created', creation time in epoch ms}
     {'collision'}  the id is taken
-    {'gone'}       the presented session has just changed its id: this request is a late one of the old token, and
+    {'gone'}       a presented session has just changed its id: this request is a late one of the old token, and
                    a session of its own would replace the cookie of the login
 ]]
 -- include: store, expiration, session, arguments
@@ -27,7 +27,9 @@ local interval = tonumber(ARGV[5])
 local attributes, position = read_list(7, 2)
 local indexes = read_list(position, 2)
 
-if redis.call('EXISTS', KEYS[5]) == 1 then return { 'gone' } end
+for i = 5, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 1 then return { 'gone' } end
+end
 if redis.call('EXISTS', session.key, session.shadow) > 0 then return { 'collision' } end
 
 local now = now_in_ms()

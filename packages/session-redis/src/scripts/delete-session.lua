@@ -13,8 +13,8 @@
 
   Returns
     {'deleted'}
-    {'gone'}  it was over before; or it is over now, under the id that another request has given it: the client has the
-              token of that one, which is not the caller's to take away
+    {'moved'}    so it was, but under a later id than the one given
+    {'gone'}
 ]]
 -- include: store, expiration, session
 local session = live_session({ id = ARGV[4], key = KEYS[3], shadow = KEYS[4] })
@@ -24,5 +24,5 @@ local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))
 if problem then return problem end
 locate(session)
 end_session(session, 'deleted', now_in_ms())
-if session.id ~= ARGV[4] then return { 'gone' } end
-return { 'deleted' }
+local is_same = session.id == ARGV[4]
+return { is_same and 'deleted' or 'moved' }

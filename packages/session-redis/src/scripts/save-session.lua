@@ -25,9 +25,10 @@
 
   Returns
     {'saved'}
+    {'moved'}            so it was, but under a later id than the one given
     {'gone'}             the session has ended, or had its id changed by another request and this is more than a change
                          of attributes, or finds another text than it expects: a request held open across a login must
-                         not get at the session after it. Interval 0 ends it all the same
+                         not get at the session after it
     {'collision'}        the new id is taken
     {'conflict', text}   ARGV[9] is not so; the text there is now, missing when there is none
 ]]
@@ -44,7 +45,9 @@ local rotates = new_id ~= id
 
 local session = live_session({ id = id, key = KEYS[3], shadow = KEYS[4] })
 if not session then return { 'gone' } end
-if session.id ~= id then
+local is_moved = session.id ~= id
+local reply = is_moved and 'moved' or 'saved'
+if is_moved then
   -- A change of id that is sent twice finds its own mark.
   if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
   if rotates or #indexes > 0 or absolute_timeout or (interval and interval ~= 0) then return { 'gone' } end
@@ -72,7 +75,7 @@ if expectation ~= 'any' then
   -- Also when the text is the one this change would write: another request may have counted from 1 to 2 as well.
   if not as_expected then
     -- The old token is to read nothing any more, so a late request is not told what there is now.
-    if session.id ~= id then return { 'gone' } end
+    if is_moved then return { 'gone' } end
     return { 'conflict', current }
   end
 end
@@ -84,8 +87,7 @@ if new_end and new_end.at <= now then
   local how = 'expired'
   if interval == 0 then how = 'deleted' end
   end_session(session, how, now)
-  if session.id ~= id then return { 'gone' } end
-  return { 'saved' }
+  return { reply }
 end
 write_indexes(session, indexes)
 if interval then redis.call('HSET', session.key, 'maxInactiveInterval', ARGV[6]) end
@@ -106,4 +108,4 @@ if rotates then
   redis.call('SET', KEYS[5], target.id, 'PX', 60000)
   record('id-changed', target.id, now, 'previous', session.id)
 end
-return { 'saved' }
+return { reply }

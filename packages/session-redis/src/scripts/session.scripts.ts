@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session.keys.js';
+import type { SessionPartitions } from '../keys/session.partitions.js';
 import { loadScript } from './script.loader.js';
 
 /** How long the scripts keep what has ended; milliseconds. */
@@ -14,7 +15,7 @@ export type Pairs = readonly (readonly [name: string, text: string])[];
 
 export interface CreateArguments {
   readonly id: string;
-  readonly presentedId: string | undefined;
+  readonly presentedIds: readonly string[];
   /** Seconds. */
   readonly maxInactiveInterval: number;
   /** Seconds; negative: none. */
@@ -25,24 +26,24 @@ export interface CreateArguments {
 
 export interface SaveArguments {
   readonly id: string;
-  readonly newId: string | undefined;
+  readonly newId?: string | undefined;
   /** Seconds; 0 ends the session. */
-  readonly maxInactiveInterval: number | undefined;
+  readonly maxInactiveInterval?: number | undefined;
   /** Seconds from the creation; negative: none. */
-  readonly absoluteTimeout: number | undefined;
+  readonly absoluteTimeout?: number | undefined;
   /** Not an access: does not renew. */
   readonly keepsIdle?: boolean | undefined;
   readonly attributes: Pairs;
   readonly removed: readonly string[];
   /** An empty value takes the session out of that index. */
   readonly indexes: Pairs;
-  readonly expected: { readonly name: string; readonly text: string | undefined } | undefined;
+  readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;
 }
 
 export type CreateReply = ['created', creationTime: string] | ['collision'] | ['gone'];
-export type SaveReply = ['saved'] | ['gone'] | ['collision'] | ['conflict', current?: string | null];
+export type SaveReply = ['saved'] | ['moved'] | ['gone'] | ['collision'] | ['conflict', current?: string | null];
 export type TouchReply = ['touched'] | ['moved'] | ['gone'];
-export type DeleteReply = ['deleted'] | ['gone'];
+export type DeleteReply = ['deleted'] | ['moved'] | ['gone'];
 export type ClaimWord = 'claimed' | 'alive' | 'already' | 'corrupt';
 
 type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
@@ -55,19 +56,20 @@ const SOURCES = {
   claimExpired: loadScript('claim-expired'),
 };
 
-/** The five scripts that change sessions, on one connection: one typed function each, one round trip per call. */
+/**
+ * The five scripts that change sessions, on one connection: one typed function each, one round trip per call. All that a
+ * call names is in one partition: an id that replaces another is drawn into the partition of that one.
+ */
 export class SessionScripts {
   readonly #client: Redis & Record<keyof typeof SOURCES, Run>;
-  readonly #shared: readonly (string | number)[];
 
   constructor(
     client: Redis,
-    private readonly keys: SessionKeys,
-    times: KeepingTimes,
+    private readonly partitions: SessionPartitions,
+    private readonly times: KeepingTimes,
   ) {
     for (const [name, lua] of Object.entries(SOURCES)) client.defineCommand(name, { lua });
     this.#client = client as Redis & Record<keyof typeof SOURCES, Run>;
-    this.#shared = [keys.prefix, times.grace, times.retention];
   }
 
   /** Has Redis keep the scripts, so that the first call of each needs one round trip as well. */
@@ -76,20 +78,19 @@ export class SessionScripts {
   }
 
   async create(session: CreateArguments): Promise<CreateReply> {
-    const { id, presentedId = id, maxInactiveInterval, absoluteTimeout } = session;
-    const keys = [...this.#sessionKeys(id), this.keys.moved(presentedId)];
+    const { id, presentedIds, maxInactiveInterval, absoluteTimeout } = session;
+    const partition = this.partitions.of(id);
+    const keys = [...keysOf(partition, id), ...presentedIds.map((presented) => partition.moved(presented))];
     const lists = [...list(session.attributes), ...list(session.indexes)];
-    return (await this.#run('createSession', keys, [
-      id,
-      maxInactiveInterval,
-      absoluteTimeout,
-      ...lists,
-    ])) as CreateReply;
+    const args = [id, maxInactiveInterval, absoluteTimeout, ...lists];
+    return (await this.#run('createSession', partition, keys, args)) as CreateReply;
   }
 
   async save(changes: SaveArguments): Promise<SaveReply> {
     const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, expected } = changes;
-    const keys = [...this.#sessionKeys(id), this.keys.moved(id), this.keys.session(newId), this.keys.shadow(newId)];
+    const partition = this.partitions.of(id);
+    const renamed = [partition.session(newId), partition.shadow(newId)];
+    const keys = [...keysOf(partition, id), partition.moved(id), ...renamed];
     const expectation = expected === undefined ? 'any' : expected.text === undefined ? 'none' : 'text';
     const lists = [
       ...list(changes.attributes),
@@ -98,34 +99,43 @@ export class SessionScripts {
     ];
     const condition = [expectation, expected?.name ?? '', expected?.text ?? ''];
     const fixed = [id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition];
-    return (await this.#run('saveSession', keys, [...fixed, ...lists])) as SaveReply;
+    return (await this.#run('saveSession', partition, keys, [...fixed, ...lists])) as SaveReply;
   }
 
   async touch(id: string): Promise<TouchReply> {
-    return (await this.#run('touchSession', this.#sessionKeys(id), [id])) as TouchReply;
+    const partition = this.partitions.of(id);
+    return (await this.#run('touchSession', partition, keysOf(partition, id), [id])) as TouchReply;
   }
 
   async delete(id: string): Promise<DeleteReply> {
-    return (await this.#run('deleteSession', this.#sessionKeys(id), [id])) as DeleteReply;
+    const partition = this.partitions.of(id);
+    return (await this.#run('deleteSession', partition, keysOf(partition, id), [id])) as DeleteReply;
   }
 
   /** `minute`: the bucket in which the members were found; undefined when a key event named them. */
-  async claimExpired(members: readonly string[], minute?: string): Promise<ClaimWord[]> {
+  async claimExpired(partition: SessionKeys, members: readonly string[], minute?: string): Promise<ClaimWord[]> {
     const sessions = members.flatMap((member) => {
       const id = member.replace(/^expires:/, '');
-      return [this.keys.session(id), this.keys.shadow(id)];
+      return [partition.session(id), partition.shadow(id)];
     });
-    const keys = [this.keys.bucketList, this.keys.events, this.keys.deadLetters, ...sessions];
-    return (await this.#run('claimExpired', keys, [minute ?? '', ...members])) as ClaimWord[];
+    const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
+    return (await this.#run('claimExpired', partition, keys, [minute ?? '', ...members])) as ClaimWord[];
   }
 
-  #sessionKeys(id: string): string[] {
-    return [this.keys.bucketList, this.keys.events, this.keys.session(id), this.keys.shadow(id)];
+  #run(
+    script: keyof typeof SOURCES,
+    { prefix }: SessionKeys,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    const { grace, retention } = this.times;
+    return this.#client[script](keys.length, ...keys, prefix, grace, retention, ...args);
   }
+}
 
-  #run(script: keyof typeof SOURCES, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.#client[script](keys.length, ...keys, ...this.#shared, ...args);
-  }
+/** What every script for a session is given first. */
+function keysOf(partition: SessionKeys, id: string): string[] {
+  return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
 }
 
 /** A list as the scripts read it: its length, then its groups. */

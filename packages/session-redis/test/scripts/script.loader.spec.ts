@@ -61,7 +61,7 @@ describe.each(names)('%s.lua', (name) => {
     const documented = new Set([...returns.matchAll(/^ {4}\{?'([a-z]+)'/gm)].map((match) => match[1]));
     // In the body, replies are `return { 'word'`, `return 'word'`, and the words that claim() ends with.
     const own = body.slice(body.lastIndexOf('local bucket_list') + 1);
-    const returned = [...own.matchAll(/(?:return (?:\{ )?(?:\w+ and )?|or )'([a-z-]+)'/g)].map((match) => match[1]);
+    const returned = [...own.matchAll(/(?:return (?:\{ )?|\band |\bor )'([a-z-]+)'/g)].map((match) => match[1]);
     expect(new Set(returned)).toEqual(documented);
   });
 

@@ -48,7 +48,7 @@ describe('create-session', () => {
 
   it('refuses an id that is taken', async () => {
     const id = await store.create({ a: '1' });
-    const again = { presentedId: undefined, maxInactiveInterval: 60, absoluteTimeout: -1, indexes: [] };
+    const again = { presentedIds: [], maxInactiveInterval: 60, absoluteTimeout: -1, indexes: [] };
     expect(await store.scripts.create({ id, ...again, attributes: [['a', '2']] })).toEqual(['collision']);
     expect((await store.session(id))['sessionAttr:a']).toBe('1');
   });
@@ -58,7 +58,14 @@ describe('create-session', () => {
     const newId = store.id();
     await store.save(presentedId, { newId });
     const id = store.id();
-    const late = { id, presentedId, maxInactiveInterval: 60, absoluteTimeout: -1, attributes: [], indexes: [] };
+    const late = {
+      id,
+      presentedIds: [store.id(), presentedId],
+      maxInactiveInterval: 60,
+      absoluteTimeout: -1,
+      attributes: [],
+      indexes: [],
+    };
     expect(await store.scripts.create(late)).toEqual(['gone']);
     expect(await store.session(id)).toEqual({});
   });
@@ -89,7 +96,7 @@ describe('create-session', () => {
   it('writes nothing when a key it needs has another type', async () => {
     await store.client.set(store.keys.index('principal', 'planted'), 'x');
     const id = store.id();
-    const create = { id, presentedId: undefined, maxInactiveInterval: 60, absoluteTimeout: -1, attributes: [] };
+    const create = { id, presentedIds: [], maxInactiveInterval: 60, absoluteTimeout: -1, attributes: [] };
     await expect(store.scripts.create({ ...create, indexes: [['principal', 'planted']] })).rejects.toThrow('WRONGTYPE');
     expect(await store.session(id)).toEqual({});
     expect(await store.isAlive(id)).toBe(false);

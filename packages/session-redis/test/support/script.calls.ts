@@ -80,7 +80,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     send: (client, store) =>
       sessionScripts(client, store).create({
         id: ID,
-        presentedId: undefined,
+        presentedIds: [],
         maxInactiveInterval: 1800,
         absoluteTimeout: -1,
         attributes: [['a', '1']],

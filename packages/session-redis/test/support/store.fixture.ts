@@ -1,7 +1,7 @@
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
-import { SessionKeys } from '../../src/keys/session.keys.js';
+import { SessionPartitions } from '../../src/keys/session.partitions.js';
 import { SessionScripts } from '../../src/scripts/session.scripts.js';
 
 export const MINUTE = 60_000;
@@ -10,14 +10,15 @@ export const RETENTION = 60 * MINUTE;
 
 /** The scripts on a Redis of the suite's own, and a look at what they leave there. */
 export class Store {
-  readonly keys = new SessionKeys('nest:session');
+  readonly partitions = new SessionPartitions('nest:session');
+  readonly keys = this.partitions.all[0]!;
   readonly scripts: SessionScripts;
 
   private constructor(
     readonly server: RedisServer,
     readonly client: Redis,
   ) {
-    this.scripts = new SessionScripts(client, this.keys, { grace: GRACE, retention: RETENTION });
+    this.scripts = new SessionScripts(client, this.partitions, { grace: GRACE, retention: RETENTION });
   }
 
   static async open(options?: RedisServerOptions): Promise<Store> {
@@ -42,7 +43,7 @@ export class Store {
     const { id = this.id(), interval = 1800, absoluteTimeout = -1, principal } = options;
     const reply = await this.scripts.create({
       id,
-      presentedId: undefined,
+      presentedIds: [],
       maxInactiveInterval: interval,
       absoluteTimeout,
       attributes: Object.entries(attributes),

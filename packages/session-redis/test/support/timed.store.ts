@@ -1,10 +1,4 @@
-import {
-  type IndexedSessionRepository,
-  JsonAttributeSerializer,
-  MapSessionRepository,
-  PRINCIPAL_NAME_INDEX_NAME,
-  SessionIds,
-} from '@nest-session/core';
+import { type IndexedSessionRepository, MapSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { ManualClock } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
@@ -55,14 +49,9 @@ export class TimedRedisStore implements TimedStore {
   readonly repository: RedisSessionRepository;
 
   private constructor(private readonly store: Store) {
-    this.repository = new RedisSessionRepository({
-      connection: new RequestConnection(store.client, 10 * MINUTE),
-      scripts: store.scripts,
-      keys: store.keys,
-      serializer: new JsonAttributeSerializer(),
-      ids: new SessionIds(),
-      timeouts: { maxInactiveInterval: 1800, absoluteTimeout: -1 },
-    });
+    const { scripts, partitions } = store;
+    const connection = new RequestConnection(store.client, 10 * MINUTE);
+    this.repository = new RedisSessionRepository({ connection, scripts, partitions });
   }
 
   static async open(): Promise<TimedRedisStore> {

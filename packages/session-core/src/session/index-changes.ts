@@ -1,0 +1,12 @@
+import type { AttributeSerializer } from './attribute.serializer.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
+import type { IndexChanges } from './session-record.js';
+import type { AttributeChanges } from './tracked-attributes.js';
+
+/** What follows for the indexes from changed attributes: each index is a function of one attribute. */
+export function indexChangesOf(changes: AttributeChanges, serializer: AttributeSerializer): IndexChanges {
+  const text = changes.get(PRINCIPAL_NAME_INDEX_NAME);
+  if (text === undefined) return new Map();
+  const name = text === null ? null : serializer.deserialize(text);
+  return new Map([[PRINCIPAL_NAME_INDEX_NAME, typeof name === 'string' && name !== '' ? name : null]]);
+}
