@@ -1,7 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
-import type { SessionKeys } from '../keys/session.keys.js';
 import type { SessionPartitions } from '../keys/session.partitions.js';
 import type { SessionScripts } from '../scripts/session.scripts.js';
 import { type Bucket, SweepTally, type SweepResult } from './sweep.tally.js';

@@ -109,12 +109,12 @@ it('a group that was away for half an hour gets all it has missed, in order, and
   await store.server.stepClock(GRACE + MINUTE);
   await cleanUp(present.instance);
   const after = await memory();
-  const { keys } = store;
+  const { keys, partitions } = store;
   const ofSessions = alive.flatMap((id) => [keys.session(id), keys.shadow(id)]);
   const buckets = (await store.client.zrangebyscore(keys.bucketList, '-inf', '+inf')).map((minute) =>
     keys.bucket(minute),
   );
-  const others = [keys.events, keys.trimmed, keys.handlers, keys.meta, keys.bucketList];
+  const others = [keys.events, keys.trimmed, keys.handlers, partitions.meta, keys.bucketList];
   expect((await store.client.keys('*')).sort()).toEqual([...ofSessions, ...buckets, ...others].sort());
   expect(await recorded()).toEqual([]);
   const line = ({ keys, bytes, used }: typeof after) => `${keys} keys, ${bytes} bytes (used_memory ${used})`;

@@ -28,7 +28,10 @@ async function endSessions(): Promise<string[]> {
     const some = await Promise.all(Array.from({ length: AT_A_TIME }, () => store.create({ cart: '"apple"' })));
     const [deleted, expired] = [some.slice(AT_A_TIME / 2), some.slice(0, AT_A_TIME / 2)];
     await Promise.all([...deleted.map((id) => store.scripts.delete(id)), ...expired.map((id) => store.runOut(id))]);
-    await store.scripts.claimExpired(expired.map((id) => `expires:${id}`));
+    await store.scripts.claimExpired(
+      store.keys,
+      expired.map((id) => `expires:${id}`),
+    );
     ids.push(...some);
   }
   return ids;

@@ -19,7 +19,8 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-const sweeper = (batchSize = 100) => new SessionExpirationSweeper(store.client, store.scripts, store.keys, batchSize);
+const sweeper = (batchSize = 100) =>
+  new SessionExpirationSweeper(store.client, store.scripts, store.partitions, batchSize);
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
 
 it('ends every session that is over, batch by batch, and no other one', async () => {
@@ -28,7 +29,7 @@ it('ends every session that is over, batch by batch, and no other one', async ()
   await Promise.all(over.map((id) => store.runOut(id)));
   const claims = jest.spyOn(store.scripts, 'claimExpired');
   expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 150, alive: 30, already: 0, corrupt: 0 });
-  expect(Math.max(...claims.mock.calls.map(([members]) => members.length))).toBe(10);
+  expect(Math.max(...claims.mock.calls.map(([, members]) => members.length))).toBe(10);
   for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
   for (const id of alive) expect(await store.isAlive(id)).toBe(true);
   expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, alive: 30, already: 0 });
@@ -37,8 +38,8 @@ it('ends every session that is over, batch by batch, and no other one', async ()
 it('takes the minutes up to the clock of Redis, and later ones only when it is asked to', async () => {
   const [id] = await many(1);
   await store.runOut(id!);
-  expect(await sweeper().runOnce()).toMatchObject({ minutes: 0, claimed: 0 });
-  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ minutes: 1, claimed: 1 });
+  expect(await sweeper().runOnce()).toMatchObject({ buckets: 0, claimed: 0 });
+  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ buckets: 1, claimed: 1 });
   expect(await store.client.exists(store.keys.bucketList)).toBe(0);
 });
 
@@ -102,9 +103,9 @@ it('does not claim again what another instance has claimed since it looked', asy
   const over = await many(20);
   await Promise.all(over.map((id) => store.runOut(id)));
   const claim = store.scripts.claimExpired.bind(store.scripts);
-  jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce(async (members, minute) => {
-    await claim(members, minute);
-    return claim(members, minute);
+  jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce(async (...call) => {
+    await claim(...call);
+    return claim(...call);
   });
   expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, already: 20 });
   for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
@@ -114,9 +115,9 @@ it('ends before its next batch when it is told to', async () => {
   await many(300);
   const stop = new AbortController();
   const claim = store.scripts.claimExpired.bind(store.scripts);
-  const claims = jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce((members, minute) => {
+  const claims = jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce((...call) => {
     stop.abort();
-    return claim(members, minute);
+    return claim(...call);
   });
   await sweeper(1).runOnce({ ahead: HOUR, signal: stop.signal });
   expect(claims.mock.calls.length).toBeLessThan(300);

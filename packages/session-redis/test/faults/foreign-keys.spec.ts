@@ -21,7 +21,7 @@ afterEach(() => {
 });
 
 const sweep = () =>
-  new SessionExpirationSweeper(store.client, store.scripts, store.keys, 100).runOnce({ ahead: 3 * HOUR });
+  new SessionExpirationSweeper(store.client, store.scripts, store.partitions, 100).runOnce({ ahead: 3 * HOUR });
 const bucketOf = async (id: string) => (await store.buckets(id))[0]!;
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
 
@@ -91,7 +91,11 @@ describe.each(FAULTS)('$name', ({ plant, recorded }) => {
     const errors = jest.spyOn(Logger.prototype, 'error');
 
     // Redis announces the end to three instances, and all three sweep.
-    for (let i = 0; i < 3; i++) await store.scripts.claimExpired([`expires:${bad}`].filter((m) => m === letter));
+    for (let i = 0; i < 3; i++)
+      await store.scripts.claimExpired(
+        store.keys,
+        [`expires:${bad}`].filter((m) => m === letter),
+      );
     await Promise.all([sweep(), sweep(), sweep()]);
     await sweep();
 
@@ -160,7 +164,7 @@ it('a session that is announced is reported although its bucket was replaced', a
   await store.client.del(store.keys.bucket(minute));
   await store.client.rpush(store.keys.bucket(minute), 'planted');
   await store.runOut(id);
-  expect(await store.scripts.claimExpired([`expires:${id}`])).toEqual(['claimed']);
+  expect(await store.scripts.claimExpired(store.keys, [`expires:${id}`])).toEqual(['claimed']);
   expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
 });
 

@@ -149,9 +149,8 @@ describe.each(['express', 'fastify'] as const)('requests with anything in their 
     );
     expect(new Set(issued).size).toBe(issued.length);
     const ids = issued.map((token) => createHash('sha256').update(token).digest('base64url'));
-    const shadows = (await client.keys(keys.shadow('*'))).map((key) => keys.idOfShadow(key));
     // The answer to a request with garbage behind it is that to the garbage.
-    expect(shadows).toEqual(expect.arrayContaining(ids));
+    expect(await client.keys(keys.shadow('*'))).toEqual(expect.arrayContaining(ids.map((id) => keys.shadow(id))));
     for (const token of issued) expect(log.lines.join('\n')).not.toContain(token);
   });
 

@@ -57,6 +57,7 @@ describe('configuration', () => {
       grace: 300,
       commandTimeout: '1 second',
       cleanup: { cron: 'every minute', batchSize: 0 },
+      partitions: 1025,
       events: { retention: '1s' },
       notifications: 'on',
     } as unknown as RedisSessionModuleOptions;
@@ -73,6 +74,7 @@ describe('configuration', () => {
       '`commandTimeout` is not a duration',
       '`cleanup.cron` is not a cron expression',
       '`cleanup.batchSize` must be a whole number from 1 to 1000',
+      '`partitions` must be a whole number from 1 to 1024',
       '`notifications` must be one of "auto", "off"',
     ]) {
       expect(message).toContain(part);
@@ -130,6 +132,15 @@ describe('an application', () => {
     await client.hset('other:meta', 'version', '99');
     client.disconnect();
     await expect(App.start({ redis: { url: server.url, namespace: 'other' } })).rejects.toThrow('format 99');
+  });
+
+  it('does not start with another number of partitions, and names both', async () => {
+    const redis = { url: server.url, namespace: 'partitioned' };
+    await (await App.start({ redis: { ...redis, partitions: 4 } })).stop();
+    await (await App.start({ redis: { ...redis, partitions: 4 } })).stop();
+    await expect(App.start({ redis })).rejects.toThrow(
+      /in 4 partitions, and the option `partitions` is 1\. Set it to 4/,
+    );
   });
 
   it('lets a request in flight finish and save before the connections close', async () => {

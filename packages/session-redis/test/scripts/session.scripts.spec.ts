@@ -148,7 +148,7 @@ describe('save-session', () => {
     const id = await store.create({ a: '1' });
     const newId = store.id();
     await store.save(id, { newId });
-    expect(await store.save(id, { attributes: [['late', '1']] })).toEqual(['saved']);
+    expect(await store.save(id, { attributes: [['late', '1']] })).toEqual(['moved']);
     expect(await store.session(newId)).toMatchObject({ 'sessionAttr:late': '1' });
     expect(await store.session(id)).toEqual({});
 
@@ -169,7 +169,7 @@ describe('save-session', () => {
       store.save(id, { attributes: [['secret', '"mine"']], expected: { name: 'secret', text } });
     expect(await swap('"before"')).toEqual(['gone']);
     expect((await store.session(newId))['sessionAttr:secret']).toBe('"of the victim"');
-    expect(await swap('"of the victim"')).toEqual(['saved']);
+    expect(await swap('"of the victim"')).toEqual(['moved']);
   });
 
   it('answers a change of id that is sent twice as it did the first time', async () => {
@@ -377,8 +377,7 @@ describe('delete-session', () => {
     const id = await store.create({ a: '1' });
     const newId = store.id();
     await store.save(id, { newId });
-    // The caller's id had gone before, and so has the token that it could take away from the client.
-    expect(await store.scripts.delete(id)).toEqual(['gone']);
+    expect(await store.scripts.delete(id)).toEqual(['moved']);
     expect(await store.isAlive(newId)).toBe(false);
     expect(await store.eventTypes(newId)).toContain('deleted');
   });
@@ -387,7 +386,7 @@ describe('delete-session', () => {
 describe('claim-expired', () => {
   const claimIn = async (id: string, minute?: string) => {
     const [bucket] = await store.buckets(id);
-    return store.scripts.claimExpired([`expires:${id}`], minute ?? bucket);
+    return store.scripts.claimExpired(store.keys, [`expires:${id}`], minute ?? bucket);
   };
 
   it('records an end once, with the data still there', async () => {
@@ -396,7 +395,7 @@ describe('claim-expired', () => {
     await store.runOut(id);
     expect(await claimIn(id)).toEqual(['claimed']);
     expect(await claimIn(id, bucket)).toEqual(['already']);
-    expect(await store.scripts.claimExpired([`expires:${id}`])).toEqual(['already']);
+    expect(await store.scripts.claimExpired(store.keys, [`expires:${id}`])).toEqual(['already']);
     expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
     expect(await store.session(id)).toMatchObject({
       ended: '"expired"',
@@ -426,7 +425,7 @@ describe('claim-expired', () => {
     const id = await store.create({ a: '1' });
     const [bucket] = await store.buckets(id);
     await store.client.del(store.keys.session(id), store.keys.shadow(id));
-    expect(await store.scripts.claimExpired([`expires:${id}`])).toEqual(['already']);
+    expect(await store.scripts.claimExpired(store.keys, [`expires:${id}`])).toEqual(['already']);
     expect(await claimIn(id)).toEqual(['claimed']);
     expect(await claimIn(id, bucket)).toEqual(['already']);
     expect(await store.events(id)).toContainEqual(expect.objectContaining({ type: 'expired', dataLost: '1' }));
@@ -443,7 +442,7 @@ describe('claim-expired', () => {
     await client.set(keys.session(bad), 'planted');
     await client.sadd(keys.bucket(bucket!), 'foreign');
     const members = [`expires:${bad}`, 'foreign', `expires:${good}`];
-    expect(await store.scripts.claimExpired(members, bucket)).toEqual(['corrupt', 'corrupt', 'claimed']);
+    expect(await store.scripts.claimExpired(store.keys, members, bucket)).toEqual(['corrupt', 'corrupt', 'claimed']);
     expect(await client.sismember(keys.bucket(bucket!), 'foreign')).toBe(0);
     const letters = await client.xrange(keys.deadLetters, '-', '+');
     expect(letters.map(([, fields]) => fields[1])).toEqual([`expires:${bad}`, 'foreign']);
@@ -452,7 +451,7 @@ describe('claim-expired', () => {
 
   it('forgets a minute whose bucket is empty', async () => {
     await store.client.zadd(store.keys.bucketList, 60000, '60000');
-    expect(await store.scripts.claimExpired([], '60000')).toEqual([]);
+    expect(await store.scripts.claimExpired(store.keys, [], '60000')).toEqual([]);
     expect(await store.client.zscore(store.keys.bucketList, '60000')).toBeNull();
   });
 

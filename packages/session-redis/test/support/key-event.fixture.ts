@@ -22,9 +22,9 @@ export class KeyEvents {
     const { background } = createConnections(resolveRedisSessionOptions({ url }));
     const subscriber = subscriberTo(subscriberUrl);
     const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
-    const scripts = new SessionScripts(background, store.keys, { grace: GRACE, retention: RETENTION });
-    const sweeper = new SessionExpirationSweeper(background, scripts, store.keys, 100);
-    const listener = new KeyEventListener(notifications, scripts, store.keys, 100, (signal) =>
+    const scripts = new SessionScripts(background, store.partitions, { grace: GRACE, retention: RETENTION });
+    const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, 100);
+    const listener = new KeyEventListener(notifications, scripts, store.partitions, 100, (signal) =>
       sweeper.runOnce({ ahead: 60_000, signal }),
     );
     listener.start();

@@ -21,8 +21,8 @@ const [ID, NEW_ID] = ['i'.repeat(43), 'n'.repeat(43)] as const;
 const ME = { group: 'group', consumer: 'me' };
 const LEASE = 30_000;
 
-const sessionScripts = (client: Redis, { keys }: Store) =>
-  new SessionScripts(client, keys, { grace: GRACE, retention: RETENTION });
+const sessionScripts = (client: Redis, { partitions }: Store) =>
+  new SessionScripts(client, partitions, { grace: GRACE, retention: RETENTION });
 const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;
 
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
@@ -151,7 +151,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     },
     send: async (client, store) => {
       const members = ['over', 'lost', 'foreign', 'alive'].map((name) => `expires:${name}`);
-      return sessionScripts(client, store).claimExpired(members, (await store.buckets('alive'))[0]);
+      return sessionScripts(client, store).claimExpired(store.keys, members, (await store.buckets('alive'))[0]);
     },
     // What another call, here the same one before, has dealt with already is said to be so.
     reply: ['claimed', 'claimed', 'corrupt', 'alive'].map((word) => oneOf(word, 'already')),
@@ -163,7 +163,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await openSession(store);
       await store.runOut(ID);
     },
-    send: (client, store) => sessionScripts(client, store).claimExpired([`expires:${ID}`]),
+    send: (client, store) => sessionScripts(client, store).claimExpired(store.keys, [`expires:${ID}`]),
     reply: [oneOf('claimed', 'already')],
   },
   {

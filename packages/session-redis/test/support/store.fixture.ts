@@ -1,6 +1,7 @@
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
+import type { SessionKeys } from '../../src/keys/session.keys.js';
 import { SessionPartitions } from '../../src/keys/session.partitions.js';
 import { SessionScripts } from '../../src/scripts/session.scripts.js';
 
@@ -8,22 +9,31 @@ export const MINUTE = 60_000;
 export const GRACE = 5 * MINUTE;
 export const RETENTION = 60 * MINUTE;
 
+export interface StoreOptions extends RedisServerOptions {
+  /** @default 1 */
+  readonly partitions?: number;
+}
+
 /** The scripts on a Redis of the suite's own, and a look at what they leave there. */
 export class Store {
-  readonly partitions = new SessionPartitions('nest:session');
-  readonly keys = this.partitions.all[0]!;
   readonly scripts: SessionScripts;
 
   private constructor(
     readonly server: RedisServer,
     readonly client: Redis,
+    readonly partitions: SessionPartitions,
   ) {
-    this.scripts = new SessionScripts(client, this.partitions, { grace: GRACE, retention: RETENTION });
+    this.scripts = new SessionScripts(client, partitions, { grace: GRACE, retention: RETENTION });
   }
 
-  static async open(options?: RedisServerOptions): Promise<Store> {
+  static async open({ partitions, ...options }: StoreOptions = {}): Promise<Store> {
     const server = await RedisServer.start(options);
-    return new Store(server, new Redis(server.url));
+    return new Store(server, new Redis(server.url), new SessionPartitions('nest:session', partitions));
+  }
+
+  /** Those of all sessions, where there is one partition. */
+  get keys(): SessionKeys {
+    return this.partitions.all[0]!;
   }
 
   async close(): Promise<void> {
@@ -31,9 +41,10 @@ export class Store {
     await this.server.stop();
   }
 
-  /** An id that nobody has. */
-  id(): string {
-    return randomBytes(32).toString('base64url');
+  /** An id that nobody has; `beside`: in the partition of that one. */
+  id(beside?: string): string {
+    const id = randomBytes(32).toString('base64url');
+    return beside === undefined || this.partitions.of(id) === this.partitions.of(beside) ? id : this.id(beside);
   }
 
   async create(
@@ -69,27 +80,28 @@ export class Store {
 
   /** Lets a session end now, without Redis noticing that it did: as if its time had come. */
   async runOut(id: string): Promise<void> {
-    await this.client.del(this.keys.shadow(id));
+    await this.client.del(this.partitions.of(id).shadow(id));
   }
 
   session(id: string): Promise<Record<string, string>> {
-    return this.client.hgetall(this.keys.session(id));
+    return this.client.hgetall(this.partitions.of(id).session(id));
   }
 
   async isAlive(id: string): Promise<boolean> {
-    return (await this.client.exists(this.keys.shadow(id))) === 1;
+    return (await this.client.exists(this.partitions.of(id).shadow(id))) === 1;
   }
 
   /** The buckets in which a session stands. */
   async buckets(id: string): Promise<string[]> {
-    const minutes = await this.client.zrangebyscore(this.keys.bucketList, '-inf', '+inf');
-    const standsIn = await Promise.all(minutes.map((m) => this.client.sismember(this.keys.bucket(m), `expires:${id}`)));
+    const keys = this.partitions.of(id);
+    const minutes = await this.client.zrangebyscore(keys.bucketList, '-inf', '+inf');
+    const standsIn = await Promise.all(minutes.map((m) => this.client.sismember(keys.bucket(m), `expires:${id}`)));
     return minutes.filter((_, i) => standsIn[i] === 1);
   }
 
   /** What was recorded of a session: the type of each event, with its further fields. */
   async events(id: string): Promise<Record<string, string>[]> {
-    const events = await this.#entries(this.keys.events);
+    const events = await this.#entries(this.partitions.of(id).events);
     return events.filter((event) => event['session'] === id || event['previous'] === id);
   }
 
