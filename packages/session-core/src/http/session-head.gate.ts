@@ -37,7 +37,12 @@ export class SessionHeadGate implements HeadGate {
   passed(): void {
     if (this.session.isHeadSent) return;
     this.session.closeHead();
-    this.response.once('close', () => this.session.reportUnsaved());
+    const { response } = this;
+    // Not at the cost of the application: a pipeline() into a response alone takes most of the listeners that Node.js
+    // allows before it warns of a leak. 0 stands for any number.
+    const most = response.getMaxListeners();
+    if (most > 0) response.setMaxListeners(most + 1);
+    response.once('close', () => this.session.reportUnsaved());
   }
 
   replace(error: unknown): ErrorAnswer {

@@ -271,6 +271,16 @@ class TestController {
     }
   }
 
+  /** How many listeners Node.js allows once the head has left, and how many were added. */
+  @Get('listeners/:most')
+  listeners(@Res() reply: Reply, @Param('most') most: string) {
+    const response = rawOf(reply).setMaxListeners(Number(most));
+    const before = response.listenerCount('close');
+    response.flushHeaders();
+    const added = response.listenerCount('close') - before;
+    response.end(JSON.stringify({ most: response.getMaxListeners(), added }));
+  }
+
   @Get('save-late')
   async saveLate(@Session() session: Session, @Res() reply: Reply) {
     const response = rawOf(reply);
@@ -740,6 +750,14 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/read')).json()).toEqual({ via: 'value' });
       await client.get('/save-late');
       expect(log.matching(/^warn Changes of session/)).toHaveLength(1);
+    });
+
+    it.each([
+      [10, 11],
+      [0, 0],
+    ])('takes no listener away from an application that may have %i', async (most, allowed) => {
+      const { agent } = await startApp(base);
+      expect((await agent().get(`/listeners/${most}`)).json()).toEqual({ most: allowed, added: 1 });
     });
 
     it('may be asked for by an access log while the store is away', async () => {
