@@ -3,9 +3,17 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { INestApplication } from '@nestjs/common';
 import { SchedulerRegistry } from '@nestjs/schedule';
-import { HttpAgent, type HttpResponse, LeakGuard, RedisServer } from '@nest-session/testing';
+import {
+  HttpAgent,
+  type HttpResponse,
+  LeakGuard,
+  RedisServer,
+  SessionClock,
+  SessionEventRecorder,
+  signIn,
+} from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { type Adapter, type Basket, Heard, openShop } from './shop.js';
+import { type Adapter, type Basket, Heard, openShop, testShop } from './shop.js';
 
 const adapter = process.env['ADAPTER'] as Adapter;
 const leaks = new LeakGuard();
@@ -107,6 +115,18 @@ test('two applications on one Redis have a session each and see nothing of the o
 
 test('@nestjs/schedule lists the cleanup job', () => {
   assert.equal(books.get(SchedulerRegistry).doesExist('cron', 'session-cleanup'), true);
+});
+
+test('a test of the application does without Redis, and need not wait for an expiry', async () => {
+  const shop = await testShop(adapter);
+  const ann = await signIn(shop, { principalName: 'ann', attributes: { items: ['apple'] } });
+  const { user, items } = await basketOf(ann);
+  assert.deepEqual([user, items], ['ann', ['apple']]);
+  await shop.get(SessionClock).advance('31m');
+  assert.equal((await basketOf(ann)).isNew, true);
+  assert.equal(shop.get(Heard).bySession.count('expired'), 1);
+  assert.equal(shop.get(SessionEventRecorder).count('expired'), 1);
+  await shop.close();
 });
 
 test('all of it closes and leaves nothing open', async () => {

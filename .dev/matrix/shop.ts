@@ -1,11 +1,22 @@
 // The application of a user of the packages.
 import 'reflect-metadata';
-import { Body, Controller, Get, type INestApplication, Injectable, Module, Post, Res } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  type DynamicModule,
+  Get,
+  type INestApplication,
+  Injectable,
+  Module,
+  Post,
+  Res,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ScheduleModule } from '@nestjs/schedule';
+import { Test } from '@nestjs/testing';
 import {
   OnSessionEvent,
   Session,
@@ -15,7 +26,7 @@ import {
   SessionModule,
 } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
-import { SessionEventRecorder } from '@nest-session/testing';
+import { SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
 
 declare module '@nest-session/core' {
   interface SessionAttributes {
@@ -109,18 +120,32 @@ export class Heard {
 @Module({ controllers: [ShopController], providers: [Baskets, Heard] })
 class ShopModule {}
 
-/** Opens a shop of this name, which its cookie and its keys in Redis begin with, on a free port. */
-export async function openShop(name: string, adapter: Adapter, redisUrl: string): Promise<INestApplication> {
+/** A shop of this name, which its cookie and its keys in Redis begin with. */
+function shopOf(name: string, redisUrl: string): DynamicModule {
   const imports = [
     ScheduleModule.forRoot(),
     EventEmitterModule.forRoot(),
     SessionModule.forRoot({ cookie: { name } }),
     RedisSessionModule.forRoot({ url: redisUrl, namespace: name }),
   ];
-  const shop = await NestFactory.create({ module: ShopModule, imports }, new ADAPTERS[adapter](), {
+  return { module: ShopModule, imports };
+}
+
+/** Opens it on a free port. */
+export async function openShop(name: string, adapter: Adapter, redisUrl: string): Promise<INestApplication> {
+  const shop = await NestFactory.create(shopOf(name, redisUrl), new ADAPTERS[adapter](), {
     logger: ['error', 'warn'],
     abortOnError: false,
   });
   await shop.listen(0, '127.0.0.1');
   return shop;
+}
+
+/** The same in a test that does without Redis. */
+export async function testShop(adapter: Adapter): Promise<INestApplication> {
+  const testing = await Test.createTestingModule({ imports: [shopOf('test', 'redis://nowhere.invalid')] })
+    .overrideModule(RedisSessionModule)
+    .useModule(TestSessionModule.forRoot())
+    .compile();
+  return testing.createNestApplication(new ADAPTERS[adapter]());
 }

@@ -1,0 +1,38 @@
+// What was checked in which combination, and with which result: rows of a table.
+import { writeFile } from 'node:fs/promises';
+
+export function check(name, isOk) {
+  return { name, result: isOk ? 'ok' : 'not ok' };
+}
+
+/** Prints what was found, and why where something is not right. Returns the row. */
+export function report(combination, { checks, output }) {
+  const row = { combination, checks };
+  const lines = checks.map(({ name, result }) => `${result} - ${name}`);
+  const reasons = countsOf([row]).failed > 0 ? [output] : [];
+  console.log([`\n== ${combination.join(' ')}`, ...lines, ...reasons].join('\n'));
+  return row;
+}
+
+export function countsOf(rows) {
+  const results = rows.flatMap(({ checks }) => checks).map(({ result }) => result);
+  const count = (wanted) => results.filter((result) => result === wanted).length;
+  return { passed: count('ok'), failed: count('not ok'), skipped: count('skipped') };
+}
+
+/** Prints the table, and writes the counts into a file if there is one. Resolves to the exit code. */
+export async function conclude(rows, outputFile) {
+  const total = countsOf(rows);
+  console.log(`\n${table(rows)}\n\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+  if (outputFile) await writeFile(outputFile, JSON.stringify(total));
+  return total.failed === 0 ? 0 : 1;
+}
+
+function table(rows) {
+  const lines = rows.map((row) => {
+    const { passed, failed } = countsOf([row]);
+    return [...row.combination, `${passed} passed`, `${failed} failed`];
+  });
+  const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)));
+  return lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column])).join('  ')).join('\n');
+}
