@@ -178,9 +178,32 @@ describe('RedisServer', () => {
       expect(Number.parseInt(id!) - Date.now()).toBeGreaterThan(HOUR);
     });
 
+    it('stands still once it is stopped, over a restart as well, and moves by the steps it is told to', async () => {
+      const server = await start({ steppableClock: true });
+      const client = connect(server);
+      const now = () => client.time().then(([seconds, microseconds]) => Number(seconds) * 1e6 + Number(microseconds));
+      await server.stepClock(2 * HOUR);
+      await server.stopClock();
+      const stopped = await now();
+      expect(Math.abs(stopped / 1000 - Date.now() - 2 * HOUR)).toBeLessThan(10 * MINUTE);
+      await client.set('second', '', 'PX', 1000);
+      // Time goes by for everybody else.
+      await eventually(() => Date.now() + 2 * HOUR > stopped / 1000 + 50);
+      expect(await now()).toBe(stopped);
+      expect(await client.pttl('second')).toBe(1000);
+      await server.stepClock(1000);
+      expect(await now()).toBe(stopped + 1_000_000);
+      expect(await client.pttl('second')).toBe(0);
+      await server.stepClock(1);
+      expect(await client.exists('second')).toBe(0);
+      await server.restart();
+      expect(await now()).toBe(stopped + 1_001_000);
+    });
+
     it('is not there unless it was asked for', async () => {
       const server = await start();
       await expect(server.stepClock(1000)).rejects.toThrow('steppableClock');
+      await expect(server.stopClock()).rejects.toThrow('steppableClock');
     });
 
     it('says what to install where there is no compiler', async () => {

@@ -1,4 +1,5 @@
-// Shifts the wall clock of the program that it is preloaded into, by the milliseconds a file holds at that moment.
+// Sets the wall clock of the program that it is preloaded into, as a file says at that moment: it holds the milliseconds
+// by which the clock is shifted, and the epoch milliseconds at which it stands still, 0 while it runs.
 // It asks the kernel itself: looking up the functions it replaces may allocate, and an allocator asks for the time.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,21 +12,23 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile const int64_t *offset;
+static volatile const int64_t *setting;
 
 __attribute__((constructor)) static void find_offset(void) {
-  const char *path = getenv("REDIS_CLOCK_OFFSET");
+  const char *path = getenv("REDIS_CLOCK");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-  void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
+  void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, 2 * sizeof *setting, PROT_READ, MAP_SHARED, file, 0);
   if (mapped == MAP_FAILED) abort();
   close(file);
-  offset = mapped;
+  setting = mapped;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
   int failed = (int)syscall(SYS_clock_gettime, clock, now);
-  if (failed || !offset || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return failed;
-  int64_t shifted = (int64_t)now->tv_sec * 1000 + *offset;
+  if (failed || !setting || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return failed;
+  int64_t standing = setting[1];
+  if (standing) now->tv_sec = 0, now->tv_nsec = 0;
+  int64_t shifted = (int64_t)now->tv_sec * 1000 + (standing ? standing : setting[0]);
   now->tv_sec = (time_t)(shifted / 1000);
   now->tv_nsec += shifted % 1000 * 1000000;
   if (now->tv_nsec >= 1000000000) now->tv_sec++, now->tv_nsec -= 1000000000;

@@ -6,16 +6,18 @@ import { promisify } from 'node:util';
 
 const SOURCE = fileURLToPath(new URL('./redis.clock.c', import.meta.url));
 
-/** The wall clock of a redis-server, which can be set: a library that is preloaded into it shifts what it reads. */
+/** The wall clock of a redis-server, which can be set: a library that is preloaded into it changes what it reads. */
 export class RedisClock {
   #offset = 0;
+  /** Epoch milliseconds; 0 while it runs. */
+  #standing = 0;
   readonly #library: string;
-  readonly #offsetFile: string;
+  readonly #settingFile: string;
 
   /** `home`: the folder of the server. */
   constructor(private readonly home: string) {
     this.#library = join(home, 'clock.so');
-    this.#offsetFile = join(home, 'clock-offset');
+    this.#settingFile = join(home, 'clock');
   }
 
   /**
@@ -28,26 +30,38 @@ export class RedisClock {
     }
     await mkdir(this.home, { recursive: true });
     await compile(SOURCE, this.#library);
-    await writeFile(this.#offsetFile, this.#content());
+    await writeFile(this.#settingFile, this.#content());
     const preloaded = [this.#library, process.env['LD_PRELOAD']].filter(Boolean).join(':');
-    return { LD_PRELOAD: preloaded, REDIS_CLOCK_OFFSET: this.#offsetFile };
+    return { LD_PRELOAD: preloaded, REDIS_CLOCK: this.#settingFile };
   }
 
   /** From when this resolves, each command is executed at a time that is so many milliseconds later, or earlier. */
   async step(ms: number): Promise<void> {
     if (!Number.isInteger(ms)) throw new RangeError('A clock is stepped by whole milliseconds');
     this.#offset += ms;
+    if (this.#standing > 0) this.#standing += ms;
+    await this.#set();
+  }
+
+  /** From when this resolves, all commands are executed at the same time, until the clock is stepped. */
+  async stop(): Promise<void> {
+    this.#standing = Date.now() + this.#offset;
+    await this.#set();
+  }
+
+  async #set(): Promise<void> {
     // In place: the server has the file mapped, and must never find it empty.
-    const file = await open(this.#offsetFile, 'r+');
+    const file = await open(this.#settingFile, 'r+');
     try {
-      await file.write(this.#content(), 0, 8, 0);
+      const content = this.#content();
+      await file.write(content, 0, content.length, 0);
     } finally {
       await file.close();
     }
   }
 
   #content(): Uint8Array {
-    return new Uint8Array(BigInt64Array.of(BigInt(this.#offset)).buffer);
+    return new Uint8Array(BigInt64Array.of(BigInt(this.#offset), BigInt(this.#standing)).buffer);
   }
 }
 

@@ -13,7 +13,7 @@ export interface RedisServerOptions {
   readonly port?: number | undefined;
   /** Where Redis keeps its files; left in place by `stop()`. @default a folder of its own, removed by `stop()` */
   readonly dir?: string | undefined;
-  /** Whether `stepClock()` can be called; needs Linux and gcc. @default false */
+  /** Whether `stepClock()` and `stopClock()` can be called; needs Linux and gcc. @default false */
   readonly steppableClock?: boolean | undefined;
 }
 
@@ -122,7 +122,20 @@ export class RedisServer {
    * @throws Error when Redis was not started with `steppableClock`
    */
   async stepClock(ms: number): Promise<void> {
+    await this.#steppableClock.step(ms);
+  }
+
+  /**
+   * Has the clock by which Redis tells the time stand still, also over a restart: it moves when it is stepped, and no
+   * command is executed later than another one because of the time that went by between them.
+   * @throws Error when Redis was not started with `steppableClock`
+   */
+  async stopClock(): Promise<void> {
+    await this.#steppableClock.stop();
+  }
+
+  get #steppableClock(): RedisClock {
     if (!this.#clock) throw new Error('Only a RedisServer that was started with `steppableClock` has such a clock');
-    await this.#clock.step(ms);
+    return this.#clock;
   }
 }
