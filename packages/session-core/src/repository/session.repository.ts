@@ -40,7 +40,7 @@ export abstract class SessionRepository {
     this.#writer = {
       serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
       write: (change) => this.write(change),
-      drawKey: (replaced) => this.#ids.draw((id) => this.mayReplace(id, replaced)),
+      drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
       shown: (id) => ids.shown(id),
     };
   }
@@ -102,8 +102,8 @@ export abstract class SessionRepository {
   /** One atomic step: all of it is done, and what followed from it recorded, or nothing. */
   protected abstract write(change: SessionChange): Promise<WriteReply>;
 
-  /** Whether a session with this fresh id may take over from another; for stores that keep some sessions apart. */
-  protected mayReplace(_id: string, _replaced: string | undefined): boolean {
+  /** Whether a session may change its id to this fresh one; for stores that keep some sessions apart. */
+  protected mayReplace(_id: string, _replaced: string): boolean {
     return true;
   }
 

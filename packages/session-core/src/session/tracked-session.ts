@@ -15,7 +15,7 @@ export interface SessionWriter {
   readonly serializer: AttributeSerializer;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not answer in time */
   write(changes: Changes): Promise<WriteReply>;
-  /** A fresh key for a session that takes over from the one with the id `replaced`. */
+  /** A fresh key; `replaced`: the id of the session that is to have it. */
   drawKey(replaced?: string): SessionKey;
   /** How an id is shown: one that opens the session is not. */
   shown(id: string): string;
@@ -70,7 +70,7 @@ export class TrackedSession extends RefusesProperties implements Session {
     timeouts: SessionTimeouts,
     presentedIds: readonly string[] = [],
   ): TrackedSession {
-    const key = writer.drawKey(presentedIds[0]);
+    const key = writer.drawKey();
     const now = Date.now();
     const record = { id: key.id, creationTime: now, lastAccessedTime: now, ...timeouts, attributes: [] };
     return new TrackedSession(writer, record, key.token, presentedIds);
@@ -225,7 +225,7 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   #drawKey(): string {
-    const key = this.#writer.drawKey(this.#storedId ?? this.#presentedIds[0]);
+    const key = this.#writer.drawKey(this.#storedId);
     this.#id = key.id;
     this.#token = key.token;
     return key.id;

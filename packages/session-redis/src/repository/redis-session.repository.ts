@@ -1,5 +1,6 @@
 import {
   IndexedSessionRepository,
+  type CreateSession,
   type IndexChanges,
   type SessionChange,
   type SessionRecord,
@@ -43,7 +44,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
         // The shadow last: a session that ends between the two is over, and not a hash without its end.
         pipeline.hgetall(keys.session(id)).pttl(keys.shadow(id));
       }
-    });
+    }, NO_HASH);
     return ids.map((id, i) => {
       const hash = replies[2 * i] as Record<string, string>;
       const ttl = replies[2 * i + 1] as number;
@@ -69,26 +70,24 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     const dead = [...found.keys()].filter((id) => found.get(id) === undefined);
     if (dead.length > 0) {
       await this.#inOneTrip((pipeline) => {
-        for (const id of dead) pipeline.srem(partitions.of(id).index(indexName, value), id);
+        for (const keys of partitions.all) pipeline.srem(keys.index(indexName, value), ...dead);
       });
     }
     return [...found.values()].filter((record) => record !== undefined);
   }
 
-  protected override mayReplace(id: string, replaced: string | undefined): boolean {
+  /** An id is changed by one script, and a script reaches the keys of one partition. */
+  protected override mayReplace(id: string, replaced: string): boolean {
     const { partitions } = this.#parts;
-    return replaced === undefined || partitions.of(id) === partitions.of(replaced);
+    return partitions.of(id) === partitions.of(replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
-    return this.#run(async () => {
+    return this.#run(async (client) => {
       const { scripts } = this.#parts;
       switch (change.kind) {
-        case 'create': {
-          const created = { ...change, attributes: entriesIn(change.attributes), indexes: entriesIn(change.indexes) };
-          const [word, creationTime] = await scripts.create(created);
-          return word === 'created' ? { outcome: 'saved', creationTime: Number(creationTime) } : { outcome: word };
-        }
+        case 'create':
+          return this.#create(client, change);
         case 'update': {
           const [word, current] = await scripts.save({ ...change, ...changesOf(change) });
           return word === 'conflict' ? { outcome: word, current: current ?? undefined } : { outcome: word };
@@ -105,12 +104,31 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     });
   }
 
-  /** The replies to what is put into a pipeline, in its order. */
-  #inOneTrip(fill: (pipeline: ChainableCommander) => void): Promise<unknown[]> {
+  async #create(client: Redis, change: CreateSession): Promise<WriteReply> {
+    const { partitions, scripts } = this.#parts;
+    const isBeside = (presented: string) => this.mayReplace(change.id, presented);
+    const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
+    // The script does not reach these, and need not: without the mark, the request would have found the session.
+    const marks = await Promise.all(
+      elsewhere.map((presented) => client.exists(partitions.of(presented).moved(presented))),
+    );
+    if (marks.includes(1)) return { outcome: 'gone' };
+    const presentedIds = change.presentedIds.filter(isBeside);
+    const [attributes, indexes] = [entriesIn(change.attributes), entriesIn(change.indexes)];
+    const [word, creationTime] = await scripts.create({ ...change, presentedIds, attributes, indexes });
+    return word === 'created' ? { outcome: 'saved', creationTime: Number(creationTime) } : { outcome: word };
+  }
+
+  /** The replies to what is put into a pipeline, in its order; `foreign`: of what somebody else's key is in the way of. */
+  #inOneTrip(fill: (pipeline: ChainableCommander) => void, foreign?: unknown): Promise<unknown[]> {
     return this.#run(async (client) => {
       const pipeline = client.pipeline();
       fill(pipeline);
-      return valuesOf(await pipeline.exec());
+      return ((await pipeline.exec()) ?? []).map(([error, value]) => {
+        if (foreign !== undefined && error && isReply(error, 'WRONGTYPE')) return foreign;
+        if (error) throw error;
+        return value;
+      });
     });
   }
 
@@ -121,6 +139,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
 // How often an index is read while sessions in it keep changing their ids.
 const LOOKS = 5;
+
+// There is no session where there is somebody else's key.
+const NO_HASH = {};
 
 // What PTTL says of a key that does not exist.
 const NO_KEY = -2;
@@ -134,13 +155,4 @@ function changesOf({ attributes, indexes }: UpdateSession): { attributes: Pairs;
   // An empty value takes the session out of the index.
   const listed = [...indexes].map(([name, value]) => [name, value ?? ''] as const);
   return { attributes: entriesIn(attributes), removed, indexes: listed };
-}
-
-function valuesOf(replies: [error: Error | null, value: unknown][] | null): unknown[] {
-  return (replies ?? []).map(([error, value]) => {
-    // Somebody else's key where a session should be: there is none.
-    if (error && isReply(error, 'WRONGTYPE')) return {};
-    if (error) throw error;
-    return value;
-  });
 }

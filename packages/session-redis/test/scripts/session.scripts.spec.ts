@@ -1,485 +1,496 @@
 import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
-let store: Store;
-beforeAll(async () => {
-  store = await Store.open();
-});
-afterAll(() => store.close());
+describe.each([1, 4])('with %d partitions', (partitions) => {
+  let store: Store;
+  beforeAll(async () => {
+    store = await Store.open({ partitions });
+  });
+  afterAll(() => store.close());
 
-describe('create-session', () => {
-  it('leaves exactly the documented keys, types, fields and times to live', async () => {
-    const { client, keys } = store;
-    await client.flushall();
-    const id = await store.create({ cart: '["apple"]' }, { principal: 'ann' });
+  describe('create-session', () => {
+    it('leaves exactly the documented keys, types, fields and times to live', async () => {
+      const { client } = store;
+      await client.flushall();
+      const id = await store.create({ cart: '["apple"]' }, { principal: 'ann' });
+      const keys = store.keysOf(id);
 
-    const [seconds] = await client.time();
-    const ttl = await client.pttl(keys.shadow(id));
-    const minute = String(Math.floor((Number(seconds) * 1000 + ttl + MINUTE) / MINUTE) * MINUTE);
-    const types = await Promise.all((await client.keys('*')).map(async (key) => [key, await client.type(key)]));
-    const found = Object.fromEntries(types);
-    const recorded = (await store.session(id))['bucket']!;
-    expect(found).toEqual({
-      [keys.session(id)]: 'hash',
-      [keys.shadow(id)]: 'string',
-      [keys.bucketList]: 'zset',
-      [keys.bucket(recorded)]: 'set',
-      [keys.index('principal', 'ann')]: 'set',
-      [keys.events]: 'stream',
+      const [seconds] = await client.time();
+      const ttl = await client.pttl(keys.shadow(id));
+      const minute = String(Math.floor((Number(seconds) * 1000 + ttl + MINUTE) / MINUTE) * MINUTE);
+      const types = await Promise.all((await client.keys('*')).map(async (key) => [key, await client.type(key)]));
+      const found = Object.fromEntries(types);
+      const recorded = (await store.session(id))['bucket']!;
+      expect(found).toEqual({
+        [keys.session(id)]: 'hash',
+        [keys.shadow(id)]: 'string',
+        [keys.bucketList]: 'zset',
+        [keys.bucket(recorded)]: 'set',
+        [keys.index('principal', 'ann')]: 'set',
+        [keys.events]: 'stream',
+      });
+      // The minute may turn between the script and our own reading of the clock.
+      expect([minute, String(Number(minute) - MINUTE)]).toContain(recorded);
+      expect(await store.session(id)).toEqual({
+        creationTime: expect.stringMatching(/^\d{13}$/),
+        lastAccessedTime: expect.stringMatching(/^\d{13}$/),
+        maxInactiveInterval: '1800',
+        'sessionAttr:cart': '["apple"]',
+        bucket: recorded,
+        index: JSON.stringify(JSON.stringify([['principal', 'ann']])),
+      });
+      expect(await client.get(keys.shadow(id))).toBe('');
+      expect(await client.smembers(keys.bucket(recorded))).toEqual([`expires:${id}`]);
+      expect(await client.zrangebyscore(keys.bucketList, '-inf', '+inf', 'WITHSCORES')).toEqual([recorded, recorded]);
+      expect(await client.smembers(keys.index('principal', 'ann'))).toEqual([id]);
+      expect(await client.pexpiretime(keys.session(id))).toBe((await client.pexpiretime(keys.shadow(id))) + GRACE);
+      for (const key of [keys.bucketList, keys.bucket(recorded), keys.index('principal', 'ann')]) {
+        expect(await client.pttl(key)).toBe(-1);
+      }
     });
-    // The minute may turn between the script and our own reading of the clock.
-    expect([minute, String(Number(minute) - MINUTE)]).toContain(recorded);
-    expect(await store.session(id)).toEqual({
-      creationTime: expect.stringMatching(/^\d{13}$/),
-      lastAccessedTime: expect.stringMatching(/^\d{13}$/),
-      maxInactiveInterval: '1800',
-      'sessionAttr:cart': '["apple"]',
-      bucket: recorded,
-      index: JSON.stringify(JSON.stringify([['principal', 'ann']])),
+
+    it('refuses an id that is taken', async () => {
+      const id = await store.create({ a: '1' });
+      const again = { presentedIds: [], maxInactiveInterval: 60, absoluteTimeout: -1, indexes: [] };
+      expect(await store.scripts.create({ id, ...again, attributes: [['a', '2']] })).toEqual(['collision']);
+      expect((await store.session(id))['sessionAttr:a']).toBe('1');
     });
-    expect(await client.get(keys.shadow(id))).toBe('');
-    expect(await client.smembers(keys.bucket(recorded))).toEqual([`expires:${id}`]);
-    expect(await client.zrangebyscore(keys.bucketList, '-inf', '+inf', 'WITHSCORES')).toEqual([recorded, recorded]);
-    expect(await client.smembers(keys.index('principal', 'ann'))).toEqual([id]);
-    expect(await client.pexpiretime(keys.session(id))).toBe((await client.pexpiretime(keys.shadow(id))) + GRACE);
-    for (const key of [keys.bucketList, keys.bucket(recorded), keys.index('principal', 'ann')]) {
-      expect(await client.pttl(key)).toBe(-1);
-    }
+
+    it('refuses a late request of a session that has just changed its id', async () => {
+      const presentedId = await store.create({ a: '1' });
+      await store.save(presentedId, { newId: store.id(presentedId) });
+      const id = store.id(presentedId);
+      const late = {
+        id,
+        presentedIds: [store.id(presentedId), presentedId],
+        maxInactiveInterval: 60,
+        absoluteTimeout: -1,
+        attributes: [],
+        indexes: [],
+      };
+      expect(await store.scripts.create(late)).toEqual(['gone']);
+      expect(await store.session(id)).toEqual({});
+    });
+
+    it('ends a session at its absolute timeout when that comes first', async () => {
+      const id = await store.create({ a: '1' }, { absoluteTimeout: 10 });
+      const { absoluteExpiry, creationTime } = await store.session(id);
+      expect(Number(absoluteExpiry)).toBe(Number(creationTime) + 10_000);
+      expect(await store.client.pexpiretime(store.keysOf(id).shadow(id))).toBe(Number(absoluteExpiry));
+      await store.scripts.touch(id);
+      expect(await store.client.pexpiretime(store.keysOf(id).shadow(id))).toBe(Number(absoluteExpiry));
+    });
+
+    it('gives a session without an interval the end of its absolute timeout', async () => {
+      const id = await store.create({ a: '1' }, { interval: -1, absoluteTimeout: 600 });
+      const { creationTime } = await store.session(id);
+      expect(await store.client.pexpiretime(store.keysOf(id).shadow(id))).toBe(Number(creationTime) + 600_000);
+      expect(await store.buckets(id)).toHaveLength(1);
+    });
+
+    it('puts a session without end into no bucket', async () => {
+      const id = await store.create({ a: '1' }, { interval: -1 });
+      expect(await store.client.pttl(store.keysOf(id).session(id))).toBe(-1);
+      expect(await store.client.pttl(store.keysOf(id).shadow(id))).toBe(-1);
+      expect(await store.buckets(id)).toEqual([]);
+    });
+
+    it('writes nothing when a key it needs has another type', async () => {
+      const id = store.id();
+      await store.client.set(store.keysOf(id).index('principal', 'planted'), 'x');
+      const create = { id, presentedIds: [], maxInactiveInterval: 60, absoluteTimeout: -1, attributes: [] };
+      await expect(store.scripts.create({ ...create, indexes: [['principal', 'planted']] })).rejects.toThrow(
+        'WRONGTYPE',
+      );
+      expect(await store.session(id)).toEqual({});
+      expect(await store.isAlive(id)).toBe(false);
+    });
   });
 
-  it('refuses an id that is taken', async () => {
-    const id = await store.create({ a: '1' });
-    const again = { presentedIds: [], maxInactiveInterval: 60, absoluteTimeout: -1, indexes: [] };
-    expect(await store.scripts.create({ id, ...again, attributes: [['a', '2']] })).toEqual(['collision']);
-    expect((await store.session(id))['sessionAttr:a']).toBe('1');
+  describe('save-session', () => {
+    it('writes only what changed', async () => {
+      const id = await store.create({ a: '1', b: '2', c: '3' });
+      expect(await store.save(id, { attributes: [['b', '20']], removed: ['c'] })).toEqual(['saved']);
+      expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1', 'sessionAttr:b': '20' });
+      expect(await store.session(id)).not.toHaveProperty('sessionAttr:c');
+    });
+
+    it('does not bring back a session that has ended', async () => {
+      const id = await store.create({ a: '1' });
+      await store.scripts.delete(id);
+      expect(await store.save(id, { attributes: [['a', '2']] })).toEqual(['gone']);
+      expect(await store.isAlive(id)).toBe(false);
+      expect((await store.session(id))['sessionAttr:a']).toBe('1');
+    });
+
+    it('makes no half session of a shadow that has lost its hash', async () => {
+      const id = await store.create({ a: '1' });
+      await store.client.del(store.keysOf(id).session(id));
+      expect(await store.save(id, { attributes: [['a', '2']] })).toEqual(['gone']);
+      expect(await store.session(id)).toEqual({});
+      expect(await store.isAlive(id)).toBe(false);
+    });
+
+    it('moves a session, with all that belongs to it, to a new id', async () => {
+      const { client } = store;
+      const id = await store.create({ a: '1' }, { principal: 'mover' });
+      const keys = store.keysOf(id);
+      const [bucket] = await store.buckets(id);
+      const newId = store.id(id);
+      expect(await store.save(id, { newId, attributes: [['b', '2']] })).toEqual(['saved']);
+      expect(await store.session(id)).toEqual({});
+      expect(await store.isAlive(id)).toBe(false);
+      expect(await store.session(newId)).toMatchObject({ 'sessionAttr:a': '1', 'sessionAttr:b': '2' });
+      expect(await store.buckets(newId)).toEqual([bucket]);
+      expect(await store.buckets(id)).toEqual([]);
+      expect(await client.smembers(keys.index('principal', 'mover'))).toEqual([newId]);
+      expect(await client.get(keys.moved(id))).toBe(newId);
+      expect(await client.pttl(keys.moved(id))).toBeGreaterThan(0);
+      expect(await store.events(newId)).toEqual([expect.objectContaining({ type: 'id-changed', previous: id })]);
+    });
+
+    it('lets a late save follow the move with its attributes, and with nothing else', async () => {
+      const id = await store.create({ a: '1' });
+      const newId = store.id(id);
+      await store.save(id, { newId });
+      expect(await store.save(id, { attributes: [['late', '1']] })).toEqual(['moved']);
+      expect(await store.session(newId)).toMatchObject({ 'sessionAttr:late': '1' });
+      expect(await store.session(id)).toEqual({});
+
+      const before = await store.session(newId);
+      expect(await store.save(id, { newId: store.id(id), attributes: [['x', '1']] })).toEqual(['gone']);
+      expect(await store.save(id, { indexes: [['principal', 'eve']] })).toEqual(['gone']);
+      expect(await store.save(id, { maxInactiveInterval: 9999 })).toEqual(['gone']);
+      expect(await store.save(id, { absoluteTimeout: -1 })).toEqual(['gone']);
+      expect(await store.session(newId)).toEqual(before);
+      expect(await store.client.exists(store.keysOf(id).index('principal', 'eve'))).toBe(0);
+    });
+
+    it('tells a late request nothing of what the session holds after the move', async () => {
+      const id = await store.create({ secret: '"before"' });
+      const newId = store.id(id);
+      await store.save(id, { newId, attributes: [['secret', '"of the victim"']] });
+      const swap = (text: string) =>
+        store.save(id, { attributes: [['secret', '"mine"']], expected: { name: 'secret', text } });
+      expect(await swap('"before"')).toEqual(['gone']);
+      expect((await store.session(newId))['sessionAttr:secret']).toBe('"of the victim"');
+      expect(await swap('"of the victim"')).toEqual(['moved']);
+    });
+
+    it('answers a change of id that is sent twice as it did the first time', async () => {
+      const id = await store.create({ a: '1' });
+      const newId = store.id(id);
+      expect(await store.save(id, { newId })).toEqual(['saved']);
+      expect(await store.save(id, { newId })).toEqual(['saved']);
+      expect(await store.eventTypes(newId)).toEqual(['id-changed']);
+    });
+
+    it('refuses a new id that is taken', async () => {
+      const taken = await store.create({ a: '1' });
+      const id = await store.create({ b: '1' }, { id: store.id(taken) });
+      expect(await store.save(id, { newId: taken, attributes: [['b', '2']] })).toEqual(['collision']);
+      expect((await store.session(id))['sessionAttr:b']).toBe('1');
+    });
+
+    it('compares and sets', async () => {
+      const id = await store.create({ n: '1' });
+      const swap = (text: string | undefined, next: string) =>
+        store.save(id, { attributes: [['n', next]], expected: { name: 'n', text } });
+      expect(await swap('1', '2')).toEqual(['saved']);
+      expect(await swap('1', '3')).toEqual(['conflict', '2']);
+      expect(await swap(undefined, '3')).toEqual(['conflict', '2']);
+      // Another one that has counted from 1 to 2.
+      expect(await swap('1', '2')).toEqual(['conflict', '2']);
+      const first = store.save(id, { attributes: [['new', '1']], expected: { name: 'new', text: undefined } });
+      expect(await first).toEqual(['saved']);
+      const removal = { removed: ['n'], expected: { name: 'n', text: '9' } };
+      expect(await store.save(id, removal)).toEqual(['conflict', '2']);
+      expect(await store.save(id, { ...removal, expected: { name: 'n', text: '2' } })).toEqual(['saved']);
+      expect(await store.save(id, { attributes: [['n', '5']], expected: { name: 'n', text: '2' } })).toEqual([
+        'conflict',
+        null,
+      ]);
+    });
+
+    it('keeps the index exact', async () => {
+      const { client } = store;
+      const id = await store.create({}, { principal: 'old' });
+      const keys = store.keysOf(id);
+      await store.save(id, {
+        indexes: [
+          ['principal', 'young'],
+          ['team', 'red'],
+        ],
+      });
+      expect(await client.exists(keys.index('principal', 'old'))).toBe(0);
+      expect(await client.smembers(keys.index('principal', 'young'))).toEqual([id]);
+      await store.save(id, { indexes: [['principal', '']] });
+      expect(await client.exists(keys.index('principal', 'young'))).toBe(0);
+      expect(await client.smembers(keys.index('team', 'red'))).toEqual([id]);
+      await store.scripts.delete(id);
+      expect(await client.exists(keys.index('team', 'red'))).toBe(0);
+    });
+
+    it('moves the bucket member only for an earlier end', async () => {
+      const id = await store.create({ a: '1' });
+      const [first] = await store.buckets(id);
+      await store.save(id, { maxInactiveInterval: 36_000 });
+      expect(await store.buckets(id)).toEqual([first]);
+      expect((await store.session(id))['maxInactiveInterval']).toBe('36000');
+      expect(await store.client.pttl(store.keysOf(id).shadow(id))).toBeGreaterThan(35_000_000);
+      await store.save(id, { maxInactiveInterval: 120 });
+      const [second] = await store.buckets(id);
+      expect(Number(second)).toBeLessThan(Number(first));
+      expect(await store.client.pexpiretime(store.keysOf(id).session(id))).toBe(
+        (await store.client.pexpiretime(store.keysOf(id).shadow(id))) + GRACE,
+      );
+      await store.save(id, { maxInactiveInterval: -1 });
+      expect(await store.buckets(id)).toEqual([]);
+      expect(await store.client.pttl(store.keysOf(id).session(id))).toBe(-1);
+      await store.save(id, { maxInactiveInterval: 60 });
+      expect(await store.buckets(id)).toHaveLength(1);
+    });
+
+    it('puts a session whose minute is past into the right one', async () => {
+      const id = await store.create({ a: '1' });
+      const [bucket] = await store.buckets(id);
+      // As if no sweeper had been there for a long time.
+      await store.client.srem(store.keysOf(id).bucket(bucket!), `expires:${id}`);
+      await store.client.sadd(store.keysOf(id).bucket('60000'), `expires:${id}`);
+      await store.client.zadd(store.keysOf(id).bucketList, 60000, '60000');
+      await store.client.hset(store.keysOf(id).session(id), 'bucket', '60000');
+      await store.scripts.touch(id);
+      const [now] = await store.buckets(id);
+      expect(Number(now)).toBeGreaterThanOrEqual(Number(bucket));
+      expect(await store.client.zscore(store.keysOf(id).bucketList, '60000')).toBeNull();
+    });
+
+    it('counts an absolute timeout from the creation that is recorded', async () => {
+      const { client } = store;
+      const id = await store.create({ a: '1' });
+      const keys = store.keysOf(id);
+      const creation = Number((await store.session(id))['creationTime']);
+      const [first] = await store.buckets(id);
+      expect(await store.save(id, { absoluteTimeout: 600 })).toEqual(['saved']);
+      expect((await store.session(id))['absoluteExpiry']).toBe(String(creation + 600_000));
+      expect(await client.pexpiretime(keys.shadow(id))).toBe(creation + 600_000);
+      expect(await client.pexpiretime(keys.session(id))).toBe((await client.pexpiretime(keys.shadow(id))) + GRACE);
+      expect(Number((await store.buckets(id))[0])).toBeLessThan(Number(first));
+
+      expect(await store.save(id, { absoluteTimeout: -1 })).toEqual(['saved']);
+      expect(await store.session(id)).not.toHaveProperty('absoluteExpiry');
+      expect(await client.pttl(keys.shadow(id))).toBeGreaterThan(1_700_000);
+    });
+
+    it('records no access that is to keep the session idle', async () => {
+      const { client } = store;
+      const id = await store.create({ a: '1' });
+      const keys = store.keysOf(id);
+      await client.hincrby(keys.session(id), 'lastAccessedTime', -10 * MINUTE);
+      await client.pexpire(keys.shadow(id), 20 * MINUTE);
+      const accessed = (await store.session(id))['lastAccessedTime'];
+      const end = await client.pexpiretime(keys.shadow(id));
+      const newId = store.id(id);
+      expect(await store.save(id, { attributes: [['a', '2']], newId, keepsIdle: true })).toEqual(['saved']);
+      expect(await store.session(newId)).toMatchObject({ 'sessionAttr:a': '2', lastAccessedTime: accessed });
+      expect(await client.pexpiretime(keys.shadow(newId))).toBe(end);
+
+      // What it is given counts from the last access.
+      expect(await store.save(newId, { maxInactiveInterval: 3600, keepsIdle: true })).toEqual(['saved']);
+      expect(await client.pexpiretime(keys.shadow(newId))).toBe(Number(accessed) + 60 * MINUTE);
+      expect(await store.save(newId, { maxInactiveInterval: 540, keepsIdle: true })).toEqual(['saved']);
+      expect(await store.eventTypes(newId)).toEqual(['id-changed', 'expired']);
+    });
+
+    it('ends the session, as expired, for an absolute timeout that is over', async () => {
+      const { client } = store;
+      const id = await store.create({ a: '1' });
+      const keys = store.keysOf(id);
+      await client.hincrby(keys.session(id), 'creationTime', -MINUTE);
+      expect(await store.save(id, { absoluteTimeout: 60, attributes: [['a', '2']] })).toEqual(['saved']);
+      expect(await store.isAlive(id)).toBe(false);
+      expect(await store.buckets(id)).toEqual([]);
+      expect(await store.session(id)).toMatchObject({ ended: '"expired"', 'sessionAttr:a': '2' });
+      expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+    });
+
+    it('ends the session for an interval of 0, with what was set last', async () => {
+      const id = await store.create({ a: '1' }, { principal: 'zero' });
+      expect(await store.save(id, { maxInactiveInterval: 0, attributes: [['a', '2']] })).toEqual(['saved']);
+      expect(await store.isAlive(id)).toBe(false);
+      expect(await store.session(id)).toMatchObject({
+        ended: '"deleted"',
+        maxInactiveInterval: '0',
+        'sessionAttr:a': '2',
+      });
+      expect(await store.eventTypes(id)).toEqual(['created', 'deleted']);
+    });
+
+    it('never lets the last access go back', async () => {
+      const id = await store.create({ a: '1' });
+      const future = String(Date.now() + 3_600_000);
+      await store.client.hset(store.keysOf(id).session(id), 'lastAccessedTime', future);
+      await store.save(id, { attributes: [['a', '2']] });
+      expect((await store.session(id))['lastAccessedTime']).toBe(future);
+    });
+
+    it('writes nothing when a key it needs has another type', async () => {
+      const id = await store.create({ a: '1' }, { principal: 'typed' });
+      await store.client.set(store.keysOf(id).index('team', 'blue'), 'x');
+      const save = store.save(id, { attributes: [['a', '2']], indexes: [['team', 'blue']], newId: store.id(id) });
+      await expect(save).rejects.toThrow(`WRONGTYPE ${store.keysOf(id).index('team', '...')} is a string`);
+      expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1' });
+      expect(await store.client.smembers(store.keysOf(id).index('principal', 'typed'))).toEqual([id]);
+    });
   });
 
-  it('refuses a late request of a session that has just changed its id', async () => {
-    const presentedId = await store.create({ a: '1' });
-    const newId = store.id();
-    await store.save(presentedId, { newId });
-    const id = store.id();
-    const late = {
-      id,
-      presentedIds: [store.id(), presentedId],
-      maxInactiveInterval: 60,
-      absoluteTimeout: -1,
-      attributes: [],
-      indexes: [],
+  describe('touch-session', () => {
+    it('renews, under whatever id the session has now', async () => {
+      const id = await store.create({ a: '1' });
+      const newId = store.id(id);
+      await store.save(id, { newId });
+      await store.client.pexpire(store.keysOf(id).shadow(newId), 5000);
+      expect(await store.scripts.touch(id)).toEqual(['moved']);
+      expect(await store.client.pttl(store.keysOf(id).shadow(newId))).toBeGreaterThan(1_700_000);
+      await store.client.pexpire(store.keysOf(id).shadow(newId), 5000);
+      expect(await store.scripts.touch(newId)).toEqual(['touched']);
+      expect(await store.client.pttl(store.keysOf(id).shadow(newId))).toBeGreaterThan(1_700_000);
+      expect(await store.scripts.touch(store.id())).toEqual(['gone']);
+    });
+
+    it('ends a shadow that has lost its hash', async () => {
+      const id = await store.create({ a: '1' });
+      await store.client.del(store.keysOf(id).session(id));
+      expect(await store.scripts.touch(id)).toEqual(['gone']);
+      expect(await store.isAlive(id)).toBe(false);
+    });
+  });
+
+  describe('delete-session', () => {
+    it('ends the session once, and keeps its data for the retention', async () => {
+      const id = await store.create({ a: '1' }, { principal: 'leaver' });
+      expect(await store.scripts.delete(id)).toEqual(['deleted']);
+      expect(await store.scripts.delete(id)).toEqual(['gone']);
+      expect(await store.session(id)).toMatchObject({
+        ended: '"deleted"',
+        maxInactiveInterval: '0',
+        'sessionAttr:a': '1',
+      });
+      expect(await store.client.pttl(store.keysOf(id).session(id))).toBeGreaterThan(RETENTION - MINUTE);
+      expect(await store.buckets(id)).toEqual([]);
+      expect(await store.client.exists(store.keysOf(id).index('principal', 'leaver'))).toBe(0);
+      expect(await store.eventTypes(id)).toEqual(['created', 'deleted']);
+    });
+
+    it('follows the session to its new id', async () => {
+      const id = await store.create({ a: '1' });
+      const newId = store.id(id);
+      await store.save(id, { newId });
+      expect(await store.scripts.delete(id)).toEqual(['moved']);
+      expect(await store.isAlive(newId)).toBe(false);
+      expect(await store.eventTypes(newId)).toContain('deleted');
+    });
+  });
+
+  describe('claim-expired', () => {
+    const claimIn = async (id: string, minute?: string) => {
+      const [bucket] = await store.buckets(id);
+      return store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`], minute ?? bucket);
     };
-    expect(await store.scripts.create(late)).toEqual(['gone']);
-    expect(await store.session(id)).toEqual({});
-  });
 
-  it('ends a session at its absolute timeout when that comes first', async () => {
-    const id = await store.create({ a: '1' }, { absoluteTimeout: 10 });
-    const { absoluteExpiry, creationTime } = await store.session(id);
-    expect(Number(absoluteExpiry)).toBe(Number(creationTime) + 10_000);
-    expect(await store.client.pexpiretime(store.keys.shadow(id))).toBe(Number(absoluteExpiry));
-    await store.scripts.touch(id);
-    expect(await store.client.pexpiretime(store.keys.shadow(id))).toBe(Number(absoluteExpiry));
-  });
-
-  it('gives a session without an interval the end of its absolute timeout', async () => {
-    const id = await store.create({ a: '1' }, { interval: -1, absoluteTimeout: 600 });
-    const { creationTime } = await store.session(id);
-    expect(await store.client.pexpiretime(store.keys.shadow(id))).toBe(Number(creationTime) + 600_000);
-    expect(await store.buckets(id)).toHaveLength(1);
-  });
-
-  it('puts a session without end into no bucket', async () => {
-    const id = await store.create({ a: '1' }, { interval: -1 });
-    expect(await store.client.pttl(store.keys.session(id))).toBe(-1);
-    expect(await store.client.pttl(store.keys.shadow(id))).toBe(-1);
-    expect(await store.buckets(id)).toEqual([]);
-  });
-
-  it('writes nothing when a key it needs has another type', async () => {
-    await store.client.set(store.keys.index('principal', 'planted'), 'x');
-    const id = store.id();
-    const create = { id, presentedIds: [], maxInactiveInterval: 60, absoluteTimeout: -1, attributes: [] };
-    await expect(store.scripts.create({ ...create, indexes: [['principal', 'planted']] })).rejects.toThrow('WRONGTYPE');
-    expect(await store.session(id)).toEqual({});
-    expect(await store.isAlive(id)).toBe(false);
-  });
-});
-
-describe('save-session', () => {
-  it('writes only what changed', async () => {
-    const id = await store.create({ a: '1', b: '2', c: '3' });
-    expect(await store.save(id, { attributes: [['b', '20']], removed: ['c'] })).toEqual(['saved']);
-    expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1', 'sessionAttr:b': '20' });
-    expect(await store.session(id)).not.toHaveProperty('sessionAttr:c');
-  });
-
-  it('does not bring back a session that has ended', async () => {
-    const id = await store.create({ a: '1' });
-    await store.scripts.delete(id);
-    expect(await store.save(id, { attributes: [['a', '2']] })).toEqual(['gone']);
-    expect(await store.isAlive(id)).toBe(false);
-    expect((await store.session(id))['sessionAttr:a']).toBe('1');
-  });
-
-  it('makes no half session of a shadow that has lost its hash', async () => {
-    const id = await store.create({ a: '1' });
-    await store.client.del(store.keys.session(id));
-    expect(await store.save(id, { attributes: [['a', '2']] })).toEqual(['gone']);
-    expect(await store.session(id)).toEqual({});
-    expect(await store.isAlive(id)).toBe(false);
-  });
-
-  it('moves a session, with all that belongs to it, to a new id', async () => {
-    const { client, keys } = store;
-    const id = await store.create({ a: '1' }, { principal: 'mover' });
-    const [bucket] = await store.buckets(id);
-    const newId = store.id();
-    expect(await store.save(id, { newId, attributes: [['b', '2']] })).toEqual(['saved']);
-    expect(await store.session(id)).toEqual({});
-    expect(await store.isAlive(id)).toBe(false);
-    expect(await store.session(newId)).toMatchObject({ 'sessionAttr:a': '1', 'sessionAttr:b': '2' });
-    expect(await store.buckets(newId)).toEqual([bucket]);
-    expect(await store.buckets(id)).toEqual([]);
-    expect(await client.smembers(keys.index('principal', 'mover'))).toEqual([newId]);
-    expect(await client.get(keys.moved(id))).toBe(newId);
-    expect(await client.pttl(keys.moved(id))).toBeGreaterThan(0);
-    expect(await store.events(newId)).toEqual([expect.objectContaining({ type: 'id-changed', previous: id })]);
-  });
-
-  it('lets a late save follow the move with its attributes, and with nothing else', async () => {
-    const id = await store.create({ a: '1' });
-    const newId = store.id();
-    await store.save(id, { newId });
-    expect(await store.save(id, { attributes: [['late', '1']] })).toEqual(['moved']);
-    expect(await store.session(newId)).toMatchObject({ 'sessionAttr:late': '1' });
-    expect(await store.session(id)).toEqual({});
-
-    const before = await store.session(newId);
-    expect(await store.save(id, { newId: store.id(), attributes: [['x', '1']] })).toEqual(['gone']);
-    expect(await store.save(id, { indexes: [['principal', 'eve']] })).toEqual(['gone']);
-    expect(await store.save(id, { maxInactiveInterval: 9999 })).toEqual(['gone']);
-    expect(await store.save(id, { absoluteTimeout: -1 })).toEqual(['gone']);
-    expect(await store.session(newId)).toEqual(before);
-    expect(await store.client.exists(store.keys.index('principal', 'eve'))).toBe(0);
-  });
-
-  it('tells a late request nothing of what the session holds after the move', async () => {
-    const id = await store.create({ secret: '"before"' });
-    const newId = store.id();
-    await store.save(id, { newId, attributes: [['secret', '"of the victim"']] });
-    const swap = (text: string) =>
-      store.save(id, { attributes: [['secret', '"mine"']], expected: { name: 'secret', text } });
-    expect(await swap('"before"')).toEqual(['gone']);
-    expect((await store.session(newId))['sessionAttr:secret']).toBe('"of the victim"');
-    expect(await swap('"of the victim"')).toEqual(['moved']);
-  });
-
-  it('answers a change of id that is sent twice as it did the first time', async () => {
-    const id = await store.create({ a: '1' });
-    const newId = store.id();
-    expect(await store.save(id, { newId })).toEqual(['saved']);
-    expect(await store.save(id, { newId })).toEqual(['saved']);
-    expect(await store.eventTypes(newId)).toEqual(['id-changed']);
-  });
-
-  it('refuses a new id that is taken', async () => {
-    const taken = await store.create({ a: '1' });
-    const id = await store.create({ b: '1' });
-    expect(await store.save(id, { newId: taken, attributes: [['b', '2']] })).toEqual(['collision']);
-    expect((await store.session(id))['sessionAttr:b']).toBe('1');
-  });
-
-  it('compares and sets', async () => {
-    const id = await store.create({ n: '1' });
-    const swap = (text: string | undefined, next: string) =>
-      store.save(id, { attributes: [['n', next]], expected: { name: 'n', text } });
-    expect(await swap('1', '2')).toEqual(['saved']);
-    expect(await swap('1', '3')).toEqual(['conflict', '2']);
-    expect(await swap(undefined, '3')).toEqual(['conflict', '2']);
-    // Another one that has counted from 1 to 2.
-    expect(await swap('1', '2')).toEqual(['conflict', '2']);
-    const first = store.save(id, { attributes: [['new', '1']], expected: { name: 'new', text: undefined } });
-    expect(await first).toEqual(['saved']);
-    const removal = { removed: ['n'], expected: { name: 'n', text: '9' } };
-    expect(await store.save(id, removal)).toEqual(['conflict', '2']);
-    expect(await store.save(id, { ...removal, expected: { name: 'n', text: '2' } })).toEqual(['saved']);
-    expect(await store.save(id, { attributes: [['n', '5']], expected: { name: 'n', text: '2' } })).toEqual([
-      'conflict',
-      null,
-    ]);
-  });
-
-  it('keeps the index exact', async () => {
-    const { client, keys } = store;
-    const id = await store.create({}, { principal: 'old' });
-    await store.save(id, {
-      indexes: [
-        ['principal', 'young'],
-        ['team', 'red'],
-      ],
+    it('records an end once, with the data still there', async () => {
+      const id = await store.create({ a: '1' }, { principal: 'sleeper' });
+      const [bucket] = await store.buckets(id);
+      await store.runOut(id);
+      expect(await claimIn(id)).toEqual(['claimed']);
+      expect(await claimIn(id, bucket)).toEqual(['already']);
+      expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toEqual(['already']);
+      expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+      expect(await store.session(id)).toMatchObject({
+        ended: '"expired"',
+        'sessionAttr:a': '1',
+        maxInactiveInterval: '0',
+      });
+      expect(await store.client.exists(store.keysOf(id).index('principal', 'sleeper'))).toBe(0);
+      expect(await store.buckets(id)).toEqual([]);
     });
-    expect(await client.exists(keys.index('principal', 'old'))).toBe(0);
-    expect(await client.smembers(keys.index('principal', 'young'))).toEqual([id]);
-    await store.save(id, { indexes: [['principal', '']] });
-    expect(await client.exists(keys.index('principal', 'young'))).toBe(0);
-    expect(await client.smembers(keys.index('team', 'red'))).toEqual([id]);
-    await store.scripts.delete(id);
-    expect(await client.exists(keys.index('team', 'red'))).toBe(0);
-  });
 
-  it('moves the bucket member only for an earlier end', async () => {
-    const id = await store.create({ a: '1' });
-    const [first] = await store.buckets(id);
-    await store.save(id, { maxInactiveInterval: 36_000 });
-    expect(await store.buckets(id)).toEqual([first]);
-    expect((await store.session(id))['maxInactiveInterval']).toBe('36000');
-    expect(await store.client.pttl(store.keys.shadow(id))).toBeGreaterThan(35_000_000);
-    await store.save(id, { maxInactiveInterval: 120 });
-    const [second] = await store.buckets(id);
-    expect(Number(second)).toBeLessThan(Number(first));
-    expect(await store.client.pexpiretime(store.keys.session(id))).toBe(
-      (await store.client.pexpiretime(store.keys.shadow(id))) + GRACE,
-    );
-    await store.save(id, { maxInactiveInterval: -1 });
-    expect(await store.buckets(id)).toEqual([]);
-    expect(await store.client.pttl(store.keys.session(id))).toBe(-1);
-    await store.save(id, { maxInactiveInterval: 60 });
-    expect(await store.buckets(id)).toHaveLength(1);
-  });
-
-  it('puts a session whose minute is past into the right one', async () => {
-    const id = await store.create({ a: '1' });
-    const [bucket] = await store.buckets(id);
-    // As if no sweeper had been there for a long time.
-    await store.client.srem(store.keys.bucket(bucket!), `expires:${id}`);
-    await store.client.sadd(store.keys.bucket('60000'), `expires:${id}`);
-    await store.client.zadd(store.keys.bucketList, 60000, '60000');
-    await store.client.hset(store.keys.session(id), 'bucket', '60000');
-    await store.scripts.touch(id);
-    const [now] = await store.buckets(id);
-    expect(Number(now)).toBeGreaterThanOrEqual(Number(bucket));
-    expect(await store.client.zscore(store.keys.bucketList, '60000')).toBeNull();
-  });
-
-  it('counts an absolute timeout from the creation that is recorded', async () => {
-    const { client, keys } = store;
-    const id = await store.create({ a: '1' });
-    const creation = Number((await store.session(id))['creationTime']);
-    const [first] = await store.buckets(id);
-    expect(await store.save(id, { absoluteTimeout: 600 })).toEqual(['saved']);
-    expect((await store.session(id))['absoluteExpiry']).toBe(String(creation + 600_000));
-    expect(await client.pexpiretime(keys.shadow(id))).toBe(creation + 600_000);
-    expect(await client.pexpiretime(keys.session(id))).toBe((await client.pexpiretime(keys.shadow(id))) + GRACE);
-    expect(Number((await store.buckets(id))[0])).toBeLessThan(Number(first));
-
-    expect(await store.save(id, { absoluteTimeout: -1 })).toEqual(['saved']);
-    expect(await store.session(id)).not.toHaveProperty('absoluteExpiry');
-    expect(await client.pttl(keys.shadow(id))).toBeGreaterThan(1_700_000);
-  });
-
-  it('records no access that is to keep the session idle', async () => {
-    const { client, keys } = store;
-    const id = await store.create({ a: '1' });
-    await client.hincrby(keys.session(id), 'lastAccessedTime', -10 * MINUTE);
-    await client.pexpire(keys.shadow(id), 20 * MINUTE);
-    const accessed = (await store.session(id))['lastAccessedTime'];
-    const end = await client.pexpiretime(keys.shadow(id));
-    const newId = store.id();
-    expect(await store.save(id, { attributes: [['a', '2']], newId, keepsIdle: true })).toEqual(['saved']);
-    expect(await store.session(newId)).toMatchObject({ 'sessionAttr:a': '2', lastAccessedTime: accessed });
-    expect(await client.pexpiretime(keys.shadow(newId))).toBe(end);
-
-    // What it is given counts from the last access.
-    expect(await store.save(newId, { maxInactiveInterval: 3600, keepsIdle: true })).toEqual(['saved']);
-    expect(await client.pexpiretime(keys.shadow(newId))).toBe(Number(accessed) + 60 * MINUTE);
-    expect(await store.save(newId, { maxInactiveInterval: 540, keepsIdle: true })).toEqual(['saved']);
-    expect(await store.eventTypes(newId)).toEqual(['id-changed', 'expired']);
-  });
-
-  it('ends the session, as expired, for an absolute timeout that is over', async () => {
-    const { client, keys } = store;
-    const id = await store.create({ a: '1' });
-    await client.hincrby(keys.session(id), 'creationTime', -MINUTE);
-    expect(await store.save(id, { absoluteTimeout: 60, attributes: [['a', '2']] })).toEqual(['saved']);
-    expect(await store.isAlive(id)).toBe(false);
-    expect(await store.buckets(id)).toEqual([]);
-    expect(await store.session(id)).toMatchObject({ ended: '"expired"', 'sessionAttr:a': '2' });
-    expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
-  });
-
-  it('ends the session for an interval of 0, with what was set last', async () => {
-    const id = await store.create({ a: '1' }, { principal: 'zero' });
-    expect(await store.save(id, { maxInactiveInterval: 0, attributes: [['a', '2']] })).toEqual(['saved']);
-    expect(await store.isAlive(id)).toBe(false);
-    expect(await store.session(id)).toMatchObject({
-      ended: '"deleted"',
-      maxInactiveInterval: '0',
-      'sessionAttr:a': '2',
+    it('leaves a session alone that is alive, and moves it to the minute of its end', async () => {
+      const id = await store.create({ a: '1' }, { interval: 60 });
+      const [early] = await store.buckets(id);
+      await store.client.hset(store.keysOf(id).session(id), 'maxInactiveInterval', '1800');
+      await store.scripts.touch(id);
+      expect(await store.buckets(id)).toEqual([early]);
+      expect(await claimIn(id)).toEqual(['alive']);
+      const [right] = await store.buckets(id);
+      expect(Number(right)).toBeGreaterThan(Number(early) + 20 * MINUTE);
+      expect((await store.session(id))['bucket']).toBe(right);
+      expect(await claimIn(id)).toEqual(['alive']);
+      expect(await store.buckets(id)).toEqual([right]);
+      expect(await store.eventTypes(id)).toEqual(['created']);
     });
-    expect(await store.eventTypes(id)).toEqual(['created', 'deleted']);
-  });
 
-  it('never lets the last access go back', async () => {
-    const id = await store.create({ a: '1' });
-    const future = String(Date.now() + 3_600_000);
-    await store.client.hset(store.keys.session(id), 'lastAccessedTime', future);
-    await store.save(id, { attributes: [['a', '2']] });
-    expect((await store.session(id))['lastAccessedTime']).toBe(future);
-  });
-
-  it('writes nothing when a key it needs has another type', async () => {
-    const id = await store.create({ a: '1' }, { principal: 'typed' });
-    await store.client.set(store.keys.index('team', 'blue'), 'x');
-    const save = store.save(id, { attributes: [['a', '2']], indexes: [['team', 'blue']], newId: store.id() });
-    await expect(save).rejects.toThrow(/^WRONGTYPE nest:session:index:team:\.\.\. is a string/);
-    expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1' });
-    expect(await store.client.smembers(store.keys.index('principal', 'typed'))).toEqual([id]);
-  });
-});
-
-describe('touch-session', () => {
-  it('renews, under whatever id the session has now', async () => {
-    const id = await store.create({ a: '1' });
-    const newId = store.id();
-    await store.save(id, { newId });
-    await store.client.pexpire(store.keys.shadow(newId), 5000);
-    expect(await store.scripts.touch(id)).toEqual(['moved']);
-    expect(await store.client.pttl(store.keys.shadow(newId))).toBeGreaterThan(1_700_000);
-    await store.client.pexpire(store.keys.shadow(newId), 5000);
-    expect(await store.scripts.touch(newId)).toEqual(['touched']);
-    expect(await store.client.pttl(store.keys.shadow(newId))).toBeGreaterThan(1_700_000);
-    expect(await store.scripts.touch(store.id())).toEqual(['gone']);
-  });
-
-  it('ends a shadow that has lost its hash', async () => {
-    const id = await store.create({ a: '1' });
-    await store.client.del(store.keys.session(id));
-    expect(await store.scripts.touch(id)).toEqual(['gone']);
-    expect(await store.isAlive(id)).toBe(false);
-  });
-});
-
-describe('delete-session', () => {
-  it('ends the session once, and keeps its data for the retention', async () => {
-    const id = await store.create({ a: '1' }, { principal: 'leaver' });
-    expect(await store.scripts.delete(id)).toEqual(['deleted']);
-    expect(await store.scripts.delete(id)).toEqual(['gone']);
-    expect(await store.session(id)).toMatchObject({
-      ended: '"deleted"',
-      maxInactiveInterval: '0',
-      'sessionAttr:a': '1',
+    it('reports a session whose data has gone, once and only by whoever takes the member', async () => {
+      const id = await store.create({ a: '1' });
+      const [bucket] = await store.buckets(id);
+      await store.client.del(store.keysOf(id).session(id), store.keysOf(id).shadow(id));
+      expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toEqual(['already']);
+      expect(await claimIn(id)).toEqual(['claimed']);
+      expect(await claimIn(id, bucket)).toEqual(['already']);
+      expect(await store.events(id)).toContainEqual(expect.objectContaining({ type: 'expired', dataLost: '1' }));
+      expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
     });
-    expect(await store.client.pttl(store.keys.session(id))).toBeGreaterThan(RETENTION - MINUTE);
-    expect(await store.buckets(id)).toEqual([]);
-    expect(await store.client.exists(store.keys.index('principal', 'leaver'))).toBe(0);
-    expect(await store.eventTypes(id)).toEqual(['created', 'deleted']);
-  });
 
-  it('follows the session to its new id', async () => {
-    const id = await store.create({ a: '1' });
-    const newId = store.id();
-    await store.save(id, { newId });
-    expect(await store.scripts.delete(id)).toEqual(['moved']);
-    expect(await store.isAlive(newId)).toBe(false);
-    expect(await store.eventTypes(newId)).toContain('deleted');
-  });
-});
-
-describe('claim-expired', () => {
-  const claimIn = async (id: string, minute?: string) => {
-    const [bucket] = await store.buckets(id);
-    return store.scripts.claimExpired(store.keys, [`expires:${id}`], minute ?? bucket);
-  };
-
-  it('records an end once, with the data still there', async () => {
-    const id = await store.create({ a: '1' }, { principal: 'sleeper' });
-    const [bucket] = await store.buckets(id);
-    await store.runOut(id);
-    expect(await claimIn(id)).toEqual(['claimed']);
-    expect(await claimIn(id, bucket)).toEqual(['already']);
-    expect(await store.scripts.claimExpired(store.keys, [`expires:${id}`])).toEqual(['already']);
-    expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
-    expect(await store.session(id)).toMatchObject({
-      ended: '"expired"',
-      'sessionAttr:a': '1',
-      maxInactiveInterval: '0',
+    it('puts what it cannot claim among the dead letters, and goes on', async () => {
+      const { client } = store;
+      const good = await store.create({ a: '1' });
+      const keys = store.keysOf(good);
+      const bad = await store.create({ a: '1' }, { id: store.id(good) });
+      const [bucket] = await store.buckets(good);
+      await store.runOut(good);
+      await store.runOut(bad);
+      await client.set(keys.session(bad), 'planted');
+      await client.sadd(keys.bucket(bucket!), 'foreign');
+      const members = [`expires:${bad}`, 'foreign', `expires:${good}`];
+      expect(await store.scripts.claimExpired(keys, members, bucket)).toEqual(['corrupt', 'corrupt', 'claimed']);
+      expect(await client.sismember(keys.bucket(bucket!), 'foreign')).toBe(0);
+      const letters = await client.xrange(keys.deadLetters, '-', '+');
+      expect(letters.map(([, fields]) => fields[1])).toEqual([`expires:${bad}`, 'foreign']);
+      expect(await store.eventTypes(good)).toEqual(['created', 'expired']);
     });
-    expect(await store.client.exists(store.keys.index('principal', 'sleeper'))).toBe(0);
-    expect(await store.buckets(id)).toEqual([]);
-  });
 
-  it('leaves a session alone that is alive, and moves it to the minute of its end', async () => {
-    const id = await store.create({ a: '1' }, { interval: 60 });
-    const [early] = await store.buckets(id);
-    await store.client.hset(store.keys.session(id), 'maxInactiveInterval', '1800');
-    await store.scripts.touch(id);
-    expect(await store.buckets(id)).toEqual([early]);
-    expect(await claimIn(id)).toEqual(['alive']);
-    const [right] = await store.buckets(id);
-    expect(Number(right)).toBeGreaterThan(Number(early) + 20 * MINUTE);
-    expect((await store.session(id))['bucket']).toBe(right);
-    expect(await claimIn(id)).toEqual(['alive']);
-    expect(await store.buckets(id)).toEqual([right]);
-    expect(await store.eventTypes(id)).toEqual(['created']);
-  });
+    it('forgets a minute whose bucket is empty', async () => {
+      await store.client.zadd(store.keys.bucketList, 60000, '60000');
+      expect(await store.scripts.claimExpired(store.keys, [], '60000')).toEqual([]);
+      expect(await store.client.zscore(store.keys.bucketList, '60000')).toBeNull();
+    });
 
-  it('reports a session whose data has gone, once and only by whoever takes the member', async () => {
-    const id = await store.create({ a: '1' });
-    const [bucket] = await store.buckets(id);
-    await store.client.del(store.keys.session(id), store.keys.shadow(id));
-    expect(await store.scripts.claimExpired(store.keys, [`expires:${id}`])).toEqual(['already']);
-    expect(await claimIn(id)).toEqual(['claimed']);
-    expect(await claimIn(id, bucket)).toEqual(['already']);
-    expect(await store.events(id)).toContainEqual(expect.objectContaining({ type: 'expired', dataLost: '1' }));
-    expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
-  });
+    it('records nothing while a key that all sessions share has another type', async () => {
+      const { client } = store;
+      const id = await store.create({ a: '1' });
+      const keys = store.keysOf(id);
+      await store.runOut(id);
+      await client.rename(keys.events, 'aside');
+      await client.set(keys.events, 'planted');
+      await expect(claimIn(id)).rejects.toThrow('WRONGTYPE');
+      await client.rename('aside', keys.events);
+      expect(await claimIn(id)).toEqual(['claimed']);
+    });
 
-  it('puts what it cannot claim among the dead letters, and goes on', async () => {
-    const { client, keys } = store;
-    const good = await store.create({ a: '1' });
-    const bad = await store.create({ a: '1' });
-    const [bucket] = await store.buckets(good);
-    await store.runOut(good);
-    await store.runOut(bad);
-    await client.set(keys.session(bad), 'planted');
-    await client.sadd(keys.bucket(bucket!), 'foreign');
-    const members = [`expires:${bad}`, 'foreign', `expires:${good}`];
-    expect(await store.scripts.claimExpired(store.keys, members, bucket)).toEqual(['corrupt', 'corrupt', 'claimed']);
-    expect(await client.sismember(keys.bucket(bucket!), 'foreign')).toBe(0);
-    const letters = await client.xrange(keys.deadLetters, '-', '+');
-    expect(letters.map(([, fields]) => fields[1])).toEqual([`expires:${bad}`, 'foreign']);
-    expect(await store.eventTypes(good)).toEqual(['created', 'expired']);
-  });
-
-  it('forgets a minute whose bucket is empty', async () => {
-    await store.client.zadd(store.keys.bucketList, 60000, '60000');
-    expect(await store.scripts.claimExpired(store.keys, [], '60000')).toEqual([]);
-    expect(await store.client.zscore(store.keys.bucketList, '60000')).toBeNull();
-  });
-
-  it('records nothing while a key that all sessions share has another type', async () => {
-    const { client, keys } = store;
-    const id = await store.create({ a: '1' });
-    await store.runOut(id);
-    await client.rename(keys.events, 'aside');
-    await client.set(keys.events, 'planted');
-    await expect(claimIn(id)).rejects.toThrow('WRONGTYPE');
-    await client.rename('aside', keys.events);
-    expect(await claimIn(id)).toEqual(['claimed']);
-  });
-
-  it('ends sessions, touches and deletes when Redis is out of memory, and refuses to create or save', async () => {
-    const expired = await store.create({ a: '1' });
-    const deleted = await store.create({ a: '1' });
-    const kept = await store.create({ a: '1' });
-    await store.runOut(expired);
-    await store.client.config('SET', 'maxmemory', '1');
-    try {
-      expect(await claimIn(expired)).toEqual(['claimed']);
-      expect(await store.scripts.delete(deleted)).toEqual(['deleted']);
-      expect(await store.scripts.touch(kept)).toEqual(['touched']);
-      await expect(store.save(kept, { attributes: [['a', '2']] })).rejects.toThrow('OOM');
-    } finally {
-      await store.client.config('SET', 'maxmemory', '0');
-    }
-    expect((await store.session(kept))['sessionAttr:a']).toBe('1');
+    it('ends sessions, touches and deletes when Redis is out of memory, and refuses to create or save', async () => {
+      const expired = await store.create({ a: '1' });
+      const deleted = await store.create({ a: '1' });
+      const kept = await store.create({ a: '1' });
+      await store.runOut(expired);
+      await store.client.config('SET', 'maxmemory', '1');
+      try {
+        expect(await claimIn(expired)).toEqual(['claimed']);
+        expect(await store.scripts.delete(deleted)).toEqual(['deleted']);
+        expect(await store.scripts.touch(kept)).toEqual(['touched']);
+        await expect(store.save(kept, { attributes: [['a', '2']] })).rejects.toThrow('OOM');
+      } finally {
+        await store.client.config('SET', 'maxmemory', '0');
+      }
+      expect((await store.session(kept))['sessionAttr:a']).toBe('1');
+    });
   });
 });

@@ -31,6 +31,10 @@ export class Store {
     return new Store(server, new Redis(server.url), new SessionPartitions('nest:session', partitions));
   }
 
+  keysOf(id: string): SessionKeys {
+    return this.partitions.of(id);
+  }
+
   /** Those of all sessions, where there is one partition. */
   get keys(): SessionKeys {
     return this.partitions.all[0]!;
@@ -44,7 +48,7 @@ export class Store {
   /** An id that nobody has; `beside`: in the partition of that one. */
   id(beside?: string): string {
     const id = randomBytes(32).toString('base64url');
-    return beside === undefined || this.partitions.of(id) === this.partitions.of(beside) ? id : this.id(beside);
+    return beside === undefined || this.keysOf(id) === this.keysOf(beside) ? id : this.id(beside);
   }
 
   async create(
@@ -80,20 +84,20 @@ export class Store {
 
   /** Lets a session end now, without Redis noticing that it did: as if its time had come. */
   async runOut(id: string): Promise<void> {
-    await this.client.del(this.partitions.of(id).shadow(id));
+    await this.client.del(this.keysOf(id).shadow(id));
   }
 
   session(id: string): Promise<Record<string, string>> {
-    return this.client.hgetall(this.partitions.of(id).session(id));
+    return this.client.hgetall(this.keysOf(id).session(id));
   }
 
   async isAlive(id: string): Promise<boolean> {
-    return (await this.client.exists(this.partitions.of(id).shadow(id))) === 1;
+    return (await this.client.exists(this.keysOf(id).shadow(id))) === 1;
   }
 
   /** The buckets in which a session stands. */
   async buckets(id: string): Promise<string[]> {
-    const keys = this.partitions.of(id);
+    const keys = this.keysOf(id);
     const minutes = await this.client.zrangebyscore(keys.bucketList, '-inf', '+inf');
     const standsIn = await Promise.all(minutes.map((m) => this.client.sismember(keys.bucket(m), `expires:${id}`)));
     return minutes.filter((_, i) => standsIn[i] === 1);
@@ -101,7 +105,7 @@ export class Store {
 
   /** What was recorded of a session: the type of each event, with its further fields. */
   async events(id: string): Promise<Record<string, string>[]> {
-    const events = await this.#entries(this.partitions.of(id).events);
+    const events = await this.#entries(this.keysOf(id).events);
     return events.filter((event) => event['session'] === id || event['previous'] === id);
   }
 
