@@ -30,6 +30,7 @@ beforeAll(async () => {
     'docs/events.md',
     'docs/keyspace-notifications.md',
     'docs/several-sessions.md',
+    'docs/testing.md',
     'docs/timeouts.md',
   ];
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
@@ -58,11 +59,14 @@ describe('the code of the READMEs', () => {
     expect(tsc.stdout.toString()).toBe('');
   }, 60_000);
 
-  it('tests an application as it says', async () => {
-    const index = blocks.findIndex((block) => block.includes('MapSessionModule.forRoot'));
-    const { exit, output } = start(join(folder, `block-${index}.js`), {});
-    expect([await exit, output()]).toEqual([[0, null], expect.any(String)]);
-  }, 30_000);
+  it('tests applications as it says', async () => {
+    const programs = blocks.flatMap((block, i) => (block.includes("from '@nestjs/testing'") ? [`block-${i}.js`] : []));
+    expect(programs).toHaveLength(3);
+    for (const program of programs) {
+      const { exit, output } = start(join(folder, program), {});
+      expect([await exit, output()]).toEqual([[0, null], expect.any(String)]);
+    }
+  }, 60_000);
 });
 
 describe.each([
