@@ -1,5 +1,12 @@
 import type { INestApplication } from '@nestjs/common';
-import { SessionCreatedEvent, SessionDeletedEvent, SessionExpiredEvent } from '@nest-session/core';
+import { Test } from '@nestjs/testing';
+import {
+  MapSessionModule,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionExpiredEvent,
+  SessionModule,
+} from '@nest-session/core';
 import { LeakGuard, SessionClock, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
 import { createShop, Reminders } from '../support/shop.app.js';
 
@@ -74,5 +81,22 @@ describe('TestSessionModule', () => {
     } finally {
       await other.close();
     }
+  });
+});
+
+describe('SessionEventRecorder', () => {
+  it('hears, as a value, of the sessions of all applications that have it', async () => {
+    const recorder = new SessionEventRecorder();
+    const open = async () => {
+      const imports = [SessionModule.forRoot(), MapSessionModule.forRoot()];
+      const providers = [{ provide: SessionEventRecorder, useValue: recorder }];
+      const app = (await Test.createTestingModule({ imports, providers }).compile()).createNestApplication();
+      await app.init();
+      return app;
+    };
+    const apps = await Promise.all([open(), open()]);
+    for (const app of apps) await signIn(app, { principalName: 'ada' });
+    await Promise.all(apps.map((app) => app.close()));
+    expect(recorder.count(SessionCreatedEvent)).toBe(2);
   });
 });

@@ -3,7 +3,12 @@ import { createServer, type Server } from 'node:net';
 import { Injectable, Module, type ModuleMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { OnSessionEvent, SessionExpiredEvent, SessionModule, SessionRepository } from '@nest-session/core';
-import { RedisSessionModule, type RedisSessionOptionsFactory, RedisSessionRepository } from '@nest-session/redis';
+import {
+  RedisSessionModule,
+  type RedisSessionOptionsFactory,
+  RedisSessionRepository,
+  SessionEventGroups,
+} from '@nest-session/redis';
 import { LeakGuard, SessionClock, SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
 
 LeakGuard.install();
@@ -92,6 +97,34 @@ describe('overrideModule(RedisSessionModule)', () => {
     expect(() => testing?.get(RedisSessionRepository)).toThrow('RedisSessionRepository');
     await testing.close();
     expect(visitors).toBe(0);
+  });
+});
+
+describe('what only Redis has', () => {
+  @Injectable()
+  class Operators {
+    constructor(readonly groups: SessionEventGroups) {}
+  }
+
+  const withoutRedis = () =>
+    Test.createTestingModule({
+      imports: [SessionModule.forRoot(), RedisSessionModule.forRoot({ url })],
+      providers: [Operators],
+    })
+      .overrideModule(RedisSessionModule)
+      .useModule(TestSessionModule.forRoot());
+
+  it('is missing, by name', async () => {
+    await expect(withoutRedis().compile()).rejects.toThrow(/Operators .*SessionEventGroups/);
+  });
+
+  it('is a stand-in of the test', async () => {
+    const standIn = { list: async () => [] };
+    const testing = await withoutRedis()
+      .useMocker((token) => (token === SessionEventGroups ? standIn : undefined))
+      .compile();
+    expect(testing.get(Operators).groups).toBe(standIn);
+    await testing.close();
   });
 });
 
