@@ -17,6 +17,7 @@ import { SessionEventGroup } from './delivery/session-event.group.js';
 import { SessionEventGroups } from './delivery/session-event.groups.js';
 import { SessionEventLoader } from './delivery/session-event.loader.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
+import { UnreadEventReader } from './delivery/unread-event.reader.js';
 import { KeyEventListener } from './expiration/key-event.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SessionPartitions } from './keys/session.partitions.js';
@@ -49,6 +50,9 @@ import { type KeepingTimes, SessionScripts } from './scripts/session.scripts.js'
 /** Of the delivery of events; milliseconds. Tests have less time. */
 const PACE = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
 
+/** How many dead letters are kept, about. */
+const DEAD_LETTERS = 10_000;
+
 /** How the parts of the package are put together; nothing in here connects or starts anything. */
 export const REDIS_SESSION_PROVIDERS: Provider[] = [
   {
@@ -75,9 +79,8 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   },
   {
     provide: EVENT_STREAM_SCRIPTS,
-    inject: [REDIS_CONNECTIONS, SESSION_PARTITIONS],
-    useFactory: ({ background }: RedisConnections, partitions: SessionPartitions) =>
-      new EventStreamScripts(background, partitions.all[0]!),
+    inject: [REDIS_CONNECTIONS],
+    useFactory: ({ background }: RedisConnections) => new EventStreamScripts(background),
   },
   {
     provide: REQUEST_CONNECTION,
@@ -153,12 +156,9 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   },
   {
     provide: SESSION_EVENT_LOADER,
-    inject: [REDIS_CONNECTIONS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
-    useFactory: (
-      { background }: RedisConnections,
-      partitions: SessionPartitions,
-      { serializer }: ResolvedRedisSessionOptions,
-    ) => new SessionEventLoader(background, partitions.all[0]!, serializer),
+    inject: [REDIS_CONNECTIONS, REDIS_SESSION_OPTIONS],
+    useFactory: ({ background }: RedisConnections, { serializer }: ResolvedRedisSessionOptions) =>
+      new SessionEventLoader(background, serializer),
   },
   { provide: DELIVERY_PACE, useValue: PACE },
   {
@@ -177,14 +177,15 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       partitions: SessionPartitions,
       { events }: ResolvedRedisSessionOptions,
       pace: typeof PACE,
-      stream: EventStreamScripts,
+      streams: EventStreamScripts,
       dispatcher: SessionEventDispatcher,
       loader: SessionEventLoader,
     ) => {
       const member = { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-      const keys = partitions.all[0]!;
-      const scripts = new DeliveryScripts(background, keys);
-      const group = new SessionEventGroup(reader, scripts, stream, keys, member, { ...events, ...pace });
+      const unread = new UnreadEventReader(reader, partitions, member);
+      const scripts = new DeliveryScripts(background);
+      const rules = { ...events, ...pace, deadLetters: partitions.shareOf(DEAD_LETTERS) };
+      const group = new SessionEventGroup(unread, scripts, streams, partitions, member, rules);
       return new SessionEventConsumer(group, dispatcher, loader, { ...events, ...pace });
     },
   },
@@ -197,7 +198,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       dispatcher: SessionEventDispatcher,
       loader: SessionEventLoader,
       partitions: SessionPartitions,
-    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, partitions.all[0]!),
+    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, partitions),
   },
   {
     provide: SESSION_EVENT_TRIMMER,
@@ -207,7 +208,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       scripts: EventStreamScripts,
       partitions: SessionPartitions,
       { grace, events }: ResolvedRedisSessionOptions,
-    ) => new SessionEventTrimmer(background, scripts, partitions.all[0]!, { ...events, grace }),
+    ) => new SessionEventTrimmer(background, scripts, partitions, { ...events, grace }),
   },
   {
     provide: SessionEventGroups,
@@ -218,9 +219,9 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       partitions: SessionPartitions,
       { serializer, events }: ResolvedRedisSessionOptions,
     ) => {
-      const keys = partitions.all[0]!;
-      const scripts = new EventStreamScripts(request, keys);
-      return new SessionEventGroups({ connection, scripts, keys, serializer, liveness: livenessOf(events.lease) });
+      const scripts = new EventStreamScripts(request);
+      const liveness = livenessOf(events.lease);
+      return new SessionEventGroups({ connection, scripts, partitions, serializer, liveness });
     },
   },
 ];

@@ -1,17 +1,24 @@
 import { EventEmitter, once } from 'node:events';
+import { nameOf, type StreamEntry } from './stream-entry.js';
 
 const FREED = 'freed';
 
+interface Handling {
+  readonly entry: StreamEntry;
+  readonly isRetry: boolean;
+  readonly work: Promise<void>;
+}
+
 /** What an instance handles at present, a limited number of entries at a time. */
 export class HandlingSlots {
-  readonly #running = new Map<string, { readonly work: Promise<void>; readonly isRetry: boolean }>();
+  readonly #running = new Map<string, Handling>();
   readonly #emitter = new EventEmitter();
 
   constructor(private readonly size: number) {}
 
-  /** The positions of the entries that are being handled. */
-  get positions(): string[] {
-    return [...this.#running.keys()];
+  /** The entries that are being handled. */
+  get entries(): StreamEntry[] {
+    return [...this.#running.values()].map(({ entry }) => entry);
   }
 
   get free(): number {
@@ -25,8 +32,8 @@ export class HandlingSlots {
     return Math.min(this.free, share - taken);
   }
 
-  has(position: string): boolean {
-    return this.#running.has(position);
+  has(entry: StreamEntry): boolean {
+    return this.#running.has(nameOf(entry));
   }
 
   /** Resolves when something is free; rejects when the signal is aborted before. */
@@ -40,11 +47,12 @@ export class HandlingSlots {
   }
 
   /** `handle` never rejects. */
-  begin(position: string, isRetry: boolean, handle: () => Promise<void>): void {
+  begin(entry: StreamEntry, isRetry: boolean, handle: () => Promise<void>): void {
+    const name = nameOf(entry);
     const work = handle().finally(() => {
-      this.#running.delete(position);
+      this.#running.delete(name);
       this.#emitter.emit(FREED);
     });
-    this.#running.set(position, { work, isRetry });
+    this.#running.set(name, { entry, isRetry, work });
   }
 }

@@ -24,11 +24,11 @@ export interface SessionDeadLetter {
 }
 
 /** The dead letter in an entry of their stream. */
-export function toDeadLetter(entry: StreamEntry, serializer: AttributeSerializer): SessionDeadLetter {
+export function toDeadLetter(id: string, entry: StreamEntry, serializer: AttributeSerializer): SessionDeadLetter {
   const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
   return {
-    id: entry[0],
-    at: timeOf(entry[0]),
+    id,
+    at: timeOf(entry.position),
     reason: fieldOf(entry, 'reason') ?? '',
     group: fieldOf(entry, 'group'),
     attempts: Number(fieldOf(entry, 'attempts') ?? 0),

@@ -4,10 +4,11 @@ import { Logger } from '@nestjs/common';
 import type { SessionEventDispatcher } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session.keys.js';
+import type { SessionPartitions } from '../keys/session.partitions.js';
 import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import type { SessionEventLoader } from './session-event.loader.js';
-import { groupOf, type StreamEntry } from './stream-entry.js';
-import { timeOf } from './stream.position.js';
+import { groupOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
+import { byPosition, timeOf } from './stream.position.js';
 
 const BATCH_SIZE = 100;
 // And so the longest until a gap is told of behind which nothing is recorded.
@@ -22,8 +23,10 @@ const PAUSE_AFTER_ERROR = 500;
 export class SessionEventBroadcaster {
   readonly #logger = new Logger('SessionEvents');
   readonly #stopping = new AbortController();
-  /** That of the last event that was delivered; undefined until Redis has told where the stream ends. */
-  #position: string | undefined;
+  /** In each partition, that of the last event that was delivered; none until Redis has told where the stream ends. */
+  readonly #positions = new Map<SessionKeys, string>();
+  /** The partitions in which there may be something new. */
+  #due: readonly SessionKeys[];
 
   constructor(
     /** Its own: it waits for events. */
@@ -31,13 +34,15 @@ export class SessionEventBroadcaster {
     private readonly scripts: EventStreamScripts,
     private readonly dispatcher: SessionEventDispatcher,
     private readonly loader: SessionEventLoader,
-    private readonly keys: SessionKeys,
-  ) {}
+    private readonly partitions: SessionPartitions,
+  ) {
+    this.#due = partitions.all;
+  }
 
   /** Resolves when it will hear of whatever is recorded from now on; at once when there is nobody to hear of it. */
   async start(): Promise<void> {
     if (!this.dispatcher.hasBroadcastHandlers) return;
-    const begun = this.#pass().catch(() => undefined);
+    const begun = this.#look().catch(() => undefined);
     void begun.then(() => this.#run());
     await begun;
   }
@@ -60,17 +65,32 @@ export class SessionEventBroadcaster {
         if (signal.aborted) return;
         if (!failed) this.#logger.error(`Broadcast events cannot be read, trying again: ${String(error)}`);
         failed = true;
+        this.#due = this.partitions.all;
         await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
       }
     }
   }
 
   async #pass(): Promise<void> {
-    const [word, reply] = await this.scripts.readEvents(this.#position, BATCH_SIZE);
-    if (word === 'begin') this.#position = reply;
-    else if (word === 'gap') await this.#skipTo(reply);
-    else if (reply.length > 0) await this.#deliver(reply);
-    else await this.#wait();
+    if (this.#due.length === 0) this.#due = await this.#wait();
+    await this.#look();
+  }
+
+  /** Delivers what is new in the partitions that are due. */
+  async #look(): Promise<void> {
+    const entries: StreamEntry[] = [];
+    const gaps = new Map<SessionKeys, string>();
+    await Promise.all(
+      this.#due.map(async (partition) => {
+        const [word, reply] = await this.scripts.readEvents(partition, this.#positions.get(partition), BATCH_SIZE);
+        if (word === 'begin') this.#positions.set(partition, reply);
+        else if (word === 'gap') gaps.set(partition, reply);
+        else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));
+      }),
+    );
+    if (gaps.size > 0) await this.#skip(gaps);
+    await this.#deliver(entries.sort(byPosition));
+    this.#due = [];
   }
 
   async #deliver(entries: readonly StreamEntry[]): Promise<void> {
@@ -79,21 +99,27 @@ export class SessionEventBroadcaster {
       // One that was replayed for a group has been broadcast before.
       const event = groupOf(entry) === undefined ? await this.loader.load(entry) : undefined;
       if (event) await this.dispatcher.broadcast(event);
-      this.#position = entry[0];
+      this.#positions.set(entry.partition, entry.position);
     }
   }
 
-  async #skipTo(position: string): Promise<void> {
-    const since = timeOf(this.#position!);
-    this.#position = position;
+  async #skip(gaps: ReadonlyMap<SessionKeys, string>): Promise<void> {
+    const since = Math.min(...[...gaps.keys()].map((partition) => timeOf(this.#positions.get(partition)!)));
+    for (const [partition, position] of gaps) this.#positions.set(partition, position);
     this.#logger.warn(
       `Broadcast events recorded after ${new Date(since).toISOString()} were missed: they are not in Redis any more`,
     );
     await this.dispatcher.reportGap({ since });
   }
 
-  /** Until there is an event behind the position, or for a while. */
-  async #wait(): Promise<void> {
-    await this.reader.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', this.keys.events, this.#position!);
+  /** The partitions in which there is an event behind the position, as soon as there is one; after a while, all. */
+  async #wait(): Promise<readonly SessionKeys[]> {
+    const { all } = this.partitions;
+    const streams = all.map(({ events }) => events);
+    const positions = all.map((partition) => this.#positions.get(partition)!);
+    const limits = ['COUNT', 1, 'BLOCK', LONGEST_WAIT] as const;
+    const reply = await this.reader.xread(...limits, 'STREAMS', ...streams, ...positions);
+    const keys = reply?.map(([key]) => key);
+    return all.filter(({ events }) => keys?.includes(events) ?? true);
   }
 }

@@ -5,6 +5,7 @@ import type { EventDelivery } from './event.delivery.js';
 import { HandlingSlots } from './handling.slots.js';
 import type { Failure, SessionEventGroup } from './session-event.group.js';
 import type { SessionEventLoader } from './session-event.loader.js';
+import { nameOf, type StreamEntry } from './stream-entry.js';
 
 /** Milliseconds. */
 export interface ConsumerOptions {
@@ -44,7 +45,7 @@ export class SessionEventConsumer {
     this.#slots = new HandlingSlots(options.concurrency);
     // Three times per lease: a renewal that is late must not cost it.
     this.#renewals = new PollingLoop('The renewal of leases on events', group.rules.lease / 3, () =>
-      this.group.renew(this.#slots.positions),
+      this.group.renew(this.#slots.entries),
     );
   }
 
@@ -128,14 +129,14 @@ export class SessionEventConsumer {
   }
 
   #begin(delivery: EventDelivery): void {
-    const [position] = delivery.entry;
+    const { entry, redelivered } = delivery;
     // What this instance takes over from itself is only slow.
-    if (this.#stopping.signal.aborted || this.#slots.has(position)) return;
-    this.#slots.begin(position, delivery.redelivered, () =>
+    if (this.#stopping.signal.aborted || this.#slots.has(entry)) return;
+    this.#slots.begin(entry, redelivered, () =>
       this.#handle(delivery).catch((error: unknown) => {
         // Of what was left to others when this instance stopped, nobody waits to hear.
         if (!this.#stopping.signal.aborted)
-          this.#logger.warn(`Event ${position} could not be settled and is handled again: ${String(error)}`);
+          this.#logger.warn(`Event ${nameOf(entry)} could not be settled and is handled again: ${String(error)}`);
       }),
     );
   }
@@ -147,11 +148,11 @@ export class SessionEventConsumer {
     switch (await this.group.fail(entry, failure)) {
       case 'retry': {
         const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;
-        this.#logger.warn(`Event ${entry[0]} has failed at ${attempt} and is tried again`);
+        this.#logger.warn(`Event ${nameOf(entry)} has failed at ${attempt} and is tried again`);
         break;
       }
       case 'dead':
-        this.#logger.error(`Event ${entry[0]} is a dead letter now: ${failure.reason}`);
+        this.#logger.error(`Event ${nameOf(entry)} is a dead letter now: ${failure.reason}`);
     }
   }
 
@@ -163,7 +164,7 @@ export class SessionEventConsumer {
     }
     const event = await this.loader.load(entry);
     if (!event) {
-      this.#logger.warn(`Entry ${entry[0]} of the events stream is of no known kind and is passed over`);
+      this.#logger.warn(`Entry ${nameOf(entry)} is of no known kind and is passed over`);
       return undefined;
     }
     try {
@@ -177,8 +178,8 @@ export class SessionEventConsumer {
 
   async #end(): Promise<void> {
     // What cannot be handed over, because Redis has gone, is taken over after the lease.
-    const leave = (kept: readonly string[]) => this.group.leave(kept).catch(() => undefined);
-    const early = leave(this.#slots.positions);
+    const leave = (kept: readonly StreamEntry[]) => this.group.leave(kept).catch(() => undefined);
+    const early = leave(this.#slots.entries);
     await this.#slots.untilIdle();
     await this.#renewals.stop();
     await early;

@@ -1,13 +1,15 @@
-import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session.keys.js';
-import type { DeliveryScripts, GroupMember, RetryTimes, SettleReply } from '../scripts/delivery.scripts.js';
+import type { SessionPartitions } from '../keys/session.partitions.js';
+import type { DeliveryScripts, GroupMember, RetryRules, SettleReply } from '../scripts/delivery.scripts.js';
 import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { type EventDelivery, toEventDelivery } from './event.delivery.js';
 import { livenessOf } from './group.state.js';
-import { groupOf, namesIn, parsed, sessionIdOf, type StreamEntry } from './stream-entry.js';
+import { PartitionTurns } from './partition.turns.js';
+import { groupOf, namesIn, parsed, sessionIdOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
+import type { UnreadEventReader } from './unread-event.reader.js';
 
-export interface GroupRules extends RetryTimes {
+export interface GroupRules extends RetryRules {
   /** Milliseconds without a renewal after which an entry is taken over. */
   readonly lease: number;
   /** How often an entry may fail before it becomes a dead letter. */
@@ -22,50 +24,60 @@ export interface Failure {
   readonly isFinal?: boolean;
 }
 
-/** One instance's membership in a group of the events stream: each entry goes to one of the group's instances. */
+/**
+ * One instance's membership in a group: each entry of the events streams goes to one of the group's instances. It is a
+ * member in every partition.
+ */
 export class SessionEventGroup {
+  readonly #turns: PartitionTurns;
+
   constructor(
-    /** Waits for entries, and is used for nothing else meanwhile. */
-    private readonly reader: Redis,
+    private readonly unread: UnreadEventReader,
     private readonly scripts: DeliveryScripts,
-    private readonly stream: EventStreamScripts,
-    private readonly keys: SessionKeys,
+    private readonly streams: EventStreamScripts,
+    private readonly partitions: SessionPartitions,
     private readonly member: GroupMember,
     readonly rules: GroupRules,
-  ) {}
+  ) {
+    this.#turns = new PartitionTurns(partitions.all);
+  }
 
   get name(): string {
     return this.member.group;
   }
 
-  /** Creates the group if there is none, with the oldest event that is kept: nothing recorded before it is missed. */
-  async ensure(): Promise<void> {
-    await this.stream.createGroup(this.name, 'oldest');
+  /** Creates the group where there is none, with the oldest event that is kept: nothing recorded before it is missed. */
+  async ensure(partitions = this.partitions.all): Promise<void> {
+    await Promise.all(partitions.map((partition) => this.streams.createGroup(partition, this.name, 'oldest')));
   }
 
   /** Makes the handlers of this instance known; resolves to those of the last one if they are others and it may be alive. */
   async register(handlers: readonly string[]): Promise<readonly string[] | undefined> {
-    const [word, names] = await this.scripts.registerHandlers(this.member, handlers, livenessOf(this.rules.lease));
+    // One partition is enough: whoever is a member in one is in all.
+    const [first] = this.partitions.all;
+    const liveness = livenessOf(this.rules.lease);
+    const [word, names] = await this.scripts.registerHandlers(first!, this.member, handlers, liveness);
     return word === 'differing' ? namesIn(parsed(names)) : undefined;
   }
 
   /** Up to `count` entries nobody has had; waits up to `patience` milliseconds for the first. */
   async read(count: number, patience: number): Promise<EventDelivery[]> {
-    const { group, consumer } = this.member;
-    const limits = ['COUNT', count, 'BLOCK', patience] as const;
-    const reply = await this.#orCreated(() =>
-      this.reader.xreadgroup(...(['GROUP', group, consumer, ...limits, 'STREAMS', this.keys.events, '>'] as const)),
-    );
-    const [stream] = (reply ?? []) as [key: string, entries: StreamEntry[]][];
-    return (stream?.[1] ?? []).map((entry) => toEventDelivery(entry));
+    const entries = await this.#orCreated(this.partitions.all, () => this.unread.read(count, patience));
+    return (entries ?? []).map((entry) => toEventDelivery(entry));
   }
 
   /** Up to `count` entries that are due to be tried again, or whose instance has not renewed its lease. */
   async takeOver(count: number): Promise<EventDelivery[]> {
-    const taken = await this.#orCreated(() => this.scripts.takeOver(this.member, this.rules.lease, count));
-    return (taken ?? []).map(([position, fields, deliveries, record]) =>
-      toEventDelivery([position, fields], deliveries, record),
-    );
+    const taken: EventDelivery[] = [];
+    for (let left = this.partitions.all.length; left > 0 && taken.length < count;) {
+      const free = count - taken.length;
+      const turn = this.#turns.next(Math.min(free, left));
+      const share = Math.floor(free / turn.length);
+      const deliveries = await Promise.all(turn.map((partition) => this.#takeOverIn(partition, share)));
+      taken.push(...deliveries.flat());
+      left -= turn.length;
+    }
+    return taken;
   }
 
   /** Whether this group is to handle an entry; it has nothing to do with what was replayed for another one. */
@@ -73,35 +85,57 @@ export class SessionEventGroup {
     return (groupOf(entry) ?? this.name) === this.name;
   }
 
-  async acknowledge([position]: StreamEntry): Promise<void> {
-    await this.scripts.acknowledge(this.member, position);
+  async acknowledge({ partition, position }: StreamEntry): Promise<void> {
+    await this.scripts.acknowledge(partition, this.member, position);
   }
 
   /** Has an entry tried again later or, when it has failed too often, put among the dead letters. */
   fail(entry: StreamEntry, { done, reason, isFinal = false }: Failure): Promise<SettleReply> {
-    const of = { position: entry[0], sessionId: sessionIdOf(entry) ?? '' };
+    const of = { position: entry.position, sessionId: sessionIdOf(entry) ?? '' };
     const attempts = isFinal ? 0 : this.rules.attempts;
-    return this.scripts.fail(this.member, { ...of, done, reason, attempts }, this.rules);
+    return this.scripts.fail(entry.partition, this.member, { ...of, done, reason, attempts }, this.rules);
   }
 
   /** Tells that this instance still works on entries. Those that another one has taken over stay its. */
-  async renew(positions: readonly string[]): Promise<void> {
-    if (positions.length > 0) await this.#orCreated(() => this.scripts.renewLease(this.member, positions));
+  async renew(entries: readonly StreamEntry[]): Promise<void> {
+    await Promise.all(
+      this.partitions.all.map(async (partition) => {
+        const positions = positionsIn(partition, entries);
+        if (positions.length === 0) return;
+        await this.#orCreated([partition], () => this.scripts.renewLease(partition, this.member, positions));
+      }),
+    );
   }
 
   /** Leaves the group, and what is not finished to its other instances; stays a member as long as it keeps something. */
-  async leave(kept: readonly string[] = []): Promise<void> {
-    await this.scripts.handOver(this.member, kept);
+  async leave(kept: readonly StreamEntry[] = []): Promise<void> {
+    await Promise.all(
+      this.partitions.all.map((partition) =>
+        this.scripts.handOver(partition, this.member, positionsIn(partition, kept)),
+      ),
+    );
   }
 
-  /** Undefined when there was no group: the stream was deleted, or Redis restarted without it. Then there is one now. */
-  async #orCreated<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  async #takeOverIn(partition: SessionKeys, count: number): Promise<EventDelivery[]> {
+    const { lease } = this.rules;
+    const taken = await this.#orCreated([partition], () => this.scripts.takeOver(partition, this.member, lease, count));
+    return (taken ?? []).map(([position, fields, deliveries, record]) =>
+      toEventDelivery(toStreamEntry(partition, [position, fields]), deliveries, record),
+    );
+  }
+
+  /** Undefined when there was no group: a stream was deleted, or Redis restarted without it. Then there is one now. */
+  async #orCreated<T>(partitions: readonly SessionKeys[], ask: () => Promise<T>): Promise<T | undefined> {
     try {
       return await ask();
     } catch (error) {
       if (!isReply(error, 'NOGROUP')) throw error;
-      await this.ensure();
+      await this.ensure(partitions);
       return undefined;
     }
   }
+}
+
+function positionsIn(partition: SessionKeys, entries: readonly StreamEntry[]): string[] {
+  return entries.filter((entry) => entry.partition === partition).map(({ position }) => position);
 }

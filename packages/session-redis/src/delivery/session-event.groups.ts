@@ -2,10 +2,11 @@ import { type AttributeSerializer, InvalidSessionOptionsError } from '@nest-sess
 import type { Redis } from 'ioredis';
 import type { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session.keys.js';
+import type { SessionPartitions } from '../keys/session.partitions.js';
 import type { EventStreamScripts, RemoveGroupReply, ReplayReply } from '../scripts/event-stream.scripts.js';
-import { type ConsumerState, consumerStates, firstEventAfter, type GroupState, groupStates } from './group.state.js';
+import { type ConsumerState, consumerStates, type GroupState, groupStates, oldestUnread } from './group.state.js';
 import { type SessionDeadLetter, toDeadLetter } from './session-dead-letter.js';
-import type { StreamEntry } from './stream-entry.js';
+import { type DeadLetterBounds, SessionDeadLetterReader } from './session-dead-letter.reader.js';
 
 /** What is known of a group: instances of which one handles each event. */
 export interface SessionEventGroupInfo {
@@ -34,14 +35,14 @@ export interface DeadLetterFilter {
 export interface SessionEventGroupsParts {
   readonly connection: RequestConnection;
   readonly scripts: EventStreamScripts;
-  readonly keys: SessionKeys;
+  readonly partitions: SessionPartitions;
   readonly serializer: AttributeSerializer;
   /** Within how many milliseconds an instance that is at work asks for events. */
   readonly liveness: number;
 }
 
-/** Entries of a stream per call. */
-const PAGE = 100;
+const MOST_LETTERS = 100;
+/** Events of a stream per call. */
 const COUNTED_PER_CALL = 1000;
 
 /**
@@ -50,16 +51,17 @@ const COUNTED_PER_CALL = 1000;
  */
 export class SessionEventGroups {
   readonly #parts: SessionEventGroupsParts;
+  readonly #letters: SessionDeadLetterReader;
 
   /** @internal `RedisSessionModule` does this: inject it. */
   constructor(parts: SessionEventGroupsParts) {
     this.#parts = parts;
+    this.#letters = new SessionDeadLetterReader(parts.connection, parts.partitions);
   }
 
   /** All groups, by name. The numbers are of one moment each, not of the same one. */
   async list(): Promise<SessionEventGroupInfo[]> {
-    const { events } = this.#parts.keys;
-    const groups = await this.#run((client) => groupStates(client, events));
+    const groups = await this.#run((client) => groupStates(client, this.#all));
     const infos: SessionEventGroupInfo[] = [];
     for (const group of groups) infos.push(await this.#info(group));
     return infos;
@@ -73,24 +75,31 @@ export class SessionEventGroups {
     if (name.trim() === '') {
       throw new InvalidSessionOptionsError('SessionEventGroups', ['The name of a group must not be empty.']);
     }
-    return (await this.#run(() => this.#parts.scripts.createGroup(name, from))) === 'created';
+    const { scripts } = this.#parts;
+    const replies = await this.#inAll((partition) => scripts.createGroup(partition, name, from));
+    return replies.includes('created');
   }
 
   /**
    * Forgets a group that is not used any more, so that nothing is kept for it; what is among the dead letters stays.
    * Refused (`live`) while one of its instances runs: it would only create the group again.
    */
-  remove(name: string): Promise<RemoveGroupReply> {
-    return this.#run(() => this.#parts.scripts.removeGroup(name, this.#parts.liveness));
+  async remove(name: string): Promise<RemoveGroupReply> {
+    const { scripts, liveness } = this.#parts;
+    const consumers = await this.#run((client) => consumerStates(client, this.#all, name));
+    if (consumers.some(({ idle }) => idle < liveness)) return 'live';
+    const replies = await this.#inAll((partition) => scripts.removeGroup(partition, name, liveness));
+    // One that has come meanwhile is told by the script, and creates the group again where it is gone.
+    return replies.find((reply) => reply === 'live') ?? replies.find((reply) => reply === 'removed') ?? 'unknown';
   }
 
   /** The dead letters, the oldest first: up to `limit`, those behind the one with the id `after`. */
   async deadLetters(
     options: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {},
   ): Promise<SessionDeadLetter[]> {
-    const { after, limit = PAGE, ...filter } = options;
+    const { after, limit = MOST_LETTERS, ...filter } = options;
     const letters: SessionDeadLetter[] = [];
-    for await (const letter of this.#deadLetters(filter, after)) {
+    for await (const letter of this.#deadLetters(filter, { after })) {
       if (letters.length >= limit) break;
       letters.push(letter);
     }
@@ -101,8 +110,10 @@ export class SessionEventGroups {
    * Has the group that could not handle an event try again, with as many attempts as at first: the handlers that have
    * not succeeded are called, with the same `event.id` and the data that the session had. Other groups do not hear of it.
    */
-  replay(id: string): Promise<ReplayReply> {
-    return this.#run(() => this.#parts.scripts.replayDeadLetter(id));
+  async replay(id: string): Promise<ReplayReply> {
+    const place = this.#letters.placeOf(id);
+    if (!place) return 'gone';
+    return this.#run(() => this.#parts.scripts.replayDeadLetter(place.partition, place.position));
   }
 
   /** Replays every dead letter that can be; those of events whose group was removed stay. Returns how many it replayed. */
@@ -112,7 +123,9 @@ export class SessionEventGroups {
 
   /** Deletes a dead letter. False when there is none of this id. */
   async discard(id: string): Promise<boolean> {
-    return (await this.#run((client) => client.xdel(this.#parts.keys.deadLetters, id))) === 1;
+    const place = this.#letters.placeOf(id);
+    if (!place) return false;
+    return (await this.#run((client) => client.xdel(place.partition.deadLetters, place.position))) === 1;
   }
 
   /** Deletes every dead letter, what is no event included. Returns how many it deleted. */
@@ -120,25 +133,43 @@ export class SessionEventGroups {
     return this.#forEach(filter, ({ id }) => this.discard(id));
   }
 
-  async #info({ name, pending, lastDelivered }: GroupState): Promise<SessionEventGroupInfo> {
-    const { keys } = this.#parts;
-    const [consumers, oldestUnread, retrying, dropped] = await this.#run((client) =>
-      Promise.all([
-        consumerStates(client, keys.events, name),
-        firstEventAfter(client, keys.events, lastDelivered),
-        client.zcard(keys.retries(name)),
-        client.hget(keys.dropped, name),
-      ]),
-    );
-    const lag = oldestUnread === undefined ? 0 : await this.#count(lastDelivered);
-    return { name, lag, oldestUnread, pending, retrying, dropped: Number(dropped ?? 0), consumers };
+  get #all(): readonly SessionKeys[] {
+    return this.#parts.partitions.all;
   }
 
-  async #count(position: string): Promise<number> {
+  async #info(group: GroupState): Promise<SessionEventGroupInfo> {
+    const { name, pending } = group;
+    const [consumers, oldest, retrying, dropped] = await this.#run((client) =>
+      Promise.all([
+        consumerStates(client, this.#all, name),
+        oldestUnread(client, group),
+        Promise.all(this.#all.map((partition) => client.zcard(partition.retries(name)))),
+        Promise.all(this.#all.map((partition) => client.hget(partition.dropped, name))),
+      ]),
+    );
+    const lag = oldest === undefined ? 0 : await this.#lagOf(group);
+    return {
+      name,
+      lag,
+      oldestUnread: oldest,
+      pending,
+      retrying: sum(retrying),
+      dropped: sum(dropped.map((count) => Number(count ?? 0))),
+      consumers,
+    };
+  }
+
+  async #lagOf({ lastDelivered }: GroupState): Promise<number> {
+    return sum(await Promise.all([...lastDelivered].map(([partition, position]) => this.#count(partition, position))));
+  }
+
+  async #count(partition: SessionKeys, position: string): Promise<number> {
     let count = 0;
     for (let from: string | undefined = position; from !== undefined;) {
       const start: string = from;
-      const [, counted, next] = await this.#run(() => this.#parts.scripts.countEvents(start, COUNTED_PER_CALL));
+      const [, counted, next] = await this.#run(() =>
+        this.#parts.scripts.countEvents(partition, start, COUNTED_PER_CALL),
+      );
       count += counted;
       from = next;
     }
@@ -147,32 +178,31 @@ export class SessionEventGroups {
 
   /** Does something with what is among the dead letters by now, not with what joins them meanwhile. */
   async #forEach(filter: DeadLetterFilter, act: (letter: SessionDeadLetter) => Promise<boolean>): Promise<number> {
-    const { deadLetters } = this.#parts.keys;
-    const [last] = await this.#run((client) => client.xrevrange(deadLetters, '+', '-', 'COUNT', 1));
+    const bounds = await this.#letters.bounds();
     let count = 0;
-    if (!last) return count;
-    for await (const letter of this.#deadLetters(filter, undefined, last[0])) if (await act(letter)) count++;
+    for await (const letter of this.#deadLetters(filter, { bounds })) if (await act(letter)) count++;
     return count;
   }
 
-  async *#deadLetters({ group }: DeadLetterFilter, after?: string, last = '+'): AsyncIterable<SessionDeadLetter> {
-    const { keys, serializer } = this.#parts;
-    let start = after === undefined ? '-' : `(${after}`;
-    for (;;) {
-      const from = start;
-      const page: StreamEntry[] = await this.#run((client) =>
-        client.xrange(keys.deadLetters, from, last, 'COUNT', PAGE),
-      );
-      for (const entry of page) {
-        const letter = toDeadLetter(entry, serializer);
-        if (group === undefined || letter.group === group) yield letter;
-      }
-      if (page.length < PAGE) return;
-      start = `(${page.at(-1)![0]}`;
+  async *#deadLetters(
+    { group }: DeadLetterFilter,
+    range: { after?: string | undefined; bounds?: DeadLetterBounds },
+  ): AsyncIterable<SessionDeadLetter> {
+    for await (const entry of this.#letters.read(range)) {
+      const letter = toDeadLetter(this.#letters.idOf(entry), entry, this.#parts.serializer);
+      if (group === undefined || letter.group === group) yield letter;
     }
+  }
+
+  #inAll<T>(act: (partition: SessionKeys) => Promise<T>): Promise<T[]> {
+    return this.#run(() => Promise.all(this.#all.map(act)));
   }
 
   #run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
     return this.#parts.connection.run(command);
   }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }

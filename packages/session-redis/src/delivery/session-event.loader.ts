@@ -1,7 +1,6 @@
 import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
-import type { SessionKeys } from '../keys/session.keys.js';
 import { toSessionEvent } from './session-event.mapper.js';
 import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 
@@ -11,20 +10,20 @@ type Hash = Record<string, string>;
 export class SessionEventLoader {
   constructor(
     private readonly client: Redis,
-    private readonly keys: SessionKeys,
     private readonly serializer: AttributeSerializer,
   ) {}
 
   /** Undefined for an entry of a kind this version does not know, such as one of a newer instance. */
   async load(entry: StreamEntry): Promise<SessionEvent | undefined> {
     const kept = fieldOf(entry, 'data');
-    const hash = kept === undefined ? await this.#dataOf(sessionIdOf(entry)) : (JSON.parse(kept) as Hash);
+    const hash = kept === undefined ? await this.#dataOf(entry) : (JSON.parse(kept) as Hash);
     return toSessionEvent(entry, hash, this.serializer);
   }
 
-  async #dataOf(sessionId: string | undefined): Promise<Hash> {
+  async #dataOf(entry: StreamEntry): Promise<Hash> {
+    const sessionId = sessionIdOf(entry);
     if (sessionId === undefined) return {};
-    return this.client.hgetall(this.keys.session(sessionId)).catch((error: unknown) => {
+    return this.client.hgetall(entry.partition.session(sessionId)).catch((error: unknown) => {
       // A foreign key in the place of a session is none.
       if (isReply(error, 'WRONGTYPE')) return {};
       throw error;

@@ -1,9 +1,11 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session.keys.js';
+import type { SessionPartitions } from '../keys/session.partitions.js';
 import type { EventStreamScripts, TrimLimits } from '../scripts/event-stream.scripts.js';
-import { consumerStates, firstEventAfter, groupStates, type GroupState, livenessOf } from './group.state.js';
+import { consumerStates, groupStates, type GroupState, livenessOf, oldestUnread } from './group.state.js';
 
+/** Of the whole namespace. */
 export interface TrimmerOptions extends TrimLimits {
   /** Milliseconds, as all times here. */
   readonly lease: number;
@@ -22,7 +24,7 @@ const BATCH_SIZE = 100;
 const HOUR = 3_600_000;
 
 /**
- * Keeps the events stream small: removes what all groups have handled, and what is too old or too many, with the data of
+ * Keeps the events streams small: removes what all groups have handled, and what is too old or too many, with the data of
  * the sessions that ended. Any number of instances may trim at a time: a script decides what goes.
  */
 export class SessionEventTrimmer {
@@ -33,14 +35,15 @@ export class SessionEventTrimmer {
   constructor(
     private readonly client: Redis,
     private readonly scripts: EventStreamScripts,
-    private readonly keys: SessionKeys,
+    private readonly partitions: SessionPartitions,
     private readonly options: TrimmerOptions,
   ) {}
 
   /** One pass: trims, forgets instances that are gone, and tells of groups that nobody reads. */
   async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
-    const result = await this.#trim(signal);
-    const groups = await groupStates(this.client, this.keys.events);
+    const result = { removed: 0, dropped: new Map<string, number>() };
+    for (const partition of this.partitions.all) await this.#trim(partition, result, signal);
+    const groups = await groupStates(this.client, this.partitions.all);
     for (const group of groups) {
       if (!signal?.aborted) await this.#lookAfter(group);
     }
@@ -51,10 +54,14 @@ export class SessionEventTrimmer {
     return result;
   }
 
-  async #trim(signal?: AbortSignal): Promise<TrimResult> {
-    const result = { removed: 0, dropped: new Map<string, number>() };
+  async #trim(
+    partition: SessionKeys,
+    result: { removed: number; readonly dropped: Map<string, number> },
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
-      const [next, removed, dropped] = await this.scripts.trim(this.options, BATCH_SIZE);
+      const [next, removed, dropped] = await this.scripts.trim(partition, limits, BATCH_SIZE);
       result.removed += removed;
       for (let i = 0; i < dropped.length; i += 2) {
         const group = String(dropped[i]);
@@ -62,20 +69,21 @@ export class SessionEventTrimmer {
       }
       word = next;
     }
-    return result;
   }
 
   async #lookAfter(group: GroupState): Promise<void> {
     const { lease, grace } = this.options;
-    const consumers = await consumerStates(this.client, this.keys.events, group.name);
+    const partitions = [...group.lastDelivered.keys()];
+    const consumers = await consumerStates(this.client, partitions, group.name);
     for (const { name, idle } of consumers) {
-      if (idle > Math.max(HOUR, 2 * lease)) await this.scripts.removeConsumer(group.name, name);
+      if (idle <= Math.max(HOUR, 2 * lease)) continue;
+      await Promise.all(partitions.map((partition) => this.scripts.removeConsumer(partition, group.name, name)));
     }
     if (consumers.some(({ idle }) => idle < livenessOf(lease))) {
       if (this.#unread.delete(group.name)) this.#logger.log(`The events of group "${group.name}" are read again`);
       return;
     }
-    const oldest = await firstEventAfter(this.client, this.keys.events, group.lastDelivered);
+    const oldest = await oldestUnread(this.client, group);
     const [seconds] = await this.client.time();
     if (oldest === undefined || Number(seconds) * 1000 - oldest < grace || this.#unread.has(group.name)) return;
     this.#unread.set(group.name, 'kept');

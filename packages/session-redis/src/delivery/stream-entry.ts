@@ -1,7 +1,27 @@
-/** An entry of the events stream: its position, and its fields and values in turn. */
-export type StreamEntry = readonly [position: string, fields: readonly string[]];
+import type { SessionKeys } from '../keys/session.keys.js';
 
-export function fieldOf([, fields]: StreamEntry, name: string): string | undefined {
+/** An entry of the events stream of a partition, or of its dead letters. */
+export interface StreamEntry {
+  readonly partition: SessionKeys;
+  /** Where it stands in the stream; entries of other partitions may have the same. */
+  readonly position: string;
+  /** Its fields and values in turn. */
+  readonly fields: readonly string[];
+}
+
+/** An entry as Redis gives it. */
+export type StreamReply = readonly [position: string, fields: readonly string[]];
+
+export function toStreamEntry(partition: SessionKeys, [position, fields]: StreamReply): StreamEntry {
+  return { partition, position, fields };
+}
+
+/** What tells an entry of the events streams from all others. */
+export function nameOf({ partition, position }: StreamEntry): string {
+  return `${partition.events}/${position}`;
+}
+
+export function fieldOf({ fields }: StreamEntry, name: string): string | undefined {
   const index = fields.findIndex((field, i) => i % 2 === 0 && field === name);
   return index < 0 ? undefined : fields[index + 1];
 }

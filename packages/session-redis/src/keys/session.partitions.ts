@@ -33,6 +33,11 @@ export class SessionPartitions {
     return this.all[slotOf(id) % this.all.length]!;
   }
 
+  /** What each partition gets of something that is limited for the whole namespace: at least one. */
+  shareOf(limit: number): number {
+    return Math.ceil(limit / this.all.length);
+  }
+
   /** The id of a shadow key; undefined for any other key, such as one of another application. */
   idOfShadow(key: string): string | undefined {
     const id = key.slice(key.lastIndexOf(':') + 1);

@@ -28,11 +28,13 @@ export interface EntryFailure {
   readonly attempts: number;
 }
 
-/** When what has failed is tried again, and how long its data is kept for that; milliseconds. */
-export interface RetryTimes {
+/** When what has failed is tried again, and how long its data is kept for that, in milliseconds; and what comes of it. */
+export interface RetryRules {
   readonly firstBackOff: number;
   readonly longestBackOff: number;
   readonly retention: number;
+  /** How many dead letters of a partition are kept, about. */
+  readonly deadLetters: number;
 }
 
 export type RegisterReply = ['registered'] | ['differing', names: string];
@@ -50,67 +52,79 @@ const SOURCES = {
   handOver: loadScript('hand-over'),
 };
 
-/** The scripts of instances that handle events, on one connection: one typed function each. */
+/** The scripts of instances that handle events, on one connection: one typed function each, for one partition a call. */
 export class DeliveryScripts {
   readonly #client: Redis & Record<keyof typeof SOURCES, Run>;
 
-  constructor(
-    client: Redis,
-    private readonly keys: SessionKeys,
-  ) {
+  constructor(client: Redis) {
     for (const [name, lua] of Object.entries(SOURCES)) client.defineCommand(name, { lua });
     this.#client = client as Redis & Record<keyof typeof SOURCES, Run>;
   }
 
   /** `liveness`: an instance that has asked for events within so many milliseconds is at work. */
   async registerHandlers(
+    { events, handlers }: SessionKeys,
     { group, consumer }: GroupMember,
     names: readonly string[],
     liveness: number,
   ): Promise<RegisterReply> {
-    const keys = [this.keys.events, this.keys.handlers];
+    const keys = [events, handlers];
     const args = [group, consumer, liveness, JSON.stringify(names)];
     return (await this.#client.registerHandlers(keys.length, ...keys, ...args)) as RegisterReply;
   }
 
   /** `lease`: milliseconds. */
-  async takeOver({ group, consumer }: GroupMember, lease: number, limit: number): Promise<TakenEntry[]> {
-    const { events } = this.keys;
-    const keys = [events, this.keys.failing(group), this.keys.retries(group)];
+  async takeOver(
+    partition: SessionKeys,
+    { group, consumer }: GroupMember,
+    lease: number,
+    limit: number,
+  ): Promise<TakenEntry[]> {
+    const keys = [partition.events, partition.failing(group), partition.retries(group)];
     return (await this.#client.takeOver(keys.length, ...keys, group, consumer, lease, limit)) as TakenEntry[];
   }
 
   /** All handlers of an entry have succeeded. */
-  acknowledge(member: GroupMember, position: string): Promise<SettleReply> {
-    return this.#settle(member, position, '', ['done']);
+  acknowledge(partition: SessionKeys, member: GroupMember, position: string): Promise<SettleReply> {
+    return this.#settle(partition, member, position, '', ['done']);
   }
 
-  fail(member: GroupMember, failure: EntryFailure, times: RetryTimes): Promise<SettleReply> {
+  fail(partition: SessionKeys, member: GroupMember, failure: EntryFailure, rules: RetryRules): Promise<SettleReply> {
     const { position, sessionId, done, reason, attempts } = failure;
-    const { firstBackOff, longestBackOff, retention } = times;
-    const args = ['failed', JSON.stringify(done), reason, attempts, firstBackOff, longestBackOff, retention];
-    return this.#settle(member, position, sessionId, args);
+    const { firstBackOff, longestBackOff, retention, deadLetters } = rules;
+    const times = [firstBackOff, longestBackOff, retention];
+    const args = ['failed', JSON.stringify(done), reason, attempts, ...times, deadLetters];
+    return this.#settle(partition, member, position, sessionId, args);
   }
 
-  async renewLease({ group, consumer }: GroupMember, positions: readonly string[]): Promise<RenewReply[]> {
-    return (await this.#client.renewLease(1, this.keys.events, group, consumer, ...positions)) as RenewReply[];
+  async renewLease(
+    { events }: SessionKeys,
+    { group, consumer }: GroupMember,
+    positions: readonly string[],
+  ): Promise<RenewReply[]> {
+    return (await this.#client.renewLease(1, events, group, consumer, ...positions)) as RenewReply[];
   }
 
   /** `kept`: the positions that the instance is still working on. */
-  async handOver({ group, consumer }: GroupMember, kept: readonly string[]): Promise<HandOverReply> {
-    const keys = [this.keys.events, this.keys.retries(group)];
+  async handOver(
+    partition: SessionKeys,
+    { group, consumer }: GroupMember,
+    kept: readonly string[],
+  ): Promise<HandOverReply> {
+    const keys = [partition.events, partition.retries(group)];
     return (await this.#client.handOver(keys.length, ...keys, group, consumer, ...kept)) as HandOverReply;
   }
 
   async #settle(
+    partition: SessionKeys,
     { group, consumer }: GroupMember,
     position: string,
     sessionId: string,
     args: readonly (string | number)[],
   ): Promise<SettleReply> {
-    const { events, deadLetters } = this.keys;
-    const ofGroup = [this.keys.failing(group), this.keys.retries(group)];
-    const keys = [events, ...ofGroup, deadLetters, this.keys.session(sessionId)];
+    const { events, deadLetters } = partition;
+    const ofGroup = [partition.failing(group), partition.retries(group)];
+    const keys = [events, ...ofGroup, deadLetters, partition.session(sessionId)];
     return (await this.#client.settleEvent(keys.length, ...keys, group, consumer, position, ...args)) as SettleReply;
   }
 }

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { StreamEntry } from '../delivery/stream-entry.js';
+import type { StreamReply } from '../delivery/stream-entry.js';
 import type { SessionKeys } from '../keys/session.keys.js';
 import { loadScript } from './script.loader.js';
 
@@ -18,7 +18,7 @@ export type CreateGroupReply = 'created' | 'exists';
 export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 export type RemoveConsumerReply = 'removed' | 'pending';
 export type CountReply = ['all', count: number] | ['more', count: number, position: string];
-export type ReadReply = ['read', entries: StreamEntry[]] | ['begin', position: string] | ['gap', position: string];
+export type ReadReply = ['read', entries: StreamReply[]] | ['begin', position: string] | ['gap', position: string];
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 
 type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
@@ -33,53 +33,55 @@ const SOURCES = {
   replayDeadLetter: loadScript('replay-dead-letter'),
 };
 
-/** The scripts that keep the events stream and its groups in order, on one connection: one typed function each. */
+/**
+ * The scripts that keep the events streams and their groups in order, on one connection: one typed function each, for one
+ * partition a call.
+ */
 export class EventStreamScripts {
   readonly #client: Redis & Record<keyof typeof SOURCES, Run>;
 
-  constructor(
-    client: Redis,
-    private readonly keys: SessionKeys,
-  ) {
+  constructor(client: Redis) {
     for (const [name, lua] of Object.entries(SOURCES)) client.defineCommand(name, { lua });
     this.#client = client as Redis & Record<keyof typeof SOURCES, Run>;
   }
 
-  async trim({ grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {
-    const { events, trimmed, dropped, prefix } = this.keys;
+  async trim(partition: SessionKeys, { grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {
+    const { events, trimmed, dropped, prefix } = partition;
     const limits = [grace, retention, maxLength, limit];
     return (await this.#client.trimEvents(3, events, trimmed, dropped, prefix, ...limits)) as TrimReply;
   }
 
-  async createGroup(group: string, from: 'oldest' | 'now'): Promise<CreateGroupReply> {
-    return (await this.#client.createGroup(2, this.keys.events, this.keys.trimmed, group, from)) as CreateGroupReply;
+  async createGroup(
+    { events, trimmed }: SessionKeys,
+    group: string,
+    from: 'oldest' | 'now',
+  ): Promise<CreateGroupReply> {
+    return (await this.#client.createGroup(2, events, trimmed, group, from)) as CreateGroupReply;
   }
 
   /** `liveness`: an instance that has asked for events within so many milliseconds is at work. */
-  async removeGroup(group: string, liveness: number): Promise<RemoveGroupReply> {
-    const { events, handlers, dropped } = this.keys;
-    const keys = [events, this.keys.failing(group), this.keys.retries(group), handlers, dropped];
+  async removeGroup(partition: SessionKeys, group: string, liveness: number): Promise<RemoveGroupReply> {
+    const { events, handlers, dropped } = partition;
+    const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped];
     return (await this.#client.removeGroup(keys.length, ...keys, group, liveness)) as RemoveGroupReply;
   }
 
   /** Takes an instance out of its group that has ended without having left it, unless it has something unfinished. */
-  async removeConsumer(group: string, consumer: string): Promise<RemoveConsumerReply> {
-    return (await this.#client.removeConsumer(1, this.keys.events, group, consumer)) as RemoveConsumerReply;
+  async removeConsumer({ events }: SessionKeys, group: string, consumer: string): Promise<RemoveConsumerReply> {
+    return (await this.#client.removeConsumer(1, events, group, consumer)) as RemoveConsumerReply;
   }
 
   /** Counts up to `limit` events behind a position. */
-  async countEvents(position: string, limit: number): Promise<CountReply> {
-    return (await this.#client.countEvents(1, this.keys.events, position, limit)) as CountReply;
+  async countEvents({ events }: SessionKeys, position: string, limit: number): Promise<CountReply> {
+    return (await this.#client.countEvents(1, events, position, limit)) as CountReply;
   }
 
   /** Up to `limit` events behind a position, for a reader in no group; without a position: where a new one begins. */
-  async readEvents(position: string | undefined, limit: number): Promise<ReadReply> {
-    const { events, trimmed } = this.keys;
+  async readEvents({ events, trimmed }: SessionKeys, position: string | undefined, limit: number): Promise<ReadReply> {
     return (await this.#client.readEvents(2, events, trimmed, position ?? '', limit)) as ReadReply;
   }
 
-  async replayDeadLetter(position: string): Promise<ReplayReply> {
-    const { events, deadLetters } = this.keys;
+  async replayDeadLetter({ events, deadLetters }: SessionKeys, position: string): Promise<ReplayReply> {
     return (await this.#client.replayDeadLetter(2, events, deadLetters, position)) as ReplayReply;
   }
 }

@@ -19,6 +19,7 @@
   ARGV[8] ms until the second attempt, doubled with each further one
   ARGV[9] ms until the next attempt at most
   ARGV[10] retention in ms
+  ARGV[11] how many dead letters are kept, about
 
   Returns
     'acknowledged'
@@ -58,7 +59,7 @@ local function bury(fields, attempts)
     table.insert(letter, 'data')
     table.insert(letter, cjson.encode(named(has_session and redis.call('HGETALL', KEYS[5]) or {})))
   end
-  redis.call('XADD', KEYS[4], 'MAXLEN', '~', 10000, '*', unpack(letter))
+  redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[11], '*', unpack(letter))
   finish(events, group, KEYS[2], KEYS[3], position)
 end
 

@@ -17,7 +17,7 @@ beforeAll(async () => {
   store = await Store.open({ steppableClock: true });
   proxy = await TcpProxy.start({ port: store.server.port });
   const limits = { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000 };
-  trimmer = new SessionEventTrimmer(store.client, new EventStreamScripts(store.client, store.keys), store.keys, limits);
+  trimmer = new SessionEventTrimmer(store.client, new EventStreamScripts(store.client), store.partitions, limits);
 });
 afterEach(async () => {
   for (const instance of instances) await instance.stop();

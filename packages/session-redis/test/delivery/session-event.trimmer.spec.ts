@@ -11,13 +11,13 @@ let store: Store;
 let scripts: EventStreamScripts;
 beforeAll(async () => {
   store = await Store.open({ steppableClock: true });
-  scripts = new EventStreamScripts(store.client, store.keys);
+  scripts = new EventStreamScripts(store.client);
 });
 afterAll(() => store.close());
 beforeEach(() => store.client.flushall());
 
 const trimmer = (options: Partial<TrimmerOptions> = {}) =>
-  new SessionEventTrimmer(store.client, scripts, store.keys, {
+  new SessionEventTrimmer(store.client, scripts, store.partitions, {
     grace: GRACE,
     retention: RETENTION,
     maxLength: 1_000_000,
@@ -39,7 +39,7 @@ const hasData = async (id: string) => (await store.client.exists(store.keys.sess
 
 /** An instance of the group reads up to `count` events, and acknowledges them if it is to. */
 async function read(group: string, count: number, { acknowledge = true, consumer = 'one' } = {}): Promise<string[]> {
-  await scripts.createGroup(group, 'oldest');
+  await scripts.createGroup(store.keys, group, 'oldest');
   const reply = (await store.client.xreadgroup(
     ...(['GROUP', group, consumer, 'COUNT', count, 'STREAMS', store.keys.events, '>'] as const),
   )) as [string, [string, string[]][]][] | null;
@@ -178,7 +178,7 @@ describe('a group that is not there', () => {
     await read('there', 9);
     await later(70);
     expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
-    expect(await scripts.createGroup('new', 'oldest')).toBe('created');
+    expect(await scripts.createGroup(store.keys, 'new', 'oldest')).toBe('created');
     await endSessions(1);
     await read('there', 9);
     await later(30);

@@ -6,7 +6,7 @@ import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 LeakGuard.install();
 
 const LEASE = 30_000;
-const TIMES = { firstBackOff: 1000, longestBackOff: 5000, retention: RETENTION };
+const RULES = { firstBackOff: 1000, longestBackOff: 5000, retention: RETENTION, deadLetters: 10_000 };
 const group = 'default';
 const me = { group, consumer: 'me' };
 const other = { group, consumer: 'other' };
@@ -15,7 +15,7 @@ let store: Store;
 let scripts: DeliveryScripts;
 beforeAll(async () => {
   store = await Store.open();
-  scripts = new DeliveryScripts(store.client, store.keys);
+  scripts = new DeliveryScripts(store.client);
 });
 beforeEach(async () => {
   await store.client.flushall();
@@ -46,9 +46,10 @@ const sessionOf = async (position: string) => {
 
 const fail = async (member: typeof me, position: string, failure: Partial<EntryFailure> = {}) =>
   scripts.fail(
+    store.keys,
     member,
     { position, sessionId: await sessionOf(position), done: [], reason: 'no mail', attempts: 10, ...failure },
-    TIMES,
+    RULES,
   );
 
 const isDue = (position: string) => store.client.zadd(store.keys.retries(group), '1', position);
@@ -68,7 +69,7 @@ describe('take-over', () => {
     await fail(other, early!);
     await isDue(due!);
     await age(other, abandoned!);
-    const taken = await scripts.takeOver(me, LEASE, 100);
+    const taken = await scripts.takeOver(store.keys, me, LEASE, 100);
     expect(taken).toEqual([
       [due, expect.arrayContaining(['deleted']), 1, '{"attempts":1,"done":["Audit.write"]}'],
       [abandoned, expect.arrayContaining(['deleted']), 1, null],
@@ -76,7 +77,7 @@ describe('take-over', () => {
     expect(await owners()).toEqual({ [due!]: 'me', [early!]: 'retries', [abandoned!]: 'me', [held!]: 'other' });
     expect(await store.client.zrange(store.keys.retries(group), '0', '-1')).toEqual([early]);
     // Renewed by having been given.
-    expect(await scripts.takeOver(other, LEASE, 100)).toEqual([]);
+    expect(await scripts.takeOver(store.keys, other, LEASE, 100)).toEqual([]);
     expect(await read(me, 10)).toEqual([[store.keys.events, [[unread, expect.anything()]]]]);
   });
 
@@ -87,8 +88,8 @@ describe('take-over', () => {
     for (const [i, position] of positions.entries()) {
       await store.client.zadd(store.keys.retries(group), 100 - i, position);
     }
-    expect(positionsOf(await scripts.takeOver(me, LEASE, 3))).toEqual(positions.toReversed().slice(0, 3));
-    expect(positionsOf(await scripts.takeOver(me, LEASE, 3))).toEqual(positions.slice(0, 1));
+    expect(positionsOf(await scripts.takeOver(store.keys, me, LEASE, 3))).toEqual(positions.toReversed().slice(0, 3));
+    expect(positionsOf(await scripts.takeOver(store.keys, me, LEASE, 3))).toEqual(positions.slice(0, 1));
   });
 
   it('sees what was abandoned behind any number that wait for their next attempt', async () => {
@@ -100,14 +101,14 @@ describe('take-over', () => {
       await store.client.xclaim(store.keys.events, group, 'retries', 0, position, 'IDLE', 10 * LEASE, 'JUSTID');
     }
     await age(other, abandoned);
-    expect(positionsOf(await scripts.takeOver(me, LEASE, 2))).toEqual([abandoned]);
+    expect(positionsOf(await scripts.takeOver(store.keys, me, LEASE, 2))).toEqual([abandoned]);
   });
 
   it('takes back what this instance itself was given and never heard of', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
     await age(me, position!);
-    expect(positionsOf(await scripts.takeOver(me, LEASE, 2))).toEqual([position]);
+    expect(positionsOf(await scripts.takeOver(store.keys, me, LEASE, 2))).toEqual([position]);
   });
 
   it('forgets what has been removed from the stream', async () => {
@@ -117,7 +118,7 @@ describe('take-over', () => {
     await isDue(due!);
     await age(other, abandoned!);
     await store.client.xdel(store.keys.events, due!, abandoned!);
-    expect(await scripts.takeOver(me, LEASE, 10)).toEqual([]);
+    expect(await scripts.takeOver(store.keys, me, LEASE, 10)).toEqual([]);
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
@@ -129,8 +130,8 @@ describe('settle-event', () => {
     await read(me, 1);
     await fail(me, position!);
     await isDue(position!);
-    await scripts.takeOver(me, LEASE, 1);
-    expect(await scripts.acknowledge(me, position!)).toBe('acknowledged');
+    await scripts.takeOver(store.keys, me, LEASE, 1);
+    expect(await scripts.acknowledge(store.keys, me, position!)).toBe('acknowledged');
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
@@ -147,7 +148,7 @@ describe('settle-event', () => {
       const record = await store.client.hget(store.keys.failing(group), position!);
       expect(JSON.parse(record!)).toEqual({ attempts: i + 1, done: ['Audit.write'] });
       await isDue(position!);
-      await scripts.takeOver(me, LEASE, 1);
+      await scripts.takeOver(store.keys, me, LEASE, 1);
     }
   });
 
@@ -172,7 +173,7 @@ describe('settle-event', () => {
     await read(me, 1);
     await fail(me, position!, { attempts: 2 });
     await isDue(position!);
-    await scripts.takeOver(me, LEASE, 1);
+    await scripts.takeOver(store.keys, me, LEASE, 1);
     const last = { attempts: 2, done: ['Audit.write'], reason: 'Reminders.remind: Error: no mail' };
     expect(await fail(me, position!, last)).toBe('dead');
     const [letter] = await store.deadLetters();
@@ -209,7 +210,7 @@ describe('settle-event', () => {
     await read(me, 1);
     expect(await fail(me, position!, { attempts: 2 })).toBe('retry');
     await isDue(position!);
-    await scripts.takeOver(me, LEASE, 1);
+    await scripts.takeOver(store.keys, me, LEASE, 1);
     expect(await fail(me, position!, { attempts: 2 })).toBe('dead');
     expect(await store.deadLetters()).toEqual([expect.objectContaining({ data: '{}' })]);
   });
@@ -218,12 +219,12 @@ describe('settle-event', () => {
     const [taken, removed] = await endSessions(2);
     await read(me, 2);
     await age(me, taken!);
-    await scripts.takeOver(other, LEASE, 1);
+    await scripts.takeOver(store.keys, other, LEASE, 1);
     expect(await fail(me, taken!)).toBe('lost');
     expect(await owners()).toMatchObject({ [taken!]: 'other' });
     const failure = { position: removed!, sessionId: '', done: [], reason: '', attempts: 10 };
     await store.client.xdel(store.keys.events, removed!);
-    expect(await scripts.fail(me, failure, TIMES)).toBe('lost');
+    expect(await scripts.fail(store.keys, me, failure, RULES)).toBe('lost');
     expect(await owners()).toEqual({ [taken!]: 'other' });
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
@@ -236,12 +237,12 @@ it('all goes on when Redis is out of memory', async () => {
     await read(me, 4);
     expect(await fail(me, retried!)).toBe('retry');
     expect(await fail(me, dead!, { attempts: 1 })).toBe('dead');
-    expect(await scripts.acknowledge(me, done!)).toBe('acknowledged');
-    expect(await scripts.renewLease(me, [held!])).toEqual(['renewed']);
+    expect(await scripts.acknowledge(store.keys, me, done!)).toBe('acknowledged');
+    expect(await scripts.renewLease(store.keys, me, [held!])).toEqual(['renewed']);
     await age(me, held!);
-    expect(positionsOf(await scripts.takeOver(other, LEASE, 10))).toEqual([held]);
-    expect(await scripts.handOver(other, [])).toBe('left');
-    expect(await scripts.registerHandlers(me, [], LEASE)).toEqual(['registered']);
+    expect(positionsOf(await scripts.takeOver(store.keys, other, LEASE, 10))).toEqual([held]);
+    expect(await scripts.handOver(store.keys, other, [])).toBe('left');
+    expect(await scripts.registerHandlers(store.keys, me, [], LEASE)).toEqual(['registered']);
   } finally {
     await store.client.config('SET', 'maxmemory', '0');
   }
@@ -252,11 +253,11 @@ describe('renew-lease', () => {
     const [held, taken, done] = await endSessions(3);
     await read(me, 3);
     for (const position of [held!, taken!]) await age(me, position);
-    expect(positionsOf(await scripts.takeOver(other, LEASE, 1))).toEqual([held]);
-    await scripts.acknowledge(me, done!);
-    expect(await scripts.renewLease(me, [held!, taken!, done!])).toEqual(['lost', 'renewed', 'lost']);
+    expect(positionsOf(await scripts.takeOver(store.keys, other, LEASE, 1))).toEqual([held]);
+    await scripts.acknowledge(store.keys, me, done!);
+    expect(await scripts.renewLease(store.keys, me, [held!, taken!, done!])).toEqual(['lost', 'renewed', 'lost']);
     expect(await owners()).toEqual({ [held!]: 'other', [taken!]: 'me' });
-    expect(await scripts.takeOver(other, LEASE, 10)).toEqual([]);
+    expect(await scripts.takeOver(store.keys, other, LEASE, 10)).toEqual([]);
   });
 });
 
@@ -264,17 +265,18 @@ describe('hand-over', () => {
   it('leaves what is not finished to others at once, without counting it as an attempt, and then the group', async () => {
     const [kept, left] = await endSessions(2);
     await read(me, 2);
-    expect(await scripts.handOver(me, [kept!])).toBe('staying');
+    expect(await scripts.handOver(store.keys, me, [kept!])).toBe('staying');
     expect(await owners()).toEqual({ [kept!]: 'me', [left!]: 'retries' });
-    expect(await scripts.takeOver(other, LEASE, 10)).toEqual([[left, expect.anything(), 0, null]]);
-    expect(await scripts.handOver(me, [])).toBe('left');
-    expect(positionsOf(await scripts.takeOver(other, LEASE, 10))).toEqual([kept]);
+    expect(await scripts.takeOver(store.keys, other, LEASE, 10)).toEqual([[left, expect.anything(), 0, null]]);
+    expect(await scripts.handOver(store.keys, me, [])).toBe('left');
+    expect(positionsOf(await scripts.takeOver(store.keys, other, LEASE, 10))).toEqual([kept]);
     expect(new Set(await store.consumers(group))).toEqual(new Set(['other', 'retries']));
   });
 });
 
 describe('register-handlers', () => {
-  const register = (member: typeof me, ...names: string[]) => scripts.registerHandlers(member, names, LEASE);
+  const register = (member: typeof me, ...names: string[]) =>
+    scripts.registerHandlers(store.keys, member, names, LEASE);
 
   it('tells of other handlers while another instance is at work', async () => {
     expect(await register(other, 'A.a')).toEqual(['registered']);
@@ -294,13 +296,13 @@ describe('register-handlers', () => {
 
 describe('a call that is sent twice, because its answer was lost, has one effect', () => {
   it.each<[string, (position: string) => Promise<unknown>]>([
-    ['take-over', () => scripts.takeOver(me, LEASE, 10)],
-    ['an acknowledgement', (position) => scripts.acknowledge(me, position)],
+    ['take-over', () => scripts.takeOver(store.keys, me, LEASE, 10)],
+    ['an acknowledgement', (position) => scripts.acknowledge(store.keys, me, position)],
     ['a failure', async (position) => fail(me, position)],
     ['the last failure', async (position) => fail(me, position, { attempts: 1 })],
-    ['renew-lease', (position) => scripts.renewLease(me, [position])],
-    ['hand-over', () => scripts.handOver(me, [])],
-    ['register-handlers', () => scripts.registerHandlers(me, ['A.a'], LEASE)],
+    ['renew-lease', (position) => scripts.renewLease(store.keys, me, [position])],
+    ['hand-over', () => scripts.handOver(store.keys, me, [])],
+    ['register-handlers', () => scripts.registerHandlers(store.keys, me, ['A.a'], LEASE)],
   ])('%s', async (_, call) => {
     const [position] = await endSessions(1);
     await read(me, 1);
@@ -320,11 +322,15 @@ describe('while a key is of a foreign type', () => {
   };
 
   it.each<[string, (typeof KEYS)[number][], (position: string) => Promise<unknown>]>([
-    ['take-over', ['failing', 'retries'], () => scripts.takeOver(me, LEASE, 10)],
-    ['an acknowledgement', ['failing', 'retries', 'deadLetters'], (position) => scripts.acknowledge(me, position)],
+    ['take-over', ['failing', 'retries'], () => scripts.takeOver(store.keys, me, LEASE, 10)],
+    [
+      'an acknowledgement',
+      ['failing', 'retries', 'deadLetters'],
+      (position) => scripts.acknowledge(store.keys, me, position),
+    ],
     ['a failure', ['failing', 'retries', 'deadLetters'], async (position) => fail(me, position)],
-    ['hand-over', ['retries'], () => scripts.handOver(me, [])],
-    ['register-handlers', ['handlers'], () => scripts.registerHandlers(me, ['A.a'], LEASE)],
+    ['hand-over', ['retries'], () => scripts.handOver(store.keys, me, [])],
+    ['register-handlers', ['handlers'], () => scripts.registerHandlers(store.keys, me, ['A.a'], LEASE)],
   ])('%s writes nothing', async (_, keys, call) => {
     const [position] = await endSessions(1);
     await read(me, 1);

@@ -66,9 +66,9 @@ async function firstEvent({ client, keys }: Store): Promise<string> {
 
 async function failedOnce(client: Redis, store: Store, attempts: number): Promise<unknown> {
   const failure = { sessionId: ID, done: ['A.done'], reason: 'a reason', attempts };
-  const times = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION };
-  const scripts = new DeliveryScripts(client, store.keys);
-  return scripts.fail(ME, { ...failure, position: await firstEvent(store) }, times);
+  const rules = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION, deadLetters: 100 };
+  const scripts = new DeliveryScripts(client);
+  return scripts.fail(store.keys, ME, { ...failure, position: await firstEvent(store) }, rules);
 }
 
 /** What is sent on behalf of requests: once, or not at all. */
@@ -118,7 +118,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'remove-group',
     what: 'a group',
     prepare: (store) => givenEvent(store, 'dead'),
-    send: (client, store) => new EventStreamScripts(client, store.keys).removeGroup(ME.group, 0),
+    send: (client, store) => new EventStreamScripts(client).removeGroup(store.keys, ME.group, 0),
     reply: 'removed',
   },
   {
@@ -130,7 +130,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     },
     send: async (client, store) => {
       const [letter] = await store.client.xrange(store.keys.deadLetters, '-', '+');
-      return new EventStreamScripts(client, store.keys).replayDeadLetter(letter![0]);
+      return new EventStreamScripts(client).replayDeadLetter(store.keys, letter![0]);
     },
     reply: 'replayed',
   },
@@ -170,14 +170,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'register-handlers',
     what: 'an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: (client, store) => new DeliveryScripts(client, store.keys).registerHandlers(ME, ['A.handle'], LEASE),
+    send: (client, store) => new DeliveryScripts(client).registerHandlers(store.keys, ME, ['A.handle'], LEASE),
     reply: ['registered'],
   },
   {
     script: 'take-over',
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
-    send: (client, store) => new DeliveryScripts(client, store.keys).takeOver(ME, LEASE, 10),
+    send: (client, store) => new DeliveryScripts(client).takeOver(store.keys, ME, LEASE, 10),
     // What it was given and never heard of, it takes over from itself after the lease.
     reply: expect.any(Array),
   },
@@ -189,14 +189,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await failedOnce(store.client, store, 5);
       await store.client.zadd(store.keys.retries(ME.group), 0, position);
     },
-    send: (client, store) => new DeliveryScripts(client, store.keys).takeOver(ME, LEASE, 10),
+    send: (client, store) => new DeliveryScripts(client).takeOver(store.keys, ME, LEASE, 10),
     reply: expect.any(Array),
   },
   {
     script: 'settle-event',
     what: 'an event that was handled',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: async (client, store) => new DeliveryScripts(client, store.keys).acknowledge(ME, await firstEvent(store)),
+    send: async (client, store) => new DeliveryScripts(client).acknowledge(store.keys, ME, await firstEvent(store)),
     reply: 'acknowledged',
   },
   {
@@ -217,28 +217,28 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'renew-lease',
     what: 'a lease',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: async (client, store) => new DeliveryScripts(client, store.keys).renewLease(ME, [await firstEvent(store)]),
+    send: async (client, store) => new DeliveryScripts(client).renewLease(store.keys, ME, [await firstEvent(store)]),
     reply: ['renewed'],
   },
   {
     script: 'hand-over',
     what: 'what an instance has not finished',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: (client, store) => new DeliveryScripts(client, store.keys).handOver(ME, []),
+    send: (client, store) => new DeliveryScripts(client).handOver(store.keys, ME, []),
     reply: 'left',
   },
   {
     script: 'remove-consumer',
     what: 'an instance',
     prepare: (store) => givenEvent(store, 'dead'),
-    send: (client, store) => new EventStreamScripts(client, store.keys).removeConsumer(ME.group, ME.consumer),
+    send: (client, store) => new EventStreamScripts(client).removeConsumer(store.keys, ME.group, ME.consumer),
     reply: 'removed',
   },
   {
     script: 'create-group',
     what: 'a group',
     prepare: openSession,
-    send: (client, store) => new EventStreamScripts(client, store.keys).createGroup(ME.group, 'oldest'),
+    send: (client, store) => new EventStreamScripts(client).createGroup(store.keys, ME.group, 'oldest'),
     reply: oneOf('created', 'exists'),
   },
   {
@@ -249,14 +249,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await sessionScripts(store.client, store).delete(ID);
     },
     send: (client, store) =>
-      new EventStreamScripts(client, store.keys).trim({ grace: GRACE, retention: RETENTION, maxLength: 1 }, 100),
+      new EventStreamScripts(client).trim(store.keys, { grace: GRACE, retention: RETENTION, maxLength: 1 }, 100),
     reply: [oneOf('done', 'more'), expect.any(Number), expect.any(Array)],
   },
   {
     script: 'count-events',
     what: 'events',
     prepare: openSession,
-    send: (client, store) => new EventStreamScripts(client, store.keys).countEvents('0-0', 10),
+    send: (client, store) => new EventStreamScripts(client).countEvents(store.keys, '0-0', 10),
     reply: ['all', 1],
     reads: true,
   },
@@ -264,7 +264,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'read-events',
     what: 'events',
     prepare: openSession,
-    send: (client, store) => new EventStreamScripts(client, store.keys).readEvents('0-0', 10),
+    send: (client, store) => new EventStreamScripts(client).readEvents(store.keys, '0-0', 10),
     reply: ['read', [expect.any(Array)]],
     reads: true,
   },

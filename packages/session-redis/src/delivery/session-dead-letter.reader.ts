@@ -1,0 +1,94 @@
+import { InvalidSessionOptionsError } from '@nest-session/core';
+import type { RequestConnection } from '../connection/request.connection.js';
+import type { SessionKeys } from '../keys/session.keys.js';
+import type { SessionPartitions } from '../keys/session.partitions.js';
+import { type StreamEntry, toStreamEntry } from './stream-entry.js';
+import { byPosition } from './stream.position.js';
+
+/** Entries per call: of all partitions together, but of each at least a few. */
+const PAGE = 100;
+const SMALLEST_PAGE = 10;
+
+type Place = Pick<StreamEntry, 'partition' | 'position'>;
+
+/** Up to which position there is something to read, in each partition in which there is anything. */
+export type DeadLetterBounds = ReadonlyMap<SessionKeys, string>;
+
+/** Finds the dead letters of all partitions, by their ids and in the order in which they were set aside. */
+export class SessionDeadLetterReader {
+  constructor(
+    private readonly connection: RequestConnection,
+    private readonly partitions: SessionPartitions,
+  ) {}
+
+  /** What tells a dead letter from all others: its position, and the number of its partition. */
+  idOf({ partition, position }: Place): string {
+    return `${position}-${this.partitions.all.indexOf(partition)}`;
+  }
+
+  /** Where the dead letter of an id stands, if there is one; undefined for what cannot be an id. */
+  placeOf(id: string): Place | undefined {
+    const [, position = '', number] = /^(\d{1,20}-\d{1,20})-(\d{1,4})$/.exec(id) ?? [];
+    const partition = this.partitions.all[Number(number)];
+    return partition && { partition, position };
+  }
+
+  /** Up to where there are dead letters by now. */
+  async bounds(): Promise<DeadLetterBounds> {
+    const { all } = this.partitions;
+    const last = await this.connection.run((client) =>
+      Promise.all(all.map(({ deadLetters }) => client.xrevrange(deadLetters, '+', '-', 'COUNT', 1))),
+    );
+    return new Map(all.flatMap((partition, i) => last[i]!.map(([position]) => [partition, position])));
+  }
+
+  /** Those behind the one with the id `after`, the oldest first. */
+  async *read({ after, bounds }: { after?: string; bounds?: DeadLetterBounds } = {}): AsyncIterable<StreamEntry> {
+    const { all } = this.partitions;
+    const starts = this.#startsBehind(after);
+    const ends = all.map((partition) => (bounds ? bounds.get(partition) : '+'));
+    const sources = all.map((partition, i) => this.#readIn(partition, starts[i]!, ends[i]));
+    const next = async (source: AsyncIterator<StreamEntry, undefined>) => (await source.next()).value;
+    const heads = await Promise.all(sources.map(next));
+    for (;;) {
+      const oldest = firstOf(heads);
+      if (!oldest) return;
+      yield oldest;
+      const i = heads.indexOf(oldest);
+      heads[i] = await next(sources[i]!);
+    }
+  }
+
+  async *#readIn(
+    partition: SessionKeys,
+    start: string,
+    end: string | undefined,
+  ): AsyncGenerator<StreamEntry, undefined> {
+    if (end === undefined) return;
+    const size = Math.max(SMALLEST_PAGE, Math.ceil(PAGE / this.partitions.all.length));
+    for (let from = start; ;) {
+      const page = await this.connection.run((client) =>
+        client.xrange(partition.deadLetters, from, end, 'COUNT', size),
+      );
+      for (const entry of page) yield toStreamEntry(partition, entry);
+      if (page.length < size) return;
+      from = `(${page.at(-1)![0]}`;
+    }
+  }
+
+  /** For each partition. Where two were set aside at the same position, that of the lower number is the first. */
+  #startsBehind(after: string | undefined): string[] {
+    const { all } = this.partitions;
+    if (after === undefined) return all.map(() => '-');
+    const place = this.placeOf(after);
+    if (!place) {
+      throw new InvalidSessionOptionsError('SessionEventGroups', ['`after` must be the id of a dead letter.']);
+    }
+    const last = all.indexOf(place.partition);
+    return all.map((_, i) => (i <= last ? `(${place.position}` : place.position));
+  }
+}
+
+function firstOf(heads: readonly (StreamEntry | undefined)[]): StreamEntry | undefined {
+  return heads.reduce((first, head) => (first && (!head || byPosition(first, head) <= 0) ? first : head), undefined);
+}
