@@ -1,6 +1,7 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { SessionRepository } from './session.repository.js';
+import { answerOf } from './store.answer.js';
 
 /** A repository that also finds sessions by what is in them. */
 export abstract class IndexedSessionRepository extends SessionRepository {
@@ -11,10 +12,13 @@ export abstract class IndexedSessionRepository extends SessionRepository {
 
   /** The live sessions that an index lists under a value. `PRINCIPAL_NAME_INDEX_NAME` is an index. */
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
-    const records = await this.lookUp(indexName, value);
+    const records = await answerOf(() => this.lookUp(indexName, value));
     return records.map((record) => this.restore(record));
   }
 
-  /** The live sessions that are listed under a value: each of them once, and none that was listed is missing. */
+  /**
+   * The live sessions that are listed under a value, in any order: each of them once, and none that is listed all the
+   * time is missing, also one that changes its id meanwhile. An index that nobody has written to lists nothing.
+   */
   protected abstract lookUp(indexName: string, value: string): Promise<readonly SessionRecord[]>;
 }

@@ -34,8 +34,8 @@ export class MapSessionRepository extends IndexedSessionRepository {
     return { expired: this.#store.claimExpired() };
   }
 
-  protected async load(ids: readonly string[]): Promise<(SessionRecord | undefined)[]> {
-    return ids.map((id) => this.#store.load(id));
+  protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    return ids.map((id) => this.#store.load(id)).filter((record) => record !== undefined);
   }
 
   protected async write(change: SessionChange): Promise<WriteReply> {

@@ -117,7 +117,7 @@ export class MapSessionStore {
     this.#renew(session);
     this.#sessions.set(id, session);
     this.record(new SessionCreatedEvent(this.#eventOf(session)));
-    return { outcome: 'saved', creationTime };
+    return { outcome: 'created', creationTime };
   }
 
   /** Why it was not done; undefined when it was. */

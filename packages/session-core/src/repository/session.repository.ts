@@ -6,6 +6,7 @@ import { SessionIds } from '../session/session-ids.js';
 import { isWellFormedSessionId } from '../session/session-key.js';
 import type { SessionChange, SessionRecord, WriteReply } from '../session/session-record.js';
 import { type SessionTimeouts, type SessionWriter, TrackedSession } from '../session/tracked-session.js';
+import { answerOf } from './store.answer.js';
 
 /** What a repository has to know of the application. `SESSION_OPTIONS` is such. */
 export interface SessionRepositoryOptions {
@@ -27,6 +28,9 @@ export type TouchReply = 'touched' | 'moved' | 'gone';
 /**
  * Stores sessions. Absence is a value; an exception, `SessionStoreError`, means that the store itself failed. What a
  * store has to do is in `load()` and `write()`; what a session is, and remembers, is the same for all of them.
+ *
+ * `load()` and `write()` are called at any time, also while others run. What they throw is best a `SessionStoreError`
+ * whose reason, which is logged, quotes no value; anything else becomes the `cause` of one.
  */
 export abstract class SessionRepository {
   readonly #ids: SessionIds;
@@ -39,7 +43,7 @@ export abstract class SessionRepository {
     this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
     this.#writer = {
       serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
-      write: (change) => this.write(change),
+      write: (change) => answerOf(() => this.write(change)),
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
       shown: (id) => ids.shown(id),
     };
@@ -61,9 +65,9 @@ export abstract class SessionRepository {
 
   /** What `findById()` says of each of these ids, in their order; a store that is asked over a network is asked once. */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
-    const wellFormed = ids.filter(isWellFormedSessionId);
-    const records = wellFormed.length > 0 ? await this.load(wellFormed) : [];
-    const found = new Map(wellFormed.map((id, i) => [id, records[i]]));
+    const wellFormed = [...new Set(ids.filter(isWellFormedSessionId))];
+    const records = wellFormed.length > 0 ? await answerOf(() => this.load(wellFormed)) : [];
+    const found = new Map(records.map((record) => [record.id, record]));
     return ids.map((id) => {
       const record = found.get(id);
       return record ? this.restore(record) : null;
@@ -85,21 +89,24 @@ export abstract class SessionRepository {
   async touch(session: Session): Promise<TouchReply> {
     const { storedId: id } = TrackedSession.of(session);
     if (id === undefined) return 'gone';
-    const { outcome } = await this.write({ kind: 'touch', id });
+    const { outcome } = await this.#writer.write({ kind: 'touch', id });
     return outcome === 'saved' ? 'touched' : outcome === 'moved' ? 'moved' : 'gone';
   }
 
   /** Ends the session and records its deleted event. False when there was no such session to end. */
   async deleteById(id: string): Promise<boolean> {
     if (!isWellFormedSessionId(id)) return false;
-    const { outcome } = await this.write({ kind: 'delete', id });
+    const { outcome } = await this.#writer.write({ kind: 'delete', id });
     return outcome !== 'gone';
   }
 
-  /** The live sessions of these ids, in their order, undefined for each that is none. */
-  protected abstract load(ids: readonly string[]): Promise<readonly (SessionRecord | undefined)[]>;
+  /** Those of these sessions that are alive, in any order: an id that has been changed is that of none. No id comes twice. */
+  protected abstract load(ids: readonly string[]): Promise<readonly SessionRecord[]>;
 
-  /** One atomic step: all of it is done, and what followed from it recorded, or nothing. */
+  /**
+   * One atomic step, which sees and leaves whole sessions only, whatever runs at the same time on whatever node: all of it
+   * is done, and what followed from it recorded, or nothing. The rules are those of `SessionChange`.
+   */
   protected abstract write(change: SessionChange): Promise<WriteReply>;
 
   /** Whether a session may change its id to this fresh one; for stores that keep some sessions apart. */

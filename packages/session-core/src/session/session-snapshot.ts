@@ -13,7 +13,7 @@ export class SessionSnapshot implements ReadonlySession {
   readonly absoluteTimeout: number;
   readonly #attributes: StoredAttributes;
 
-  constructor(record: SessionRecord, serializer: AttributeSerializer) {
+  constructor(record: Omit<SessionRecord, 'timeToLive'>, serializer: AttributeSerializer) {
     this.id = record.id;
     this.creationTime = record.creationTime;
     this.lastAccessedTime = record.lastAccessedTime;

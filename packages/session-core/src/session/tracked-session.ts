@@ -3,7 +3,14 @@ import type { AttributeSerializer } from './attribute.serializer.js';
 import { indexChangesOf } from './index-changes.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
 import type { SessionKey, SessionToken } from './session-key.js';
-import type { CreateSession, DeleteSession, SessionRecord, UpdateSession, WriteReply } from './session-record.js';
+import type {
+  CreateSession,
+  DeleteSession,
+  SessionChange,
+  SessionRecord,
+  UpdateSession,
+  WriteReply,
+} from './session-record.js';
 import { StoredAttributes } from './stored-attributes.js';
 import { assertName, TrackedAttributes } from './tracked-attributes.js';
 
@@ -14,7 +21,7 @@ type Changes = CreateSession | UpdateSession | DeleteSession;
 export interface SessionWriter {
   readonly serializer: AttributeSerializer;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not answer in time */
-  write(changes: Changes): Promise<WriteReply>;
+  write(changes: SessionChange): Promise<WriteReply>;
   /** A fresh key; `replaced`: the id of the session that is to have it. */
   drawKey(replaced?: string): SessionKey;
   /** How an id is shown: one that opens the session is not. */
@@ -72,7 +79,8 @@ export class TrackedSession extends RefusesProperties implements Session {
   ): TrackedSession {
     const key = writer.drawKey();
     const now = Date.now();
-    const record = { id: key.id, creationTime: now, lastAccessedTime: now, ...timeouts, attributes: [] };
+    const times = { creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined };
+    const record = { id: key.id, ...times, attributes: [] };
     return new TrackedSession(writer, record, key.token, presentedIds);
   }
 
@@ -336,7 +344,8 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   #settle(changes: Changes, reply: WriteReply): SaveOutcome {
-    if (reply.outcome !== 'saved' && reply.outcome !== 'moved') return (this.#ended = 'gone');
+    if (reply.outcome === 'created') this.#creationTime = this.#lastAccessedTime = reply.creationTime;
+    else if (reply.outcome !== 'saved' && reply.outcome !== 'moved') return (this.#ended = 'gone');
     if (changes.kind === 'delete' || (changes.kind === 'update' && changes.maxInactiveInterval === 0)) {
       // Under another id, it is not for this request to have the client forget its token.
       this.#ended = reply.outcome === 'moved' ? 'gone' : 'deleted';
@@ -348,8 +357,6 @@ export class TrackedSession extends RefusesProperties implements Session {
       maxInactiveInterval: changes.maxInactiveInterval ?? maxInactiveInterval,
       absoluteTimeout: changes.absoluteTimeout ?? absoluteTimeout,
     };
-    if (reply.outcome === 'saved' && reply.creationTime !== undefined)
-      this.#creationTime = this.#lastAccessedTime = reply.creationTime;
     this.#attributes.saved(changes.attributes);
     return 'saved';
   }

@@ -64,7 +64,7 @@ export class GatedRepository extends MapSessionRepository {
     this.#gates.clear();
   }
 
-  override async load(ids: readonly string[]): Promise<(SessionRecord | undefined)[]> {
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
     await this.#pass('load');
     return super.load(ids);
   }

@@ -43,6 +43,7 @@ export class RecordingWriter implements SessionWriter {
       lastAccessedTime: 2000,
       maxInactiveInterval: 1800,
       absoluteTimeout: -1,
+      timeToLive: 1_800_000,
       attributes: Object.entries(texts),
       ...record,
     });

@@ -31,7 +31,7 @@ describe('TrackedSession', () => {
     it('is created under its own id with what the client presented, and takes over the times of the store', async () => {
       const session = TrackedSession.create(writer, TIMEOUTS, ['presented']);
       session.setAttribute('a', 1);
-      writer.reply({ outcome: 'saved', creationTime: 42 });
+      writer.reply({ outcome: 'created', creationTime: 42 });
       await session.save();
       expect(writer.writes).toEqual([
         {
@@ -122,6 +122,7 @@ describe('TrackedSession', () => {
             ['c', null],
             ['d', '[4]'],
           ]),
+          indexes: new Map(),
         },
       ]);
       expect(session.attributeNames.sort()).toEqual(['a', 'b', 'd']);
@@ -365,6 +366,7 @@ describe('TrackedSession', () => {
         kind: 'update',
         id: session.storedId,
         attributes: new Map([['n', '2']]),
+        indexes: new Map(),
         expected: { name: 'n', text: '1' },
       });
       await session.save();
@@ -515,7 +517,11 @@ describe('TrackedSession', () => {
         given: { maxInactiveInterval: -1, absoluteTimeout: 60, timeToLive: 59_000 },
         idleTime: 0,
       },
-      { what: 'of a session without end', given: { maxInactiveInterval: -1 }, idleTime: undefined },
+      {
+        what: 'of a session without end',
+        given: { maxInactiveInterval: -1, timeToLive: undefined },
+        idleTime: undefined,
+      },
     ])('follows from the time that is left: $what', ({ given, idleTime }) => {
       expect(writer.restore({}, given).idleTime).toBe(idleTime);
     });

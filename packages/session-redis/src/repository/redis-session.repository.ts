@@ -35,8 +35,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   /** One round trip. */
-  protected async load(ids: readonly string[]): Promise<(SessionRecord | undefined)[]> {
-    if (ids.length === 0) return [];
+  protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
     const { partitions } = this.#parts;
     const replies = await this.#inOneTrip((pipeline) => {
       for (const id of ids) {
@@ -45,35 +44,31 @@ export class RedisSessionRepository extends IndexedSessionRepository {
         pipeline.hgetall(keys.session(id)).pttl(keys.shadow(id));
       }
     }, NO_HASH);
-    return ids.map((id, i) => {
+    const records = ids.map((id, i) => {
       const hash = replies[2 * i] as Record<string, string>;
       const ttl = replies[2 * i + 1] as number;
       return ttl === NO_KEY ? undefined : toSessionRecord(id, hash, ttl);
     });
+    return records.filter((record) => record !== undefined);
   }
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     const { partitions } = this.#parts;
-    const found = new Map<string, SessionRecord | undefined>();
-    for (let look = 0; look < LOOKS; look++) {
+    for (let look = 1; ; look++) {
       const listed = await this.#inOneTrip((pipeline) => {
         for (const keys of partitions.all) pipeline.smembers(keys.index(indexName, value));
       });
       const ids = (listed as string[][]).flat();
-      const unseen = ids.filter((id) => !found.has(id));
-      const records = await this.load(unseen);
-      unseen.forEach((id, i) => found.set(id, records[i]));
-      // One that was gone may have changed its id between the two, and stands in the index under the new one.
-      if (!records.includes(undefined)) break;
-    }
-    // What an outage longer than the grace has left: its session is over, and an id never comes back.
-    const dead = [...found.keys()].filter((id) => found.get(id) === undefined);
-    if (dead.length > 0) {
+      const records = ids.length > 0 ? await this.load(ids) : [];
+      const alive = new Set(records.map(({ id }) => id));
+      const dead = ids.filter((id) => !alive.has(id));
+      if (dead.length === 0 || look === LOOKS) return records;
+      // One of these has changed its id between the two, and stands in the index under the new one; or its end was
+      // missed, by an outage longer than the grace. In either case the id never comes back.
       await this.#inOneTrip((pipeline) => {
         for (const keys of partitions.all) pipeline.srem(keys.index(indexName, value), ...dead);
       });
     }
-    return [...found.values()].filter((record) => record !== undefined);
   }
 
   /** An id is changed by one script, and a script reaches the keys of one partition. */
@@ -116,7 +111,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     const presentedIds = change.presentedIds.filter(isBeside);
     const [attributes, indexes] = [entriesIn(change.attributes), entriesIn(change.indexes)];
     const [word, creationTime] = await scripts.create({ ...change, presentedIds, attributes, indexes });
-    return word === 'created' ? { outcome: 'saved', creationTime: Number(creationTime) } : { outcome: word };
+    return word === 'created' ? { outcome: word, creationTime: Number(creationTime) } : { outcome: word };
   }
 
   /** The replies to what is put into a pipeline, in its order; `foreign`: of what somebody else's key is in the way of. */
