@@ -77,7 +77,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
       const seen: Answer[] = [];
       const given: string[] = [];
       do {
-        // He reads, he writes, and he logs in with a name of his own.
+        // He reads, and he writes.
         const answers = await Promise.all([attacker.read(), attacker.read(), attacker.post('/set/mine')]);
         seen.push(...answers.slice(0, 2).map((answer) => answer.json<Answer>()));
         given.push(...answers.flatMap(({ setCookies }) => setCookies));

@@ -12,7 +12,9 @@ const BEFORE: Readonly<Record<string, (session: Session) => unknown>> = {
     session.changeSessionId();
   },
   interval: (session) => (session.maxInactiveInterval = 86_400),
+  absoluteTimeout: (session) => (session.absoluteTimeout = 1),
   logout: (session) => session.invalidate(),
+  zero: (session) => (session.maxInactiveInterval = 0),
 };
 
 /** What it does when it is let go on. */

@@ -1,0 +1,40 @@
+import { RandomSessionIdGenerator } from '../../src/session/session-id.generator.js';
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const DRAWS = 10_000;
+
+/** How far counts are from being equal: Pearson's chi-square. */
+function chiSquare(counts: readonly number[]): number {
+  const expected = DRAWS / counts.length;
+  return counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+}
+
+describe('RandomSessionIdGenerator', () => {
+  const generator = new RandomSessionIdGenerator();
+
+  it('draws each character with the same probability, whatever its place, and no token twice', () => {
+    const tokens = Array.from({ length: DRAWS }, () => generator.generate());
+    expect(new Set(tokens).size).toBe(DRAWS);
+    for (let place = 0; place < 43; place++) {
+      // The last character holds the 4 bits that are left of 256.
+      const characters = place < 42 ? [...ALPHABET] : [...ALPHABET].filter((_, i) => i % 4 === 0);
+      const counts = new Map(characters.map((character) => [character, 0]));
+      for (const token of tokens) counts.set(token[place]!, counts.get(token[place]!)! + 1);
+      expect([...counts.keys()]).toEqual(characters);
+      // By chance it is more than that once in 10^16 times.
+      expect(chiSquare([...counts.values()])).toBeLessThan(200);
+    }
+  });
+
+  it('draws from a cryptographic source', () => {
+    const { random } = Math;
+    try {
+      Math.random = () => {
+        throw new Error('Anybody can know what Math.random() says next');
+      };
+      expect(generator.generate()).not.toBe(generator.generate());
+    } finally {
+      Math.random = random;
+    }
+  });
+});
