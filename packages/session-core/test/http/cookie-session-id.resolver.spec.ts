@@ -37,6 +37,7 @@ describe('CookieSessionIdResolver', () => {
     [`a="; SESSION=x"; SESSIONS=${token}`, []],
     [`session=${token}`, []],
     [`SES%53ION=${token}`, []],
+    [`session=${token}; SES%53ION=${token}; SESSION=${other}`, [other]],
     [`SESSION="${token}"`, []],
     [`SESSION=${token}!`, []],
     [`SESSION=${encode(token)}`, []],

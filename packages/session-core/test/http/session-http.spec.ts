@@ -132,6 +132,15 @@ class TestController {
     return { ok: true };
   }
 
+  @Get('cached/:change')
+  cached(@Session() session: Session, @Param('change') change: string, @Res({ passthrough: true }) reply: Reply) {
+    reply.header('Cache-Control', 'public, max-age=3600');
+    if (change === 'begin') session.setAttribute('via', 'cached');
+    if (change === 'rotate') session.changeSessionId();
+    if (change === 'end') session.invalidate();
+    return { ok: true };
+  }
+
   @Get('set/raw')
   raw(@Session() session: Session, @Res() reply: Reply) {
     const response = rawOf(reply);
@@ -561,6 +570,17 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(second.setCookies).toEqual([]);
       expect(second.headers.vary).toBe('Cookie');
       expect(second.headers['cache-control']).toBeUndefined();
+    });
+
+    it('is in no answer that a cache may keep, whatever the application says of it', async () => {
+      const { agent } = await startApp(base);
+      const client = agent();
+      for (const change of ['begin', 'rotate', 'end']) {
+        const { setCookies, headers } = await client.get(`/cached/${change}`);
+        expect([change, setCookies.length, headers['cache-control']]).toEqual([change, 1, 'no-store']);
+      }
+      const { setCookies, headers } = await client.get('/cached/none');
+      expect([setCookies, headers.vary, headers['cache-control']]).toEqual([[], 'Cookie', 'public, max-age=3600']);
     });
 
     it('is neither set nor named when nobody asks for the session', async () => {

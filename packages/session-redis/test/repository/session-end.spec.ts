@@ -10,14 +10,14 @@ LeakGuard.install();
 type Step =
   | { readonly does: 'wait'; readonly minutes: number }
   | { readonly does: 'touch' | 'rotate and touch late' | 'rotate and save late' }
-  | { readonly does: 'save' | 'rotate'; readonly keepsIdle: boolean }
+  | { readonly does: 'save' | 'update' | 'principal' | 'rotate'; readonly keepsIdle: boolean }
   | { readonly does: 'interval' | 'absoluteTimeout'; readonly minutes: number | 'never'; readonly keepsIdle: boolean };
 
 const minutes = fc.oneof(fc.integer({ min: 1, max: 60 }), fc.constant('never' as const));
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ does: fc.constant('wait' as const), minutes: fc.integer({ min: 1, max: 20 }) }),
   fc.record({ does: fc.constantFrom('touch', 'rotate and touch late', 'rotate and save late') }),
-  fc.record({ does: fc.constantFrom('save', 'rotate'), keepsIdle: fc.boolean() }),
+  fc.record({ does: fc.constantFrom('save', 'update', 'principal', 'rotate'), keepsIdle: fc.boolean() }),
   fc.record({ does: fc.constantFrom('interval', 'absoluteTimeout'), minutes, keepsIdle: fc.boolean() }),
 );
 
@@ -54,6 +54,7 @@ class Times {
 /** Takes steps, and looks after each of them whether the session is as it should be. */
 class Walk {
   #id: string;
+  #principal: string;
   readonly #times: Times;
   #count = 0;
 
@@ -63,6 +64,7 @@ class Walk {
     session: Session,
   ) {
     this.#id = session.id;
+    this.#principal = principal;
     this.#times = new Times(session.creationTime);
   }
 
@@ -86,7 +88,7 @@ class Walk {
     // For Redis the last millisecond is not over yet.
     await this.store.advance(Math.max(0, end.to + 1 - (await this.store.now())));
     expect(await this.store.repository.findById(this.#id)).toBeNull();
-    expect(await this.store.repository.findByPrincipalName(this.principal)).toEqual([]);
+    expect(await this.store.repository.findByPrincipalName(this.#principal)).toEqual([]);
   }
 
   async #access(next: Exclude<Step, { does: 'wait' }>): Promise<void> {
@@ -99,6 +101,7 @@ class Walk {
     if (outcome === 'gone') return expect(end.from).toBeLessThanOrEqual(to);
     expect(end.to).toBeGreaterThan(from);
     if (!keepsIdle(next)) this.#times.renewed = { from, to };
+    if (next.does === 'principal') this.#principal = session!.principalName!;
     if (next.does === 'interval') this.#times.interval = session!.maxInactiveInterval;
     if (next.does === 'absoluteTimeout') this.#times.absoluteTimeout = session!.absoluteTimeout;
   }
@@ -115,6 +118,11 @@ class Walk {
         return repository.touch(session);
       case 'save':
         return save(session);
+      case 'update':
+        return (await session.updateAttribute('count', () => ++this.#count)) === undefined ? 'gone' : 'saved';
+      case 'principal':
+        session.principalName = `${this.principal}, ${++this.#count}`;
+        return session.save();
       case 'interval':
         session.maxInactiveInterval = next.minutes === 'never' ? -1 : next.minutes * 60;
         return save(session);
@@ -140,7 +148,9 @@ class Walk {
     for (const over of [end.to, absoluteEnd]) {
       if (over !== Infinity) expect(await store.isAliveAt(this.#id, Math.max(over, now))).toBe(false);
     }
-    await store.expectInOrder(this.#id, this.principal);
+    await store.expectInOrder(this.#id, this.#principal);
+    if (this.#principal !== this.principal)
+      expect(await store.repository.findByPrincipalName(this.principal)).toEqual([]);
   }
 }
 

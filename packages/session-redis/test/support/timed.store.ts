@@ -73,7 +73,8 @@ export class TimedRedisStore implements TimedStore {
 
   async expectInOrder(id: string, principal: string): Promise<void> {
     const { client, keys } = this.store;
-    const [end, endOfData, members, [minute, ...others]] = await Promise.all([
+    const [{ bucket }, end, endOfData, members, [minute, ...others]] = await Promise.all([
+      this.store.session(id),
       client.pexpiretime(keys.shadow(id)),
       client.pexpiretime(keys.session(id)),
       client.smembers(keys.index(PRINCIPAL_NAME_INDEX_NAME, principal)),
@@ -83,6 +84,7 @@ export class TimedRedisStore implements TimedStore {
     if (end === MISSING) return;
     expect(members).toEqual([id]);
     expect(others).toEqual([]);
+    expect(bucket).toBe(minute);
     expect(endOfData).toBe(end === WITHOUT_END ? WITHOUT_END : end + GRACE);
     if (end === WITHOUT_END) expect(minute).toBeUndefined();
     // A member may be early, never late.
