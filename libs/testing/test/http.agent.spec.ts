@@ -107,10 +107,12 @@ describe('HttpAgent', () => {
   });
 
   it('tells what a request has by itself, for other clients', () => {
-    const agent = agentFor((_request, response) => response.end(), { tokenHeaders: ['X-Auth-Token'] });
+    const options = { tokenHeaders: ['X-Auth-Token'], headers: { 'X-Own': '1' } };
+    const agent = agentFor((_request, response) => response.end(), options);
     agent.keep({ 'set-cookie': ['sid=1; Path=/', 'admin=2; Path=/admin'], 'x-auth-token': 'token', 'x-other': '1' });
-    expect(agent.headersFor('/')).toEqual({ cookie: 'sid=1', 'x-auth-token': 'token' });
-    expect(agent.fork().headersFor('/admin')).toEqual({ cookie: 'admin=2; sid=1', 'x-auth-token': 'token' });
+    const always = { 'x-auth-token': 'token', 'x-own': '1' };
+    expect(agent.headersFor('/')).toEqual({ ...always, cookie: 'sid=1' });
+    expect(agent.fork().headersFor('/admin')).toEqual({ ...always, cookie: 'admin=2; sid=1' });
   });
 
   // Not every machine has it.

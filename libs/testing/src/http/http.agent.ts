@@ -105,9 +105,10 @@ export class HttpAgent {
   }
 
   /** The headers that a request for this path has by itself, in lower case: for other clients, such as supertest. */
-  headersFor(path: string): Record<string, string> {
+  headersFor(path: string): OutgoingHttpHeaders {
     const cookie = this.#jar.getCookieStringSync(this.#cookieUrl(path));
-    return { ...Object.fromEntries(this.#tokens), ...(cookie !== '' && { cookie }) };
+    const kept = { ...Object.fromEntries(this.#tokens), ...(cookie !== '' && { cookie }) };
+    return lowerCased(kept, { ...this.#options.headers });
   }
 
   /** Keeps what an answer with these headers tells a client to keep: cookies and `tokenHeaders`. */
@@ -149,7 +150,7 @@ export class HttpAgent {
   /** Resolves to the response when its head is there, for who reads slowly or for ever; `destroy()` hangs up. */
   open(method: string, path: string, options: HttpRequestOptions = {}): Promise<IncomingMessage> {
     const { body, onHead, signal } = options;
-    const headers = lowerCased(this.headersFor(path), { ...this.#options.headers }, { ...options.headers });
+    const headers = lowerCased(this.headersFor(path), { ...options.headers });
     const content = encode(body, headers);
     return new Promise((resolve, reject) => {
       const { hostname, port } = this.#server;

@@ -9,8 +9,8 @@ export interface ClientExchange {
 }
 
 export function exchangeOf(agent: HttpAgent, path: string): ClientExchange {
-  const { host, protocol } = new URL(agent.origin);
-  const request = new IncomingMessage(Object.assign(new Socket(), { encrypted: protocol === 'https:' }));
+  const { host } = new URL(agent.origin);
+  const request = new IncomingMessage(new Socket());
   Object.assign(request, { method: 'GET', url: path, headers: { host, ...agent.headersFor(path) } });
   return { request, response: new ServerResponse(request) };
 }

@@ -114,6 +114,14 @@ describe('signIn and sessionOf', () => {
     expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
   });
 
+  it('shows the resolver a request of this client', async () => {
+    const shop = await open({ cookie: { attributes: ({ headers }) => ({ path: `/${headers['x-tenant']}` }) } });
+    const agent = await HttpAgent.for(shop, { headers: { 'x-tenant': 'account' } });
+    const ada = await signIn(shop, { principalName: 'ada' }, { agent, path: '/account' });
+    expect(ada.headersFor('/')).toEqual({ 'x-tenant': 'account' });
+    expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
+  });
+
   it('refuses a session with nothing in it, which would not be stored', async () => {
     const shop = await open();
     await expect(signIn(shop, {})).rejects.toThrow('principalName');
