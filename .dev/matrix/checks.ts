@@ -91,6 +91,19 @@ test('a save that fails is a 503 without a cookie', async () => {
   }
 });
 
+test('a route that does without its session does so before a guard of the root module asks for it', async () => {
+  const customer = await enter(books);
+  await post(customer, '/login', { user: 'ann' });
+  redis.freeze();
+  try {
+    assert.deepEqual((await customer.get('/welcome')).json(), { user: 'nobody' });
+    assert.equal((await customer.get('/plain')).status, 503);
+  } finally {
+    redis.thaw();
+  }
+  assert.deepEqual((await customer.get('/welcome')).json(), { user: 'ann' });
+});
+
 test('an expired session reaches @OnSessionEvent and @OnEvent, with its data', async () => {
   const customer = await enter(books);
   await post(customer, '/basket', { item: 'apple' });

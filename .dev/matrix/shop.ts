@@ -2,8 +2,10 @@
 import 'reflect-metadata';
 import {
   Body,
+  type CanActivate,
   Controller,
   type DynamicModule,
+  type ExecutionContext,
   Get,
   type INestApplication,
   Injectable,
@@ -11,7 +13,7 @@ import {
   Post,
   Res,
 } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -24,6 +26,7 @@ import {
   SessionEvent,
   SessionExpiredEvent,
   SessionModule,
+  SessionOptional,
 } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 import { SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
@@ -63,6 +66,12 @@ class ShopController {
   @Get('plain')
   plain(): string {
     return 'plain';
+  }
+
+  @Get('welcome')
+  @SessionOptional()
+  welcome(@Session() session: Session): { user: string } {
+    return { user: session.principalName ?? 'nobody' };
   }
 
   @Get('basket')
@@ -117,7 +126,19 @@ export class Heard {
   }
 }
 
-@Module({ controllers: [ShopController], providers: [Baskets, Heard] })
+/** Looks who it is before every handler. */
+@Injectable()
+class CustomerGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const { session } = context.switchToHttp().getRequest<{ session: Session }>();
+    return session.principalName !== 'banned';
+  }
+}
+
+@Module({
+  controllers: [ShopController],
+  providers: [Baskets, Heard, { provide: APP_GUARD, useClass: CustomerGuard }],
+})
 class ShopModule {}
 
 /** A shop of this name, which its cookie and its keys in Redis begin with. */

@@ -1,4 +1,5 @@
-import { Controller, Get, Module } from '@nestjs/common';
+import { type CanActivate, Controller, type ExecutionContext, Get, Module } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
 import { Session, SessionOptional, SessionRequired } from '@nest-session/core';
 import { eventually, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
@@ -26,6 +27,15 @@ class PolicyController {
 @Module({ controllers: [PolicyController] })
 class PolicyModule {}
 
+/** Looks who it is before any handler of these routes, as guards of applications do. */
+class AuthGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<{ url: string; session: Session }>();
+    if (request.url.startsWith('/with/')) request.session.getAttribute('a');
+    return true;
+  }
+}
+
 describe.each(['express', 'fastify'] as const)('an outage of Redis, on %s,', (adapter) => {
   let server: RedisServer;
   let app: App;
@@ -34,7 +44,8 @@ describe.each(['express', 'fastify'] as const)('an outage of Redis, on %s,', (ad
     // The session survives the outage.
     server = await RedisServer.start({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
     const redis = { url: server.url, commandTimeout: '500ms' };
-    app = await App.start({ adapter, imports: [PolicyModule], redis, handlers: false });
+    const providers = [{ provide: APP_GUARD, useClass: AuthGuard }];
+    app = await App.start({ adapter, imports: [PolicyModule], providers, redis, handlers: false });
     client = app.agent();
   });
   afterAll(async () => {

@@ -7,8 +7,8 @@ import {
   type ModuleMetadata,
   Param,
   Post,
+  type Provider,
   Redirect,
-  type Type,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -101,7 +101,8 @@ export interface AppOptions {
   session?: SessionModuleOptions;
   redis?: RedisSessionModuleOptions;
   imports?: ModuleMetadata['imports'];
-  providers?: Type[];
+  /** Of the root module. */
+  providers?: Provider[];
   /** Without handlers an instance does not join the group of its events. @default true */
   handlers?: boolean;
 }
