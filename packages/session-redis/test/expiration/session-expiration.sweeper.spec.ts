@@ -9,116 +9,148 @@ Logger.overrideLogger(false);
 
 const HOUR = 60 * MINUTE;
 
-let store: Store;
-beforeAll(async () => {
-  store = await Store.open();
-});
-afterAll(() => store.close());
-beforeEach(() => store.client.flushall());
-afterEach(() => {
-  jest.restoreAllMocks();
-});
-
-const sweeper = (batchSize = 100) =>
-  new SessionExpirationSweeper(store.client, store.scripts, store.partitions, batchSize);
-const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
-
-it('ends every session that is over, batch by batch, and no other one', async () => {
-  const over = await many(150);
-  const alive = await many(30);
-  await Promise.all(over.map((id) => store.runOut(id)));
-  const claims = jest.spyOn(store.scripts, 'claimExpired');
-  expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 150, alive: 30, already: 0, corrupt: 0 });
-  expect(Math.max(...claims.mock.calls.map(([, members]) => members.length))).toBe(10);
-  for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
-  for (const id of alive) expect(await store.isAlive(id)).toBe(true);
-  expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, alive: 30, already: 0 });
-});
-
-it('takes the minutes up to the clock of Redis, and later ones only when it is asked to', async () => {
-  const [id] = await many(1);
-  await store.runOut(id!);
-  expect(await sweeper().runOnce()).toMatchObject({ buckets: 0, claimed: 0 });
-  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ buckets: 1, claimed: 1 });
-  expect(await store.client.exists(store.keys.bucketList)).toBe(0);
-});
-
-it('gets past a bucket that is none, and a member that is none', async () => {
-  const { client, keys } = store;
-  await client.zadd(keys.bucketList, MINUTE, String(MINUTE), 2 * MINUTE, String(2 * MINUTE));
-  await client.rpush(keys.bucket(String(MINUTE)), 'a list');
-  await client.sadd(keys.bucket(String(2 * MINUTE)), 'foreign');
-  const [id] = await many(1);
-  await store.runOut(id!);
-  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 1, corrupt: 2 });
-  expect(await store.eventTypes(id!)).toEqual(['created', 'expired']);
-  expect(await client.exists(keys.bucketList)).toBe(0);
-  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, corrupt: 0 });
-});
-
-it('records each end once when several instances sweep at a time', async () => {
-  const over = await many(300);
-  await Promise.all(over.map((id) => store.runOut(id)));
-  const results = await Promise.all([1, 2, 3].map(() => sweeper(20).runOnce({ ahead: HOUR })));
-  expect(results.reduce((sum, { claimed }) => sum + claimed, 0)).toBe(300);
-  for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
-});
-
-it('finds a session that was renewed while no sweeper was there, and moves it on', async () => {
-  const id = await store.create({ a: '1' }, { interval: 60 });
-  const [early] = await store.buckets(id);
-  await store.save(id, { maxInactiveInterval: 7200 });
-  expect(await store.buckets(id)).toEqual([early]);
-  expect(await sweeper().runOnce({ ahead: 3 * MINUTE })).toMatchObject({ alive: 1, claimed: 0 });
-  const [right] = await store.buckets(id);
-  expect(Number(right)).toBeGreaterThan(Number(early) + HOUR);
-  await store.runOut(id);
-  expect(await sweeper().runOnce({ ahead: 3 * HOUR })).toMatchObject({ claimed: 1 });
-});
-
-it('goes on with the other batches when one fails, and finds the rest in the next pass', async () => {
-  const over = await many(300);
-  await Promise.all(over.map((id) => store.runOut(id)));
-  const errors = jest.spyOn(Logger.prototype, 'error');
-  jest.spyOn(store.scripts, 'claimExpired').mockRejectedValueOnce(new Error('the first batch'));
-  const first = await sweeper(20).runOnce({ ahead: HOUR });
-  expect(first.claimed).toBeGreaterThan(200);
-  expect(first.claimed).toBeLessThan(300);
-  expect(errors.mock.calls).toEqual([[expect.stringMatching(/^1 batches failed.*the first batch/)]]);
-  expect(await sweeper(20).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 300 - first.claimed });
-});
-
-it('tells of those it found that an earlier pass should have found', async () => {
-  const { client, keys } = store;
-  const [late, justNow] = await many(2);
-  await client.del(keys.session(late!), keys.shadow(late!));
-  await client.srem(keys.bucket((await store.buckets(late!))[0]!), `expires:${late}`);
-  await client.sadd(keys.bucket('60000'), `expires:${late}`);
-  await client.zadd(keys.bucketList, 60000, '60000');
-  await store.runOut(justNow!);
-  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 2, late: 1 });
-});
-
-it('does not claim again what another instance has claimed since it looked', async () => {
-  const over = await many(20);
-  await Promise.all(over.map((id) => store.runOut(id)));
-  const claim = store.scripts.claimExpired.bind(store.scripts);
-  jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce(async (...call) => {
-    await claim(...call);
-    return claim(...call);
+describe.each([1, 4])('with %d partitions', (partitions) => {
+  let store: Store;
+  beforeAll(async () => {
+    store = await Store.open({ partitions });
   });
-  expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, already: 20 });
-  for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
-});
-
-it('ends before its next batch when it is told to', async () => {
-  await many(300);
-  const stop = new AbortController();
-  const claim = store.scripts.claimExpired.bind(store.scripts);
-  const claims = jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce((...call) => {
-    stop.abort();
-    return claim(...call);
+  afterAll(() => store.close());
+  beforeEach(() => store.client.flushall());
+  afterEach(() => {
+    jest.restoreAllMocks();
   });
-  await sweeper(1).runOnce({ ahead: HOUR, signal: stop.signal });
-  expect(claims.mock.calls.length).toBeLessThan(300);
+
+  const sweeper = (batchSize = 100) =>
+    new SessionExpirationSweeper(store.client, store.scripts, store.partitions, batchSize);
+  const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
+
+  it('ends every session that is over, batch by batch, and no other one', async () => {
+    const over = await many(150);
+    const alive = await many(30);
+    await Promise.all(over.map((id) => store.runOut(id)));
+    const claims = jest.spyOn(store.scripts, 'claimExpired');
+    expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({
+      claimed: 150,
+      alive: 30,
+      already: 0,
+      corrupt: 0,
+    });
+    expect(Math.max(...claims.mock.calls.map(([, members]) => members.length))).toBe(10);
+    for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+    for (const id of alive) expect(await store.isAlive(id)).toBe(true);
+    expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, alive: 30, already: 0 });
+  });
+
+  it('takes the minutes up to the clock of Redis, and later ones only when it is asked to', async () => {
+    const [id] = await many(1);
+    await store.runOut(id!);
+    expect(await sweeper().runOnce()).toMatchObject({ buckets: 0, claimed: 0 });
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ buckets: 1, claimed: 1 });
+    expect(await store.client.exists(store.keys.bucketList)).toBe(0);
+  });
+
+  it('gets past a bucket that is none, and a member that is none', async () => {
+    const { client, keys } = store;
+    await client.zadd(keys.bucketList, MINUTE, String(MINUTE), 2 * MINUTE, String(2 * MINUTE));
+    await client.rpush(keys.bucket(String(MINUTE)), 'a list');
+    await client.sadd(keys.bucket(String(2 * MINUTE)), 'foreign');
+    const [id] = await many(1);
+    await store.runOut(id!);
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 1, corrupt: 2 });
+    expect(await store.eventTypes(id!)).toEqual(['created', 'expired']);
+    expect(await client.exists(keys.bucketList)).toBe(0);
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, corrupt: 0 });
+  });
+
+  it('records each end once when several instances sweep at a time', async () => {
+    const over = await many(300);
+    await Promise.all(over.map((id) => store.runOut(id)));
+    const results = await Promise.all([1, 2, 3].map(() => sweeper(20).runOnce({ ahead: HOUR })));
+    expect(results.reduce((sum, { claimed }) => sum + claimed, 0)).toBe(300);
+    for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+  });
+
+  it('takes the oldest minutes of all partitions first', async () => {
+    const intervals = [3600, 60, 1800];
+    await Promise.all(Array.from({ length: 90 }, (_, i) => store.create({}, { interval: intervals[i % 3]! })));
+    const claims = jest.spyOn(store.scripts, 'claimExpired');
+    await sweeper().runOnce({ ahead: 2 * HOUR });
+    const minutes = claims.mock.calls.map(([, , minute]) => Number(minute));
+    expect(minutes).toEqual(minutes.toSorted((a, b) => a - b));
+    expect(new Set(minutes).size).toBeGreaterThanOrEqual(3);
+    expect(new Set(claims.mock.calls.map(([keys]) => keys))).toEqual(new Set(store.partitions.all));
+  });
+
+  it('says what it cannot read of a partition, which is in the way of no other one', async () => {
+    const over = await many(40);
+    await Promise.all(over.map((id) => store.runOut(id)));
+    const [foreign] = store.partitions.all;
+    const here = over.filter((id) => store.keysOf(id) === foreign);
+    await store.client.rename(foreign!.bucketList, 'aside');
+    await store.client.set(foreign!.bucketList, 'planted');
+    const errors = jest.spyOn(Logger.prototype, 'error');
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 40 - here.length });
+    expect(errors.mock.calls).toEqual([[expect.stringContaining('WRONGTYPE')]]);
+    await store.client.rename('aside', foreign!.bucketList);
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: here.length });
+  });
+
+  it('finds a session that was renewed while no sweeper was there, and moves it on', async () => {
+    const id = await store.create({ a: '1' }, { interval: 60 });
+    const [early] = await store.buckets(id);
+    await store.save(id, { maxInactiveInterval: 7200 });
+    expect(await store.buckets(id)).toEqual([early]);
+    expect(await sweeper().runOnce({ ahead: 3 * MINUTE })).toMatchObject({ alive: 1, claimed: 0 });
+    const [right] = await store.buckets(id);
+    expect(Number(right)).toBeGreaterThan(Number(early) + HOUR);
+    await store.runOut(id);
+    expect(await sweeper().runOnce({ ahead: 3 * HOUR })).toMatchObject({ claimed: 1 });
+  });
+
+  it('goes on with the other batches when one fails, and finds the rest in the next pass', async () => {
+    const over = await many(300);
+    await Promise.all(over.map((id) => store.runOut(id)));
+    const errors = jest.spyOn(Logger.prototype, 'error');
+    jest.spyOn(store.scripts, 'claimExpired').mockRejectedValueOnce(new Error('the first batch'));
+    const first = await sweeper(20).runOnce({ ahead: HOUR });
+    expect(first.claimed).toBeGreaterThan(200);
+    expect(first.claimed).toBeLessThan(300);
+    expect(errors.mock.calls).toEqual([[expect.stringMatching(/^1 batches failed.*the first batch/)]]);
+    expect(await sweeper(20).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 300 - first.claimed });
+  });
+
+  it('tells of those it found that an earlier pass should have found', async () => {
+    const { client, keys } = store;
+    const [late, justNow] = await many(2);
+    await client.del(keys.session(late!), keys.shadow(late!));
+    await client.srem(keys.bucket((await store.buckets(late!))[0]!), `expires:${late}`);
+    await client.sadd(keys.bucket('60000'), `expires:${late}`);
+    await client.zadd(keys.bucketList, 60000, '60000');
+    await store.runOut(justNow!);
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 2, late: 1 });
+  });
+
+  it('does not claim again what another instance has claimed since it looked', async () => {
+    const over = await many(20);
+    await Promise.all(over.map((id) => store.runOut(id)));
+    const claim = store.scripts.claimExpired.bind(store.scripts);
+    jest.spyOn(store.scripts, 'claimExpired').mockImplementation(async (...call) => {
+      await claim(...call);
+      return claim(...call);
+    });
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, already: 20 });
+    for (const id of over) expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+  });
+
+  it('ends before its next batch when it is told to', async () => {
+    await many(300);
+    const stop = new AbortController();
+    const claim = store.scripts.claimExpired.bind(store.scripts);
+    const claims = jest.spyOn(store.scripts, 'claimExpired').mockImplementationOnce((...call) => {
+      stop.abort();
+      return claim(...call);
+    });
+    await sweeper(1).runOnce({ ahead: HOUR, signal: stop.signal });
+    expect(claims.mock.calls.length).toBeLessThan(300);
+  });
 });

@@ -116,7 +116,7 @@ describe.each([1, 4])('with %d partitions', (count) => {
       await session.save();
       return session.id;
     };
-    const ids = await Promise.all(Array.from({ length: 40 }, open));
+    const ids = await Promise.all(Array.from({ length: 90 }, open));
     expect(new Set(ids.map((id) => partitions.of(id)))).toEqual(new Set(partitions.all));
     const found = await sessions.findByPrincipalName('everywhere');
     expect(found.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());

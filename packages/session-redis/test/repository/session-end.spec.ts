@@ -155,7 +155,8 @@ class Walk {
 }
 
 describe.each([
-  { name: 'Redis', open: () => TimedRedisStore.open(), numRuns: 40 },
+  { name: 'Redis', open: () => TimedRedisStore.open(1), numRuns: 30 },
+  { name: 'four partitions in Redis', open: () => TimedRedisStore.open(4), numRuns: 15 },
   { name: 'memory', open: async () => new TimedMapStore(), numRuns: 500 },
 ])('a session in $name', ({ open, numRuns }) => {
   let store: TimedStore;

@@ -44,8 +44,10 @@ export function subscriberTo(url: string) {
 /** How often the expiry of each session was recorded. */
 export async function recordedExpirations(store: Store): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
-  for (const [, [, type, , id = '']] of await store.client.xrange(store.keys.events, '-', '+')) {
-    if (type === 'expired') counts.set(id, (counts.get(id) ?? 0) + 1);
+  for (const { events } of store.partitions.all) {
+    for (const [, [, type, , id = '']] of await store.client.xrange(events, '-', '+')) {
+      if (type === 'expired') counts.set(id, (counts.get(id) ?? 0) + 1);
+    }
   }
   return counts;
 }

@@ -54,8 +54,8 @@ export class TimedRedisStore implements TimedStore {
     this.repository = new RedisSessionRepository({ connection, scripts, partitions });
   }
 
-  static async open(): Promise<TimedRedisStore> {
-    return new TimedRedisStore(await Store.open({ steppableClock: true }));
+  static async open(partitions: number): Promise<TimedRedisStore> {
+    return new TimedRedisStore(await Store.open({ steppableClock: true, partitions }));
   }
 
   now(): Promise<number> {
@@ -67,12 +67,13 @@ export class TimedRedisStore implements TimedStore {
   }
 
   async isAliveAt(id: string, time: number): Promise<boolean> {
-    const end = await this.store.client.pexpiretime(this.store.keys.shadow(id));
+    const end = await this.store.client.pexpiretime(this.store.keysOf(id).shadow(id));
     return end === WITHOUT_END || end > time;
   }
 
   async expectInOrder(id: string, principal: string): Promise<void> {
-    const { client, keys } = this.store;
+    const { client } = this.store;
+    const keys = this.store.keysOf(id);
     const [{ bucket }, end, endOfData, members, [minute, ...others]] = await Promise.all([
       this.store.session(id),
       client.pexpiretime(keys.shadow(id)),
