@@ -17,7 +17,7 @@ describe('RandomSessionIdGenerator', () => {
     expect(new Set(tokens).size).toBe(DRAWS);
     for (let place = 0; place < 43; place++) {
       // The last character holds the 4 bits that are left of 256.
-      const characters = place < 42 ? [...ALPHABET] : [...ALPHABET].filter((_, i) => i % 4 === 0);
+      const characters = place < 42 ? ALPHABET.split('') : ALPHABET.split('').filter((_, i) => i % 4 === 0);
       const counts = new Map(characters.map((character) => [character, 0]));
       for (const token of tokens) counts.set(token[place]!, counts.get(token[place]!)! + 1);
       expect([...counts.keys()]).toEqual(characters);

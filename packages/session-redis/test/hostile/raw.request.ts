@@ -9,14 +9,19 @@ export interface RawAnswer {
 }
 
 /** Sends header lines as they are, whatever is in them, and resolves to what comes back. */
-export async function sendRaw(url: string, requestLine: string, lines: readonly string[]): Promise<RawAnswer> {
+export async function sendRaw(
+  url: string,
+  requestLine: string,
+  lines: readonly string[],
+  host = 'a',
+): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   // A server that refuses a request closes before it has read all of it.
   socket.on('error', () => undefined);
-  socket.write([`${requestLine} HTTP/1.1`, 'Host: a', 'Connection: close', ...lines, '', ''].join('\r\n'));
+  socket.write([`${requestLine} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines, '', ''].join('\r\n'));
   await once(socket, 'close');
   const text = Buffer.concat(chunks).toString('latin1');
   const [head = '', ...body] = text.split('\r\n\r\n');

@@ -12,78 +12,10 @@ import { Redis } from 'ioredis';
 import { LogRecorder } from '../../../session-core/test/http/log.recorder.js';
 import { SessionKeys } from '../../src/keys/session.keys.js';
 import { App } from '../support/app.fixture.js';
+import { lines, MALFORMED, NO_REQUESTS } from './junk.js';
 import { sendRaw } from './raw.request.js';
 
 LeakGuard.install();
-
-const MALFORMED = [
-  '',
-  '{x}',
-  'expires:x',
-  '*',
-  '__proto__',
-  'constructor',
-  'undefined',
-  'null',
-  '[object Object]',
-  'expires:'.padEnd(43, 'a'),
-  'moved:'.padEnd(43, 'a'),
-  '*'.repeat(43),
-  '{'.padEnd(42, 'a') + '}',
-  'a'.repeat(22),
-  'a'.repeat(42),
-  'a'.repeat(44),
-  'a'.repeat(128),
-  'a'.repeat(9 * 1024),
-  '%0d%0aSet-Cookie:%20SESSION=x',
-  `%61${'a'.repeat(42)}`,
-  `"${'a'.repeat(43)}"`,
-  'a'.repeat(43) + '\0',
-  'a'.repeat(43) + '%00',
-  'ä'.repeat(43),
-  'ａ'.repeat(43),
-  '😀',
-  '\u202e',
-  's:a.b',
-  'j:{"a":1}',
-  '../../etc/passwd',
-  "' OR 1=1 --",
-  '$(id)',
-  'SESSION=SESSION=',
-  '\t',
-];
-const COOKIE_NAMES = [
-  'SESSION',
-  'session',
-  'SESSION ',
-  '__proto__',
-  'constructor',
-  'toString',
-  '__Host-SESSION',
-  '',
-  '$Path',
-];
-// What Node.js does not even take for a request: line breaks where none may be, and more than 16 KB.
-const NO_REQUESTS = [400, 431];
-const LINE_BREAKS = ['\r\n', '\n', '\r', '\r\n ', '\r\nCookie: SESSION=x', '\r\n\r\n', '\r\nX-Auth-Token: x'];
-
-const junk = fc.oneof(
-  fc.constantFrom(...MALFORMED),
-  fc.string({ unit: 'binary', maxLength: 60 }),
-  fc.string({ unit: 'grapheme', maxLength: 60 }),
-  fc.string({ unit: 'binary-ascii', maxLength: 60 }),
-);
-const pair = fc.tuple(fc.constantFrom(...COOKIE_NAMES), junk).map(([name, value]) => `${name}=${value}`);
-const header = fc.oneof(
-  { weight: 4, arbitrary: fc.array(pair, { maxLength: 20 }).map((pairs) => pairs.join('; ')) },
-  { weight: 1, arbitrary: junk },
-  { weight: 1, arbitrary: fc.tuple(pair, fc.constantFrom(...LINE_BREAKS), pair).map((parts) => parts.join('')) },
-);
-const field = fc.constantFrom('Cookie', 'X-Auth-Token', 'COOKIE', '__proto__', 'constructor', 'toString', 'X-Anything');
-const lines = fc.array(
-  fc.tuple(field, header).map(([name, value]) => `${name}: ${value}`),
-  { minLength: 1, maxLength: 4 },
-);
 
 describe.each(['express', 'fastify'] as const)('requests with anything in their headers, on %s,', (adapter) => {
   const log = new LogRecorder();
