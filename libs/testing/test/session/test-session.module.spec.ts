@@ -4,6 +4,7 @@ import {
   MapSessionModule,
   SessionCreatedEvent,
   SessionDeletedEvent,
+  SessionEventDispatcher,
   SessionExpiredEvent,
   SessionModule,
 } from '@nest-session/core';
@@ -85,6 +86,12 @@ describe('TestSessionModule', () => {
 });
 
 describe('SessionEventRecorder', () => {
+  it('takes part in the group of its instance, as any handler', async () => {
+    const shop = await createShop();
+    expect(shop.get(SessionEventDispatcher).handlerNames).toContain('SessionEventRecorder.record');
+    await shop.close();
+  });
+
   it('hears, as a value, of the sessions of all applications that have it', async () => {
     const recorder = new SessionEventRecorder();
     const open = async () => {
