@@ -4,23 +4,23 @@ import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
-let server: RedisServer;
-let proxy: TcpProxy;
-let app: App;
-beforeAll(async () => {
-  server = await RedisServer.start();
-  proxy = await TcpProxy.start({ port: server.port });
-  // Without handlers and notifications, nothing but requests talks to Redis.
-  app = await App.start({ redis: { url: proxy.url, notifications: 'off' }, handlers: false });
-  proxy.countFlights((burst) => burst.includes(':sessions:'));
-});
-afterAll(async () => {
-  await app.stop();
-  await proxy.stop();
-  await server.stop();
-});
+describe.each([1, 4])('round trips between the application and Redis, with %d partitions,', (partitions) => {
+  let server: RedisServer;
+  let proxy: TcpProxy;
+  let app: App;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    proxy = await TcpProxy.start({ port: server.port });
+    // Without handlers and notifications, nothing but requests talks to Redis.
+    app = await App.start({ redis: { url: proxy.url, notifications: 'off', partitions }, handlers: false });
+    proxy.countFlights((burst) => burst.includes(':sessions:'));
+  });
+  afterAll(async () => {
+    await app.stop();
+    await proxy.stop();
+    await server.stop();
+  });
 
-describe('round trips between the application and Redis', () => {
   it.each([
     ['no cookie', undefined],
     ['a malformed cookie', 'SESSION=nonsense'],
@@ -47,6 +47,16 @@ describe('round trips between the application and Redis', () => {
     expect(await proxy.flightsDuring(() => agent.post('/push/x'))).toBe(2);
     expect(await proxy.flightsDuring(() => agent.post('/login/ann'))).toBe(2);
     expect(await proxy.flightsDuring(() => agent.post('/logout'))).toBe(2);
+  });
+
+  it('are two for a session in the place of one that is over, and one more when it is in another partition', async () => {
+    const others = new Set<number>();
+    for (let round = 0; round < 40; round++) {
+      const agent = app.agent();
+      const headers = { cookie: `SESSION=${generateSessionKey().token.reveal()}` };
+      others.add(await proxy.flightsDuring(() => agent.post('/set/a', { value: 1 }, { headers })));
+    }
+    expect(others).toEqual(new Set(partitions === 1 ? [2] : [2, 3]));
   });
 
   it('are one for five cookies of the name, of which the last opens the session', async () => {

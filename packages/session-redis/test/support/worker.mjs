@@ -29,6 +29,7 @@ Module({
       url: process.env.REDIS_URL,
       notifications: process.env.NOTIFICATIONS,
       grace: process.env.GRACE,
+      partitions: Number(process.env.PARTITIONS ?? 1),
       cleanup: { cron: process.env.CRON },
       events: { lease: process.env.LEASE ?? '1s' },
     }),
