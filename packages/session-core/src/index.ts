@@ -11,7 +11,7 @@ export {
 export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './session.module-definition.js';
 export type { SessionModuleOptions, SessionRequestLike } from './session.options.js';
-export type { CookieAttributes, CookieOptions } from './http/cookie.options.js';
+export type { CookieAttributes, CookieOptions } from './http/resolvers/cookie.options.js';
 export type { Duration } from './options/duration.js';
 
 // ids
@@ -23,10 +23,10 @@ export { SessionManager } from './http/session-manager.js';
 export { SessionContext } from './http/session-context.js';
 export { KeepSessionIdle, SessionOptional, SessionRequired } from './http/session-route.decorators.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
-export { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
-export { CompositeSessionIdResolver } from './http/composite-session-id.resolver.js';
-export { HeaderSessionIdResolver } from './http/header-session-id.resolver.js';
-export { type SessionClient, SessionIdResolver } from './http/session-id.resolver.js';
+export { CookieSessionIdResolver } from './http/resolvers/cookie-session-id.resolver.js';
+export { CompositeSessionIdResolver } from './http/resolvers/composite-session-id.resolver.js';
+export { HeaderSessionIdResolver } from './http/resolvers/header-session-id.resolver.js';
+export { type SessionClient, SessionIdResolver } from './http/resolvers/session-id.resolver.js';
 export { RememberMe } from './http/remember-me.js';
 
 // events
@@ -87,4 +87,4 @@ export { OptionReader } from './options/option.reader.js';
 export { parseDuration } from './options/duration.js';
 export { SESSION_OPTIONS } from './session.module-definition.js';
 export type { ResolvedSessionOptions } from './session.options.js';
-export type { ResolvedCookieOptions } from './http/cookie.options.js';
+export type { ResolvedCookieOptions } from './http/resolvers/cookie.options.js';

@@ -5,7 +5,7 @@ import { putGlobalGuardFirst } from './http/global-guard.order.js';
 import { RememberMe } from './http/remember-me.js';
 import { SessionContext } from './http/session-context.js';
 import { SessionHttpBinder } from './http/session-http.binder.js';
-import { SessionIdResolver } from './http/session-id.resolver.js';
+import { SessionIdResolver } from './http/resolvers/session-id.resolver.js';
 import { SessionManager } from './http/session-manager.js';
 import { SessionInterceptor } from './http/session.interceptor.js';
 import { SessionRouteGuard } from './http/session-route.guard.js';

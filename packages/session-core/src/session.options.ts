@@ -1,10 +1,10 @@
 import type { Type } from '@nestjs/common';
 import type { Duration } from './options/duration.js';
 import { OptionReader } from './options/option.reader.js';
-import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './http/cookie.options.js';
-import { AliasedSessionIdResolver } from './http/aliased-session-id.resolver.js';
-import { CookieSessionIdResolver } from './http/cookie-session-id.resolver.js';
-import { SessionIdResolver } from './http/session-id.resolver.js';
+import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './http/resolvers/cookie.options.js';
+import { AliasedSessionIdResolver } from './http/resolvers/aliased-session-id.resolver.js';
+import { CookieSessionIdResolver } from './http/resolvers/cookie-session-id.resolver.js';
+import { SessionIdResolver } from './http/resolvers/session-id.resolver.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-id.generator.js';
 import { type SessionIdForm, SessionIds } from './session/session-ids.js';
 

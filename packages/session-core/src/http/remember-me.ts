@@ -3,7 +3,7 @@ import { SessionStateError } from '../session.errors.js';
 import { SESSION_OPTIONS } from '../session.module-definition.js';
 import type { ResolvedSessionOptions } from '../session.options.js';
 import type { Session } from '../session/session.js';
-import { SessionIdResolver } from './session-id.resolver.js';
+import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 
 /** The attribute of a session whose cookie outlives the browser. */
 export const REMEMBER_ME_ATTRIBUTE = 'nest-session.rememberMe';

@@ -3,7 +3,7 @@ import { HttpStatus, Logger } from '@nestjs/common';
 import { SessionStoreError } from '../session.errors.js';
 import { appendVary, forbidStoring } from './response.headers.js';
 import type { ErrorAnswer, HeadGate } from './response-hold.js';
-import type { SessionIdResolver } from './session-id.resolver.js';
+import type { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import type { SessionRequest } from './session-request.js';
 
 const logger = new Logger('Session');

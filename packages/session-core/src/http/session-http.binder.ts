@@ -9,7 +9,7 @@ import type { Session } from '../session/session.js';
 import { ResponseHold } from './response-hold.js';
 import { SessionContext } from './session-context.js';
 import { SessionHeadGate } from './session-head.gate.js';
-import { SessionIdResolver } from './session-id.resolver.js';
+import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { SessionRequest } from './session-request.js';
 import { SessionRequestLoader } from './session-request.loader.js';
 

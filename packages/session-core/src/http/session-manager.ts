@@ -7,11 +7,11 @@ import { SESSION_OPTIONS } from '../session.module-definition.js';
 import type { ResolvedSessionOptions } from '../session.options.js';
 import type { ReadonlySession } from '../session/session.js';
 import type { SessionToken } from '../session/session-key.js';
-import { AliasedSessionIdResolver } from './aliased-session-id.resolver.js';
+import { AliasedSessionIdResolver } from './resolvers/aliased-session-id.resolver.js';
 import { OnceLog } from './once.log.js';
 import { SessionContext } from './session-context.js';
-import { ALIASES, withAlias } from './session.alias.js';
-import { SessionIdResolver } from './session-id.resolver.js';
+import { ALIASES, withAlias } from './resolvers/session.alias.js';
+import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import type { SessionRequest } from './session-request.js';
 
 /**

@@ -6,7 +6,7 @@ import type { ResolvedSessionOptions } from '../session.options.js';
 import type { SessionToken } from '../session/session-key.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { SessionIdResolver } from './session-id.resolver.js';
+import type { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
 import { SessionRequest, type SessionRequestInit, type TouchOutcome } from './session-request.js';
 import { StoreFailureLog } from './store-failure.log.js';

@@ -1,4 +1,4 @@
-import { HeaderSessionIdResolver } from '../../src/http/header-session-id.resolver.js';
+import { HeaderSessionIdResolver } from '../../src/http/resolvers/header-session-id.resolver.js';
 import { InvalidSessionOptionsError } from '../../src/session.errors.js';
 import { RandomSessionIdGenerator, type SessionIdGenerator } from '../../src/session/session-id.generator.js';
 import { resolveSessionOptions } from '../../src/session.options.js';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { InvalidSessionOptionsError } from '../session.errors.js';
-import type { SessionToken } from '../session/session-key.js';
+import { InvalidSessionOptionsError } from '../../session.errors.js';
+import type { SessionToken } from '../../session/session-key.js';
 import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
 /**

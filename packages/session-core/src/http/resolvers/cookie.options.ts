@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import type { Duration } from '../options/duration.js';
-import { OptionReader } from '../options/option.reader.js';
-import type { SessionRequestLike } from '../session.options.js';
+import type { Duration } from '../../options/duration.js';
+import { OptionReader } from '../../options/option.reader.js';
+import type { SessionRequestLike } from '../../session.options.js';
 import {
   domainProblem,
   nameProblem,

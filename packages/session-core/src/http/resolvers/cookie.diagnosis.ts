@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { CookieRefusal } from './cookie.codec.js';
 import type { ResolvedCookieAttributes } from './cookie.options.js';
-import { OnceLog } from './once.log.js';
+import { OnceLog } from '../once.log.js';
 import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './request.origin.js';
 
 const REASONS: Readonly<Record<CookieRefusal, string>> = {

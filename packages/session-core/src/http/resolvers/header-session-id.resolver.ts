@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { InvalidSessionOptionsError } from '../session.errors.js';
-import { type SessionToken, sessionTokenOf } from '../session/session-key.js';
-import { OnceLog } from './once.log.js';
+import { InvalidSessionOptionsError } from '../../session.errors.js';
+import { type SessionToken, sessionTokenOf } from '../../session/session-key.js';
+import { OnceLog } from '../once.log.js';
 import { SessionIdResolver } from './session-id.resolver.js';
 
 // RFC 9110, 5.1: a token; and none of those that say how the message itself is to be read.

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
-import { OptionReader } from '../options/option.reader.js';
-import type { SessionToken } from '../session/session-key.js';
+import { OptionReader } from '../../options/option.reader.js';
+import type { SessionToken } from '../../session/session-key.js';
 import { CookieCodec } from './cookie.codec.js';
 import { CookieDiagnosis } from './cookie.diagnosis.js';
 import {
@@ -13,7 +13,7 @@ import {
 } from './cookie.options.js';
 import { isHostName } from './cookie.rules.js';
 import { hostOf, isSecure, isWithin } from './request.origin.js';
-import { appendHeader } from './response.headers.js';
+import { appendHeader } from '../response.headers.js';
 import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
 // What is written needs no encoding; "=" at the end of base64 would be, and other languages do not decode it.
