@@ -12,9 +12,15 @@ export { HttpAgent, type HttpAgentOptions, type HttpRequestOptions, type HttpRes
 // what has to be true of implementations of your own
 export {
   sessionIdResolverContract,
-  type ContractCheck,
   type SessionIdResolverContractOptions,
 } from './contracts/session-id-resolver.contract.js';
+export { sessionRepositoryContract } from './contracts/session-repository.contract.js';
+export type {
+  ContractStore,
+  SessionRepositoryContractOptions,
+  SessionStoreOffer,
+} from './contracts/session-repository/contract.store.js';
+export { type ContractCheck, registerChecks, type TestRunner } from './contracts/contract.check.js';
 
 // facts to wait for
 export { SessionEventRecorder } from './events/session-event.recorder.js';

@@ -4,6 +4,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { generateSessionKey, type SessionIdResolver, type SessionToken } from '@nest-session/core';
 import { HttpAgent, type HttpResponse } from '../http/http.agent.js';
+import type { ContractCheck } from './contract.check.js';
 
 export interface SessionIdResolverContractOptions {
   /** A resolver of its own for each check. */
@@ -12,12 +13,6 @@ export interface SessionIdResolverContractOptions {
   present(...answers: IncomingHttpHeaders[]): Record<string, string>;
   /** The request headers of a client that shows any text where a token belongs. */
   forge(text: string): Record<string, string>;
-}
-
-/** Something that is true of every resolver: `it(name, check)` under any test runner. */
-export interface ContractCheck {
-  readonly name: string;
-  check(): Promise<void>;
 }
 
 /** What every `SessionIdResolver` has to do, seen from a client of a server that uses it. */

@@ -1,0 +1,59 @@
+import type { ContractCheck } from './contract.check.js';
+import { ABSOLUTE_END } from './session-repository/absolute-end.checks.js';
+import { ATTRIBUTE_UPDATE } from './session-repository/attribute-update.checks.js';
+import type { CheckGroup } from './session-repository/check.group.js';
+import type { SessionRepositoryContractOptions } from './session-repository/contract.store.js';
+import { CREATION } from './session-repository/creation.checks.js';
+import { DELETION } from './session-repository/deletion.checks.js';
+import { EVENTS } from './session-repository/event.checks.js';
+import { INDEX } from './session-repository/index.checks.js';
+import { INTERVAL } from './session-repository/interval.checks.js';
+import { LOADING } from './session-repository/loading.checks.js';
+import { NAMES_AND_VALUES } from './session-repository/names-and-values.checks.js';
+import { OUTAGES } from './session-repository/outage.checks.js';
+import { RACES, RACES_OF_NODES } from './session-repository/race.checks.js';
+import { ROTATION } from './session-repository/rotation.checks.js';
+import { SAVING } from './session-repository/saving.checks.js';
+import { TOUCHING } from './session-repository/touching.checks.js';
+import { Trial } from './session-repository/trial.js';
+
+const GROUPS: readonly CheckGroup[] = [
+  CREATION,
+  LOADING,
+  SAVING,
+  DELETION,
+  ROTATION,
+  TOUCHING,
+  INTERVAL,
+  ABSOLUTE_END,
+  ATTRIBUTE_UPDATE,
+  NAMES_AND_VALUES,
+  INDEX,
+  EVENTS,
+  OUTAGES,
+  RACES,
+  RACES_OF_NODES,
+];
+
+/**
+ * What every `SessionRepository` has to do. The checks of what a store does not offer are among them, marked as skipped,
+ * so that its run lists them.
+ */
+export function sessionRepositoryContract(options: SessionRepositoryContractOptions): readonly ContractCheck[] {
+  return GROUPS.flatMap(({ name: group, needs, checks }) => {
+    const isOffered = needs === undefined || options.offers.includes(needs);
+    return Object.entries(checks).map(([name, check]) => ({
+      name,
+      group,
+      ...(isOffered ? {} : { skipped: `${needs} are not offered` }),
+      async check() {
+        const trial = await Trial.open(options);
+        try {
+          await check(trial);
+        } finally {
+          await trial.close();
+        }
+      },
+    }));
+  });
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { TrackedSession } from '@nest-session/core';
+import type { CheckGroup, Checks } from './check.group.js';
+import { DAY, MINUTE, type Trial } from './trial.js';
+
+const HOUR = 60 * MINUTE;
+
+/** What a session in use is used for. */
+const USES: Readonly<Record<string, (session: TrackedSession, t: Trial) => Promise<unknown>>> = {
+  'an access': (session, t) => t.repository.touch(session),
+  'a save': (session, t) => {
+    session.setAttribute('at', `${Math.random()}`);
+    return t.saves(session);
+  },
+  'a change of id': (session, t) => t.rotates(session),
+  'a longer interval': (session, t) => {
+    session.maxInactiveInterval += DAY / 1000;
+    return t.saves(session);
+  },
+  'no interval at all': (session, t) => {
+    session.maxInactiveInterval = -1;
+    session.setAttribute('at', `${Math.random()}`);
+    return t.saves(session);
+  },
+  'an update of an attribute': (session) => session.updateAttribute<number>('n', (n = 0) => n + 1),
+};
+
+const passedByNone: Checks = Object.fromEntries(
+  Object.entries(USES).map(([what, use]) => [
+    `is passed by ${what} no more than by others`,
+    async (t) => {
+      const session = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 60 * 60));
+      for (let minutes = 10; minutes < 60; minutes += 10) {
+        await t.advance(10 * MINUTE);
+        await use(session, t);
+        assert.equal((await t.load(session.id)).absoluteTimeout, 60 * 60);
+      }
+      await t.advance(10 * MINUTE + 1);
+      await t.isOver(session.id);
+      assert.equal(await t.repository.touch(session), 'gone');
+    },
+  ]),
+);
+
+export const ABSOLUTE_END: CheckGroup = {
+  name: 'absolute end',
+  checks: {
+    'is exactly so long after the creation': async (t) => {
+      const session = await t.stored({ a: 1 }, (each) => {
+        each.absoluteTimeout = 60 * 60;
+        each.maxInactiveInterval = -1;
+      });
+      await t.advanceToJustBefore(HOUR);
+      assert.equal(await t.repository.touch(await t.load(session.id)), 'touched');
+      await t.advancePast();
+      await t.isOver(session.id);
+    },
+
+    'is that of one session': async (t) => {
+      const [limited, another] = [await t.stored(), await t.stored()];
+      limited.absoluteTimeout = 10 * 60;
+      await t.saves(limited);
+      await t.advance(10 * MINUTE + 1);
+      await t.isOver(limited.id);
+      await t.load(another.id);
+    },
+
+    ...passedByNone,
+
+    'does not replace the interval': async (t) => {
+      const { id } = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 60 * 60));
+      await t.advance(30 * MINUTE + 1);
+      await t.isOver(id);
+    },
+
+    'that is set later counts from the creation, without an access as well': async (t) => {
+      const [used, idle] = [await t.stored(), await t.stored()];
+      await t.advance(20 * MINUTE);
+      idle.keepIdle();
+      for (const session of [used, idle]) {
+        session.absoluteTimeout = 25 * 60;
+        await t.saves(session);
+        assert.equal((await t.load(session.id)).absoluteTimeout, 25 * 60);
+      }
+      await t.advance(5 * MINUTE + 1);
+      await t.isOver(used.id);
+      await t.isOver(idle.id);
+    },
+
+    'that is over by then ends the session': async (t) => {
+      const session = await t.stored();
+      await t.advance(20 * MINUTE);
+      session.absoluteTimeout = 10 * 60;
+      await t.saves(session);
+      await t.isOver(session.id);
+      assert.equal(await t.repository.touch(session), 'gone');
+    },
+
+    'can be put off, and taken away': async (t) => {
+      const [later, never] = [await t.stored(), await t.stored()];
+      for (const session of [later, never]) {
+        session.maxInactiveInterval = -1;
+        session.absoluteTimeout = 10 * 60;
+        await t.saves(session);
+      }
+      later.absoluteTimeout = 20 * 60;
+      never.absoluteTimeout = -1;
+      for (const session of [later, never]) await t.saves(session);
+      await t.advance(15 * MINUTE);
+      await t.load(later.id);
+      await t.advance(5 * MINUTE + 1);
+      await t.isOver(later.id);
+      await t.advance(400 * DAY);
+      assert.equal((await t.load(never.id)).absoluteTimeout, -1);
+    },
+  },
+};

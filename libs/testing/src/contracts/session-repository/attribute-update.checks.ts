@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import type { UpdateSession } from '@nest-session/core';
+import type { CheckGroup } from './check.group.js';
+import { MINUTE } from './trial.js';
+
+// The characters of a text, not what they look like, nor what a database compares them as.
+const ALIKE: readonly (readonly [string, string])[] = [
+  ['"a"', '"A"'],
+  ['"a"', '"a" '],
+  ['"a"', '"ä"'],
+  ['"\u00e9"', '"e\u0301"'],
+  ['1', '1.0'],
+  ['"1"', '1'],
+];
+
+function update(id: string, text: string | null, expected: string | undefined): UpdateSession {
+  const attributes = new Map([['n', text]]);
+  return { kind: 'update', id, attributes, indexes: new Map(), expected: { name: 'n', text: expected } };
+}
+
+export const ATTRIBUTE_UPDATE: CheckGroup = {
+  name: 'update of an attribute',
+  checks: {
+    'loses nothing of what many requests do at once': async (t) => {
+      const { id } = await t.stored({ n: 0, kept: true });
+      for (let round = 0; round < 5; round++) {
+        const loads = Array.from({ length: 10 }, (_, i) => t.load(id, i % 2 === 0 ? t.repository : t.other));
+        const sessions = await Promise.all(loads);
+        await Promise.all(sessions.map((session) => session.updateAttribute<number>('n', (n = 0) => n + 1)));
+      }
+      assert.deepEqual(await t.attributesOf(id), { n: 50, kept: true });
+    },
+
+    'that expects another text than there is writes nothing, and is told that text': async (t) => {
+      const { id } = await t.stored({ n: 1 });
+      assert.deepEqual(await t.write(update(id, '3', '2')), { outcome: 'conflict', current: '1' });
+      assert.deepEqual(await t.write(update(id, '3', undefined)), { outcome: 'conflict', current: '1' });
+      assert.deepEqual(await t.attributesOf(id), { n: 1 });
+    },
+
+    'that expects a text where there is none writes nothing, and is told that': async (t) => {
+      const { id } = await t.stored({ a: 1 });
+      assert.deepEqual(await t.write(update(id, '3', '2')), { outcome: 'conflict', current: undefined });
+      assert.deepEqual(await t.attributesOf(id), { a: 1 });
+    },
+
+    'that expects what there is, or that there is nothing, is done': async (t) => {
+      const { id } = await t.stored({ a: 1 });
+      assert.deepEqual(await t.write(update(id, '1', undefined)), { outcome: 'saved' });
+      assert.deepEqual(await t.write(update(id, '2', '1')), { outcome: 'saved' });
+      assert.deepEqual(await t.attributesOf(id), { a: 1, n: 2 });
+      assert.deepEqual(await t.write(update(id, null, '2')), { outcome: 'saved' });
+      assert.deepEqual(await t.attributesOf(id), { a: 1 });
+    },
+
+    'is a conflict also where somebody else has written the same text': async (t) => {
+      const { id } = await t.stored({ n: 1 });
+      assert.deepEqual(await t.write(update(id, '2', '1')), { outcome: 'saved' });
+      assert.deepEqual(await t.write(update(id, '2', '1')), { outcome: 'conflict', current: '2' });
+    },
+
+    'compares texts character by character': async (t) => {
+      const { id } = await t.stored({ a: 1 });
+      let last: string | undefined;
+      for (const [text, alike] of ALIKE) {
+        assert.deepEqual(await t.write(update(id, text, last)), { outcome: 'saved' });
+        assert.deepEqual(await t.write(update(id, 'null', alike)), { outcome: 'conflict', current: text });
+        last = text;
+      }
+    },
+
+    'writes nothing else either on a conflict, and does not renew': async (t) => {
+      const { id } = await t.stored({ n: 1 });
+      await t.advance(20 * MINUTE);
+      const change = update(id, '3', '2');
+      const attributes = new Map([...change.attributes, ['other', '1']]);
+      const { outcome } = await t.write({ ...change, attributes, maxInactiveInterval: -1, newId: t.idFor(id) });
+      assert.equal(outcome, 'conflict');
+      assert.deepEqual(await t.attributesOf(id), { n: 1 });
+      await t.advance(10 * MINUTE + 1);
+      await t.isOver(id);
+    },
+
+    'runs again with the value that another request has stored': async (t) => {
+      const { id } = await t.stored({ items: ['a'] });
+      const [one, two] = [await t.load(id), await t.load(id, t.other)];
+      const add = (item: string) => (items: string[] | undefined) => [...(items ?? []), item];
+      assert.deepEqual(await one.updateAttribute('items', add('b')), ['a', 'b']);
+      assert.deepEqual(await two.updateAttribute('items', add('c')), ['a', 'b', 'c']);
+      assert.deepEqual(await t.attributesOf(id), { items: ['a', 'b', 'c'] });
+    },
+
+    'adds and removes attributes': async (t) => {
+      const { id } = await t.stored({ a: 1 });
+      assert.equal(await (await t.load(id)).updateAttribute('n', () => 1), 1);
+      assert.equal(await (await t.load(id)).updateAttribute('n', () => undefined), undefined);
+      assert.deepEqual(await t.attributesOf(id), { a: 1 });
+    },
+
+    'is an access, unless the session is to be kept idle': async (t) => {
+      const [used, idle] = [await t.stored(), await t.stored()];
+      await t.advance(20 * MINUTE);
+      idle.keepIdle();
+      for (const session of [used, idle]) await session.updateAttribute('a', () => 2);
+      await t.advance(10 * MINUTE + 1);
+      assert.deepEqual(await t.attributesOf(used.id), { a: 2 });
+      await t.isOver(idle.id);
+    },
+  },
+};

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { generateSessionKey, type Session } from '@nest-session/core';
+import type { CheckGroup } from './check.group.js';
+import { DAY, FOLLOWED, INTERVAL, MINUTE, SECOND, type Trial } from './trial.js';
+
+/** What becomes of a request that presents these ids, none of which opens a session, and sets an attribute. */
+async function savedBy(t: Trial, ...presentedIds: string[]): Promise<[outcome: string, session: Session]> {
+  const session = t.repository.createSession(presentedIds);
+  session.setAttribute('late', true);
+  return [await session.save(), session];
+}
+
+export const CREATION: CheckGroup = {
+  name: 'creation',
+  checks: {
+    'stores nothing before the first save': async (t) => {
+      const session = t.repository.createSession();
+      session.setAttribute('a', 1);
+      await t.isOver(session.id);
+      await t.saves(session);
+      assert.deepEqual(await t.attributesOf(session.id), { a: 1 });
+    },
+
+    'stores what the session was given, for every node': async (t) => {
+      const session = await t.stored({ a: 1, b: ['x'] }, (each) => {
+        each.principalName = 'ann';
+        each.maxInactiveInterval = 600;
+        each.absoluteTimeout = 7200;
+      });
+      const loaded = await t.load(session.id, t.other);
+      assert.equal(loaded.id, session.id);
+      assert.equal(loaded.isNew, false);
+      assert.equal(loaded.getAttribute('a'), 1);
+      assert.deepEqual(loaded.getAttribute('b'), ['x']);
+      assert.equal(loaded.principalName, 'ann');
+      assert.equal(loaded.maxInactiveInterval, 600);
+      assert.equal(loaded.absoluteTimeout, 7200);
+    },
+
+    'gives a session the times of the options': async (t) => {
+      const { id } = await t.stored();
+      const loaded = await t.load(id);
+      assert.equal(loaded.maxInactiveInterval, INTERVAL / SECOND);
+      assert.equal(loaded.absoluteTimeout, -1);
+    },
+
+    'stamps it by the clock of the store, and tells that time': async (t) => {
+      const first = await t.stored();
+      await t.advance(DAY);
+      const second = await t.stored({}, (each) => each.setAttribute('a', 1));
+      t.isAbout(second.creationTime - first.creationTime, DAY);
+      const loaded = await t.load(second.id);
+      assert.equal(loaded.creationTime, second.creationTime);
+      assert.equal(loaded.lastAccessedTime, second.creationTime);
+      assert.equal(second.lastAccessedTime, second.creationTime);
+    },
+
+    'gives a session another id when its own is taken, and leaves the one that has it alone': async (t) => {
+      const first = await t.stored({ a: 'first' });
+      t.drawAgain(first);
+      const unlucky = t.repository.createSession();
+      assert.equal(unlucky.id, first.id);
+      unlucky.setAttribute('a', 'second');
+      await t.saves(unlucky);
+      assert.notEqual(unlucky.id, first.id);
+      assert.deepEqual(await t.attributesOf(first.id), { a: 'first' });
+      assert.deepEqual(await t.attributesOf(unlucky.id), { a: 'second' });
+    },
+
+    'refuses a late request of a session that has just changed its id, whatever else it presents': async (t) => {
+      const session = await t.stored();
+      const nobody = generateSessionKey().id;
+      const first = await t.rotates(session);
+      const second = await t.rotates(session);
+      for (const presentedIds of [[first], [second], [nobody, first], [first, nobody]]) {
+        const [outcome, late] = await savedBy(t, ...presentedIds);
+        assert.equal(outcome, 'gone');
+        await t.isOver(late.id);
+      }
+    },
+
+    'refuses it for a minute, and then no more': async (t) => {
+      const previousId = await t.rotates(await t.stored());
+      await t.advanceToJustBefore(FOLLOWED);
+      assert.equal((await savedBy(t, previousId))[0], 'gone');
+      await t.advancePast();
+      assert.equal((await savedBy(t, previousId))[0], 'saved');
+    },
+
+    'takes a client that presents an id which nobody has, or of a session that is over': async (t) => {
+      const deleted = await t.stored();
+      await t.repository.deleteById(deleted.id);
+      const expired = await t.stored();
+      await t.expireAll();
+      for (const presentedId of [generateSessionKey().id, deleted.id, expired.id]) {
+        const [outcome, session] = await savedBy(t, presentedId);
+        assert.equal(outcome, 'saved');
+        assert.notEqual(session.id, presentedId);
+        assert.deepEqual(await t.attributesOf(session.id), { late: true });
+        await t.isOver(presentedId);
+      }
+    },
+
+    'stores nothing again when a session is sent twice because an answer was lost': async (t) => {
+      const session = await t.stored();
+      const times = { maxInactiveInterval: MINUTE / SECOND, absoluteTimeout: -1 };
+      const attributes = new Map([['a', '"again"']]);
+      const change = {
+        kind: 'create',
+        id: session.id,
+        presentedIds: [],
+        ...times,
+        attributes,
+        indexes: new Map(),
+      } as const;
+      assert.deepEqual(await t.write(change), { outcome: 'collision' });
+      assert.deepEqual(await t.attributesOf(session.id), { a: 1 });
+      assert.equal((await t.load(session.id)).maxInactiveInterval, INTERVAL / SECOND);
+    },
+  },
+};

@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import {
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  type SessionEvent,
+  SessionExpiredEvent,
+  SessionIdChangedEvent,
+  type TrackedSession,
+} from '@nest-session/core';
+import { atOnce, ROUNDS } from './at-once.js';
+import type { CheckGroup, Checks } from './check.group.js';
+import { DAY, INTERVAL, MINUTE, type Trial } from './trial.js';
+
+/** Every way of being deleted, by a request that has set `last` before. */
+const DELETIONS: Readonly<Record<string, (session: TrackedSession, t: Trial) => Promise<unknown>>> = {
+  'deleteById()': (session, t) => t.repository.deleteById(session.id),
+  'invalidate()': (session, t) => {
+    session.invalidate();
+    return t.saves(session);
+  },
+  'an interval of 0': (session, t) => {
+    session.maxInactiveInterval = 0;
+    return t.saves(session);
+  },
+};
+
+const deletions: Checks = Object.fromEntries(
+  Object.entries(DELETIONS).map(([what, end]) => [
+    `tell once of a session that is deleted, by ${what}, with the data it had`,
+    async (t) => {
+      const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      await end(session, t);
+      const [, event, ...more] = await t.events();
+      assert.ok(event instanceof SessionDeletedEvent);
+      assert.deepEqual(more, []);
+      hasData(event, session);
+      assert.equal(event.id, `deleted:${session.id}`);
+      await t.expireAll();
+      await t.reportExpired();
+      assert.equal((await t.events()).length, 2);
+    },
+  ]),
+);
+
+interface Told {
+  readonly isAlive: boolean;
+  readonly end: 'expired' | 'deleted';
+}
+
+/** What requests do at the moment when a session expires, and what follows from the answer that they get. */
+const AT_THE_END: Readonly<Record<string, (session: TrackedSession, t: Trial) => Promise<Told>>> = {
+  accessed: async (session, t) => ({ isAlive: (await t.other.touch(session)) === 'touched', end: 'expired' }),
+  saved: async (session) => {
+    session.setAttribute('late', true);
+    return { isAlive: (await session.save()) === 'saved', end: 'expired' };
+  },
+  deleted: async ({ id }, t) => ({ isAlive: false, end: (await t.other.deleteById(id)) ? 'deleted' : 'expired' }),
+};
+
+const ends: Checks = Object.fromEntries(
+  Object.entries(AT_THE_END).map(([what, act]) => [
+    `tell of one end of a session that is ${what} while it expires, and of that which the request was told`,
+    async (t) => {
+      for (let round = 0; round < ROUNDS; round++) {
+        const { id } = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = 60));
+        const session = await t.load(id, t.other);
+        await t.advance(MINUTE - round);
+        const [{ isAlive, end }] = await atOnce(
+          round,
+          () => act(session, t),
+          () => t.reportExpired(),
+        );
+        if (isAlive) await t.load(id);
+        else await t.isOver(id);
+        await t.advance(MINUTE + 1);
+        await t.reportExpired();
+        await t.isOver(id);
+        assert.deepEqual(await t.eventTypes(id), ['created', end]);
+      }
+    },
+  ]),
+);
+
+function hasData(event: SessionEvent, session: TrackedSession): void {
+  assert.equal(event.sessionId, session.id);
+  assert.equal(event.dataLost, false);
+  assert.equal(event.principalName, 'ann');
+  assert.equal(event.session.id, session.id);
+  assert.deepEqual(event.session.getAttribute('cart'), ['apple']);
+  assert.equal(event.session.creationTime, session.creationTime);
+}
+
+export const EVENTS: CheckGroup = {
+  name: 'events',
+  needs: 'events',
+  checks: {
+    'tell of a session that is created, when it is stored': async (t) => {
+      t.repository.createSession().setAttribute('a', 1);
+      assert.deepEqual(await t.events(), []);
+      const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      const [event, ...more] = await t.events();
+      assert.ok(event instanceof SessionCreatedEvent);
+      assert.deepEqual(more, []);
+      hasData(event, session);
+      assert.equal(event.id, `created:${session.id}`);
+      assert.equal(event.at, session.creationTime);
+    },
+
+    'tell of a change of id, with the previous one, under the new one': async (t) => {
+      const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      const previousId = await t.rotates(session);
+      const event = (await t.events()).at(-1);
+      assert.ok(event instanceof SessionIdChangedEvent);
+      hasData(event, session);
+      assert.equal(event.id, `id-changed:${session.id}`);
+      assert.equal(event.previousSessionId, previousId);
+      assert.deepEqual(await t.eventTypes(), ['created', 'id-changed']);
+    },
+
+    ...deletions,
+
+    'tell once of a session that expires, with the data it had': async (t) => {
+      const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      await t.expireAll();
+      await t.isOver(session.id);
+      await t.reportExpired();
+      const [, event, ...more] = await t.events();
+      assert.ok(event instanceof SessionExpiredEvent);
+      assert.deepEqual(more, []);
+      hasData(event, session);
+      assert.equal(event.id, `expired:${session.id}`);
+      assert.ok(event.at > session.creationTime + INTERVAL);
+      await t.reportExpired();
+      assert.equal((await t.events()).length, 2);
+    },
+
+    'tell once of it also when several look for what has expired at a time': async (t) => {
+      const sessions = [];
+      for (let i = 0; i < 150; i++) sessions.push(await t.stored({ i }));
+      await t.expireAll();
+      await Promise.all([t.reportExpired(), t.reportExpired(), t.reportExpired()]);
+      const expired = (await t.events()).filter((event) => event instanceof SessionExpiredEvent);
+      assert.deepEqual(expired.map(({ sessionId }) => sessionId).toSorted(), sessions.map(({ id }) => id).toSorted());
+      const data = expired.map(({ session }) => session.getRequiredAttribute<number>('i'));
+      assert.deepEqual(
+        data.toSorted((a, b) => a - b),
+        sessions.map((_, i) => i),
+      );
+    },
+
+    'tell of no session before its time is over, also when it was renewed since': async (t) => {
+      const session = await t.stored();
+      const longer = await t.stored();
+      longer.maxInactiveInterval = 120 * 60;
+      await t.saves(longer);
+      for (let renewal = 0; renewal < 3; renewal++) {
+        await t.advance(20 * MINUTE);
+        await t.reportExpired();
+        await t.repository.touch(session);
+      }
+      await t.advanceToJustBefore(INTERVAL);
+      await t.reportExpired();
+      assert.deepEqual(await t.eventTypes(), ['created', 'created']);
+      await t.advancePast();
+      await t.reportExpired();
+      assert.deepEqual(await t.eventTypes(session.id), ['created', 'expired']);
+      assert.deepEqual(await t.eventTypes(longer.id), ['created']);
+    },
+
+    'tell of a session that expires sooner than it was to at first': async (t) => {
+      const [shorter, limited] = [await t.stored(), await t.stored()];
+      shorter.maxInactiveInterval = 5 * 60;
+      limited.absoluteTimeout = 5 * 60;
+      for (const session of [shorter, limited]) await t.saves(session);
+      await t.advance(5 * MINUTE + 1);
+      await t.reportExpired();
+      for (const { id } of [shorter, limited]) assert.deepEqual(await t.eventTypes(id), ['created', 'expired']);
+    },
+
+    'tell of a session that has changed its id and expires, once and under the new one': async (t) => {
+      const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      const previousId = await t.rotates(session);
+      await t.expireAll();
+      await t.reportExpired();
+      assert.deepEqual(await t.eventTypes(previousId), ['created']);
+      assert.deepEqual(await t.eventTypes(session.id), ['id-changed', 'expired']);
+      hasData((await t.events()).at(-1)!, session);
+    },
+
+    'tell of a session that had no end and was given one': async (t) => {
+      const session = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
+      await t.advance(DAY);
+      await t.reportExpired();
+      assert.deepEqual(await t.eventTypes(), ['created']);
+      session.maxInactiveInterval = 60;
+      await t.saves(session);
+      await t.advance(MINUTE + 1);
+      await t.reportExpired();
+      assert.deepEqual(await t.eventTypes(), ['created', 'expired']);
+    },
+
+    'tell, in the save that ends it, of a session whose times are over as they are now, as of one that expires': async (
+      t,
+    ) => {
+      const [limited, idle] = [await t.stored(), await t.stored()];
+      await t.advance(20 * MINUTE);
+      limited.absoluteTimeout = 10 * 60;
+      idle.keepIdle();
+      idle.maxInactiveInterval = 10 * 60;
+      for (const session of [limited, idle]) {
+        session.setAttribute('last', 'words');
+        await t.saves(session);
+        const event = (await t.events(session.id)).at(-1);
+        assert.ok(event instanceof SessionExpiredEvent);
+        assert.equal(event.session.getAttribute('last'), 'words');
+      }
+      await t.expireAll();
+      await t.reportExpired();
+      assert.equal((await t.events()).length, 4);
+    },
+
+    'tell of one end, the first': async (t) => {
+      const { id } = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = 60));
+      await t.advance(MINUTE + 1);
+      assert.equal(await t.repository.deleteById(id), false);
+      await t.reportExpired();
+      assert.equal(await t.repository.deleteById(id), false);
+      assert.deepEqual(await t.eventTypes(), ['created', 'expired']);
+    },
+
+    ...ends,
+
+    'have the last that a session was given before its end, and nothing that came too late': async (t) => {
+      const { id } = await t.stored({ a: 1 });
+      const late = await t.load(id);
+      const session = await t.load(id);
+      session.setAttribute('a', 2);
+      session.maxInactiveInterval = 0;
+      await t.saves(session);
+      late.setAttribute('a', 3);
+      late.setAttribute('late', true);
+      assert.equal(await late.save(), 'gone');
+      const event = (await t.events()).at(-1)!;
+      assert.equal(event.type, 'deleted');
+      assert.deepEqual(event.session.attributeNames, ['a']);
+      assert.equal(event.session.getAttribute('a'), 2);
+    },
+
+    'tell of nothing else': async (t) => {
+      const session = await t.stored({ n: 0 }, (each) => (each.principalName = 'ann'));
+      const late = await t.load(session.id);
+      session.setAttribute('a', 1);
+      session.principalName = 'bob';
+      await t.saves(session);
+      session.maxInactiveInterval = 600;
+      session.absoluteTimeout = 7200;
+      await t.saves(session);
+      await t.repository.touch(session);
+      await session.updateAttribute<number>('n', (n = 0) => n + 1);
+      await t.load(session.id);
+      await t.rotates(session);
+      await t.repository.touch(late);
+      late.setAttribute('late', true);
+      await t.saves(late);
+      late.changeSessionId();
+      assert.equal(await late.save(), 'gone');
+      const stranger = t.repository.createSession([late.id]);
+      await t.repository.deleteById(stranger.id);
+      assert.deepEqual(await t.eventTypes(), ['created', 'id-changed']);
+    },
+
+    'come in the order in which it happened, at the time of the store': async (t) => {
+      const session = await t.stored();
+      await t.advance(MINUTE);
+      const first = await t.rotates(session);
+      await t.advance(MINUTE);
+      const second = await t.rotates(session);
+      await t.advance(MINUTE);
+      await t.repository.deleteById(session.id);
+      const events = await t.events(first, second, session.id);
+      assert.deepEqual(
+        events.map(({ id }) => id),
+        [`created:${first}`, `id-changed:${second}`, `id-changed:${session.id}`, `deleted:${session.id}`],
+      );
+      events.forEach(({ at }, i) => t.isAbout(at - session.creationTime, i * MINUTE));
+    },
+  },
+};

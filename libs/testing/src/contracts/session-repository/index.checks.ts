@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import type { CheckGroup } from './check.group.js';
+import { NAMES } from './names-and-values.checks.js';
+import { DAY, MINUTE, type Trial } from './trial.js';
+
+const signedInAs = (name: string) => (session: { principalName: string | undefined }) => {
+  session.principalName = name;
+};
+
+/** The ids of the sessions that a principal has; both nodes find the same. */
+async function idsOf(t: Trial, name: string): Promise<string[]> {
+  const found = await t.indexed.findByPrincipalName(name);
+  const ids = found.map(({ id }) => id).toSorted();
+  const { other } = t;
+  assert.ok(other instanceof IndexedSessionRepository);
+  const elsewhere = await other.findByIndex(PRINCIPAL_NAME_INDEX_NAME, name);
+  assert.deepEqual(elsewhere.map(({ id }) => id).toSorted(), ids);
+  return ids;
+}
+
+export const INDEX: CheckGroup = {
+  name: 'index',
+  needs: 'indexes',
+  checks: {
+    'finds the sessions of a principal, and no others': async (t) => {
+      const [one, two] = [await t.stored({ n: 1 }, signedInAs('ann')), await t.stored({ n: 2 }, signedInAs('ann'))];
+      await t.stored({ n: 3 }, signedInAs('bob'));
+      await t.stored({ n: 4 });
+      assert.deepEqual(await idsOf(t, 'ann'), [one.id, two.id].toSorted());
+      assert.deepEqual(await idsOf(t, 'carol'), []);
+      const found = await t.indexed.findByPrincipalName('ann');
+      assert.deepEqual(new Set(found.map((session) => session.getAttribute('n'))), new Set([1, 2]));
+      assert.deepEqual(await t.indexed.findByIndex('another index', 'ann'), []);
+    },
+
+    'finds sessions that can be changed as any others': async (t) => {
+      await t.stored({ a: 1 }, signedInAs('ann'));
+      const [found] = await t.indexed.findByPrincipalName('ann');
+      found!.setAttribute('a', 2);
+      await t.saves(found!);
+      assert.equal((await t.load(found!.id)).getAttribute('a'), 2);
+      found!.invalidate();
+      await t.saves(found!);
+      assert.deepEqual(await idsOf(t, 'ann'), []);
+    },
+
+    'follows the principal of a session': async (t) => {
+      const session = await t.stored();
+      for (const name of ['ann', 'bob']) {
+        session.principalName = name;
+        await t.saves(session);
+        assert.deepEqual(await idsOf(t, name), [session.id]);
+      }
+      assert.deepEqual(await idsOf(t, 'ann'), []);
+      session.principalName = undefined;
+      await t.saves(session);
+      assert.deepEqual(await idsOf(t, 'bob'), []);
+    },
+
+    'keeps a session that is saved, touched and updated': async (t) => {
+      const session = await t.stored({ n: 0 }, signedInAs('ann'));
+      session.setAttribute('a', 1);
+      await t.saves(session);
+      await t.repository.touch(session);
+      await session.updateAttribute<number>('n', (n = 0) => n + 1);
+      session.maxInactiveInterval = -1;
+      await t.saves(session);
+      await t.advance(400 * DAY);
+      assert.deepEqual(await idsOf(t, 'ann'), [session.id]);
+    },
+
+    'follows a session to another id': async (t) => {
+      const session = await t.stored({ a: 1 }, signedInAs('ann'));
+      await t.rotates(session);
+      assert.deepEqual(await idsOf(t, 'ann'), [session.id]);
+      session.principalName = 'bob';
+      await t.rotates(session);
+      assert.deepEqual(await idsOf(t, 'ann'), []);
+      assert.deepEqual(await idsOf(t, 'bob'), [session.id]);
+    },
+
+    'has no session that is over, however it has ended': async (t) => {
+      const open = () => t.stored({ a: 1 }, signedInAs('ann'));
+      const [deleted, invalidated, ended] = [await open(), await open(), await open()];
+      const [limited, idle, kept] = [await open(), await open(), await open()];
+      await t.repository.deleteById(deleted.id);
+      invalidated.invalidate();
+      await t.saves(invalidated);
+      ended.maxInactiveInterval = 0;
+      await t.saves(ended);
+      limited.absoluteTimeout = 10 * 60;
+      await t.saves(limited);
+      assert.deepEqual(await idsOf(t, 'ann'), [limited.id, idle.id, kept.id].toSorted());
+      await t.advance(20 * MINUTE);
+      assert.deepEqual(await idsOf(t, 'ann'), [idle.id, kept.id].toSorted());
+      await t.repository.touch(kept);
+      await t.advance(20 * MINUTE);
+      assert.deepEqual(await idsOf(t, 'ann'), [kept.id]);
+      await t.reportExpired();
+      assert.deepEqual(await idsOf(t, 'ann'), [kept.id]);
+    },
+
+    'is not changed by a request that is refused': async (t) => {
+      const [over, moved] = [await t.stored({ a: 1 }, signedInAs('ann')), await t.stored({ a: 1 }, signedInAs('ann'))];
+      const late = [await t.load(over.id), await t.load(moved.id)];
+      await t.repository.deleteById(over.id);
+      await t.rotates(moved);
+      for (const session of late) {
+        session.principalName = 'mallory';
+        assert.equal(await session.save(), 'gone');
+      }
+      assert.deepEqual(await idsOf(t, 'mallory'), []);
+      assert.deepEqual(await idsOf(t, 'ann'), [moved.id]);
+    },
+
+    'takes all names, and finds each by exactly that name': async (t) => {
+      const ids = new Map<string, string>();
+      for (const name of NAMES) ids.set(name, (await t.stored({}, signedInAs(name))).id);
+      for (const [name, id] of ids) assert.deepEqual(await idsOf(t, name), [id], JSON.stringify(name));
+      await t.repository.deleteById(ids.get('*')!);
+      for (const [name, id] of ids) assert.deepEqual(await idsOf(t, name), name === '*' ? [] : [id]);
+    },
+
+    'misses no session that lives while it changes its id': async (t) => {
+      const session = await t.stored({ a: 1 }, signedInAs('ann'));
+      for (let round = 0; round < 50; round++) {
+        const finding = t.indexed.findByPrincipalName('ann');
+        const rotating = t.rotates(session);
+        const found = await finding;
+        await rotating;
+        assert.equal(found.length, 1);
+      }
+    },
+
+    'finds no session twice, nor anything but sessions, while they come and go': async (t) => {
+      for (let round = 0; round < 20; round++) {
+        const [one, two] = [await t.stored({ n: 1 }, signedInAs('ann')), await t.stored({ n: 2 }, signedInAs('ann'))];
+        const finding = t.indexed.findByPrincipalName('ann');
+        await Promise.all([t.rotates(one), t.repository.deleteById(two.id)]);
+        const numbers = (await finding).map((session) => session.getAttribute('n'));
+        assert.deepEqual(numbers, [...new Set(numbers)]);
+        assert.ok(numbers.includes(1));
+        assert.deepEqual(await idsOf(t, 'ann'), [one.id]);
+        await t.repository.deleteById(one.id);
+      }
+    },
+
+    'says of two principals at once what the session says': async (t) => {
+      for (let round = 0; round < 20; round++) {
+        const { id } = await t.stored();
+        const [one, two] = [await t.load(id), await t.load(id, t.other)];
+        one.principalName = 'ann';
+        two.principalName = 'bob';
+        await Promise.all([one.save(), two.save()]);
+        const name = (await t.load(id)).principalName!;
+        assert.deepEqual(await idsOf(t, name), [id]);
+        assert.deepEqual(await idsOf(t, name === 'ann' ? 'bob' : 'ann'), []);
+        await t.repository.deleteById(id);
+      }
+    },
+
+    'has nothing of a session that is signed in while it ends': async (t) => {
+      for (let round = 0; round < 20; round++) {
+        const { id } = await t.stored();
+        const session = await t.load(id, t.other);
+        session.principalName = 'ann';
+        const [outcome, isDeleted] = await Promise.all([session.save(), t.repository.deleteById(id)]);
+        assert.ok(outcome === 'saved' || outcome === 'gone');
+        assert.equal(isDeleted, true);
+        assert.deepEqual(await idsOf(t, 'ann'), []);
+      }
+    },
+  },
+};

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import type { CheckGroup } from './check.group.js';
+import { DAY, MINUTE, SECOND, type Trial } from './trial.js';
+
+/** Has the session of an id live for so many seconds without an access from now on. */
+async function setInterval(t: Trial, id: string, seconds: number): Promise<void> {
+  const session = await t.load(id);
+  session.maxInactiveInterval = seconds;
+  await t.saves(session);
+  if (seconds !== 0) assert.equal((await t.load(id)).maxInactiveInterval, seconds);
+}
+
+export const INTERVAL: CheckGroup = {
+  name: 'interval',
+  checks: {
+    'of a session can be longer or shorter than that of others': async (t) => {
+      for (const seconds of [120 * 60, 10 * 60]) {
+        const { id } = await t.stored();
+        await setInterval(t, id, seconds);
+        await t.advanceToJustBefore(seconds * SECOND);
+        await t.load(id);
+        await t.advancePast();
+        await t.isOver(id);
+      }
+    },
+
+    'counts from every access': async (t) => {
+      const { id } = await t.stored();
+      await setInterval(t, id, 10 * 60);
+      for (let access = 0; access < 5; access++) {
+        await t.advance(9 * MINUTE);
+        assert.equal(await t.repository.touch(await t.load(id)), 'touched');
+      }
+      await t.advance(10 * MINUTE + 1);
+      await t.isOver(id);
+    },
+
+    'that is negative is for ever, and can be taken back': async (t) => {
+      const { id } = await t.stored();
+      await setInterval(t, id, -1);
+      await t.advance(400 * DAY);
+      await t.reportExpired();
+      assert.equal(await t.repository.touch(await t.load(id)), 'touched');
+      await t.advance(400 * DAY);
+      await setInterval(t, id, 10 * 60);
+      await t.advanceToJustBefore(10 * MINUTE);
+      await t.load(id);
+      await t.advancePast();
+      await t.isOver(id);
+    },
+
+    'may be negative from the beginning': async (t) => {
+      const { id } = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
+      await t.advance(400 * DAY);
+      await t.reportExpired();
+      assert.equal((await t.load(id)).maxInactiveInterval, -1);
+    },
+
+    'of 0 ends the session': async (t) => {
+      const { id } = await t.stored();
+      const session = await t.load(id);
+      session.maxInactiveInterval = 0;
+      await t.saves(session);
+      assert.equal(session.isDeleted, true);
+      await t.isOver(id);
+      assert.equal(await t.repository.deleteById(id), false);
+    },
+
+    'that is changed without an access counts from the last one': async (t) => {
+      const [longer, shorter, over] = [await t.stored(), await t.stored(), await t.stored()];
+      await t.advance(20 * MINUTE);
+      const minutes = new Map([
+        [longer, 60],
+        [shorter, 25],
+        [over, 10],
+      ]);
+      for (const [session, interval] of minutes) {
+        session.keepIdle();
+        session.maxInactiveInterval = interval * 60;
+        await t.saves(session);
+      }
+      await t.isOver(over.id);
+      await t.load(shorter.id);
+      await t.advance(5 * MINUTE + 1);
+      await t.isOver(shorter.id);
+      await t.advance(30 * MINUTE);
+      await t.load(longer.id);
+      await t.advance(5 * MINUTE);
+      await t.isOver(longer.id);
+    },
+
+    'of a session whose id is changed in the same save is that of the new id': async (t) => {
+      const session = await t.stored();
+      session.maxInactiveInterval = 10 * 60;
+      await t.rotates(session);
+      assert.equal((await t.load(session.id)).maxInactiveInterval, 10 * 60);
+      await t.advance(10 * MINUTE + 1);
+      await t.isOver(session.id);
+    },
+  },
+};

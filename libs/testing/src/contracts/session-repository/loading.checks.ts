@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { generateSessionKey } from '@nest-session/core';
+import type { CheckGroup } from './check.group.js';
+import { INTERVAL, MINUTE } from './trial.js';
+
+// None of them can be an id, which has 22 to 128 characters of base64url.
+const NO_IDS = [
+  '',
+  ' ',
+  'x',
+  '*',
+  '{x}',
+  'expires:x',
+  '__proto__',
+  'constructor',
+  `${'a'.repeat(42)}*`,
+  'ä'.repeat(43),
+];
+
+export const LOADING: CheckGroup = {
+  name: 'loading',
+  checks: {
+    'finds nothing under an id that nobody has, or that cannot be one': async (t) => {
+      await t.stored();
+      for (const id of [generateSessionKey().id, ...NO_IDS]) assert.equal(await t.repository.findById(id), null, id);
+      assert.deepEqual(await t.repository.findByIds(NO_IDS), Array(NO_IDS.length).fill(null));
+    },
+
+    'finds several sessions in the order of their ids, each as often as it is asked for': async (t) => {
+      const [first, second, over] = [await t.stored({ n: 1 }), await t.stored({ n: 2 }), await t.stored()];
+      await t.repository.deleteById(over.id);
+      const ids = [second.id, 'x', over.id, first.id, generateSessionKey().id, second.id];
+      const found = await t.repository.findByIds(ids);
+      assert.deepEqual(
+        found.map((session) => session?.id ?? null),
+        [second.id, null, null, first.id, null, second.id],
+      );
+      assert.deepEqual(
+        found.map((session) => session?.getAttribute('n')),
+        [2, undefined, undefined, 1, undefined, 2],
+      );
+      assert.deepEqual(await t.repository.findByIds([]), []);
+    },
+
+    'finds a session until its time is over, and not longer although nobody has noticed': async (t) => {
+      const { id } = await t.stored();
+      await t.advanceToJustBefore(INTERVAL);
+      await t.load(id);
+      await t.load(id, t.other);
+      await t.advancePast();
+      await t.isOver(id);
+      assert.deepEqual(await t.repository.findByIds([id]), [null]);
+    },
+
+    'does not find it when somebody has': async (t) => {
+      const { id } = await t.stored();
+      await t.expireAll();
+      await t.reportExpired();
+      await t.isOver(id);
+    },
+
+    'is no access': async (t) => {
+      const { id, creationTime } = await t.stored();
+      await t.advance(20 * MINUTE);
+      assert.equal((await t.load(id)).lastAccessedTime, creationTime);
+      await t.repository.findByIds([id]);
+      assert.equal((await t.load(id)).lastAccessedTime, creationTime);
+      await t.advance(10 * MINUTE + 1);
+      await t.isOver(id);
+    },
+
+    'tells for how long a session has been idle, from which follows when an access is recorded': async (t) => {
+      const usual = await t.stored();
+      const limited = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 20 * 60));
+      const endless = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
+      await t.advance(10 * MINUTE);
+      for (const { id } of [usual, limited]) {
+        const { idleTime } = await t.load(id);
+        assert.ok(idleTime !== undefined, 'A session that ends has a `timeToLive`');
+        t.isAbout(idleTime, 10 * MINUTE);
+      }
+      assert.equal((await t.load(endless.id)).idleTime, undefined);
+      await t.repository.touch(usual);
+      t.isAbout((await t.load(usual.id)).idleTime!, 0);
+    },
+
+    'gives everybody a session of their own': async (t) => {
+      const { id } = await t.stored({ list: ['saved'] });
+      const [one, two] = [await t.load(id), await t.load(id)];
+      one.getAttribute<string[]>('list')!.push('not saved');
+      one.setAttribute('b', 1);
+      assert.deepEqual(two.getAttribute('list'), ['saved']);
+      assert.deepEqual(await t.attributesOf(id), { list: ['saved'] });
+    },
+  },
+};

@@ -1,0 +1,15 @@
+import { RandomSessionIdGenerator, SessionIdGenerator, type SessionToken } from '@nest-session/core';
+
+/** Draws what it was given to draw, then at random. */
+export class PreparedIds extends SessionIdGenerator {
+  readonly #random = new RandomSessionIdGenerator();
+  readonly #prepared: SessionToken[] = [];
+
+  prepare(token: SessionToken): void {
+    this.#prepared.push(token);
+  }
+
+  generate(): string {
+    return this.#prepared.shift()?.reveal() ?? this.#random.generate();
+  }
+}

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { type CreateSession, generateSessionKey, type SessionRepository } from '@nest-session/core';
+import { atOnce, ROUNDS } from './at-once.js';
+import type { CheckGroup, Checks } from './check.group.js';
+import { INTERVAL, SECOND, type Trial } from './trial.js';
+
+/** One round of a race between requests of two repositories, which may be the same. */
+type Race = (t: Trial, one: SessionRepository, two: SessionRepository, round: number) => Promise<void>;
+
+const races: Readonly<Record<string, Race>> = {
+  'a save and a deletion leave no session, and the deletion has ended it': async (t, one, two, round) => {
+    const { id } = await t.stored();
+    const saving = await t.load(id, one);
+    saving.setAttribute('late', true);
+    const [outcome, isDeleted] = await atOnce(
+      round,
+      () => saving.save(),
+      () => two.deleteById(id),
+    );
+    assert.ok(outcome === 'saved' || outcome === 'gone');
+    assert.equal(isDeleted, true);
+    await t.isOver(id);
+  },
+
+  'an access and a deletion leave no session': async (t, one, two, round) => {
+    const { id } = await t.stored();
+    const touching = await t.load(id, one);
+    const [reply, isDeleted] = await atOnce(
+      round,
+      () => one.touch(touching),
+      () => two.deleteById(id),
+    );
+    assert.ok(reply === 'touched' || reply === 'gone');
+    assert.equal(isDeleted, true);
+    await t.isOver(id);
+  },
+
+  'of two deletions one has ended the session': async (t, one, two, round) => {
+    const { id } = await t.stored();
+    const answers = await atOnce(
+      round,
+      () => one.deleteById(id),
+      () => two.deleteById(id),
+    );
+    assert.deepEqual(new Set(answers), new Set([true, false]));
+    await t.isOver(id);
+  },
+
+  'a save and a change of id are both kept': async (t, one, two, round) => {
+    const { id } = await t.stored({ a: 1 });
+    const [saving, rotating] = [await t.load(id, one), await t.load(id, two)];
+    saving.setAttribute('late', true);
+    rotating.setAttribute('user', 'ann');
+    const newId = rotating.changeSessionId();
+    assert.deepEqual(
+      await atOnce(
+        round,
+        () => saving.save(),
+        () => rotating.save(),
+      ),
+      ['saved', 'saved'],
+    );
+    await t.isOver(id);
+    assert.deepEqual(await t.attributesOf(newId), { a: 1, late: true, user: 'ann' });
+  },
+
+  'of two changes of id one is done, and its request alone has a token': async (t, one, two, round) => {
+    const { id } = await t.stored({ a: 1 });
+    const sessions = [await t.load(id, one), await t.load(id, two)] as const;
+    for (const session of sessions) session.changeSessionId();
+    const outcomes = await atOnce(
+      round,
+      () => sessions[0].save(),
+      () => sessions[1].save(),
+    );
+    assert.deepEqual(outcomes.toSorted(), ['gone', 'saved']);
+    const [winner, loser] = outcomes[0] === 'saved' ? sessions : [sessions[1], sessions[0]];
+    assert.ok(winner.tokenToSend);
+    assert.equal(loser.tokenToSend, undefined);
+    assert.deepEqual(await t.attributesOf(winner.id), { a: 1 });
+    await t.isOver(loser.id);
+    await t.isOver(id);
+  },
+
+  'a change of id and a deletion by the old one leave no session': async (t, one, two, round) => {
+    const { id } = await t.stored();
+    const rotating = await t.load(id, one);
+    const newId = rotating.changeSessionId();
+    const [outcome, isDeleted] = await atOnce(
+      round,
+      () => rotating.save(),
+      () => two.deleteById(id),
+    );
+    assert.ok(outcome === 'saved' || outcome === 'gone');
+    assert.equal(isDeleted, true);
+    await t.isOver(id);
+    await t.isOver(newId);
+  },
+
+  'of two updates of an attribute both are kept': async (t, one, two, round) => {
+    const { id } = await t.stored({ n: 0 });
+    const sessions = [await t.load(id, one), await t.load(id, two)] as const;
+    const add = (n = 0) => n + 1;
+    const values = await atOnce(
+      round,
+      () => sessions[0].updateAttribute<number>('n', add),
+      () => sessions[1].updateAttribute<number>('n', add),
+    );
+    assert.deepEqual(new Set(values), new Set([1, 2]));
+    assert.deepEqual(await t.attributesOf(id), { n: 2 });
+  },
+
+  'of two creations under one id one is done': async (t, one, two, round) => {
+    const { id } = generateSessionKey();
+    const create = (n: number): CreateSession => ({
+      kind: 'create',
+      id,
+      presentedIds: [],
+      maxInactiveInterval: INTERVAL / SECOND,
+      absoluteTimeout: -1,
+      attributes: new Map([['n', String(n)]]),
+      indexes: new Map(),
+    });
+    const replies = await atOnce(
+      round,
+      () => one['write'](create(1)),
+      () => two['write'](create(2)),
+    );
+    const outcomes = replies.map(({ outcome }) => outcome);
+    assert.deepEqual(outcomes.toSorted(), ['collision', 'created']);
+    assert.deepEqual(await t.attributesOf(id), { n: outcomes[0] === 'created' ? 1 : 2 });
+  },
+};
+
+const checksOf = (other: (t: Trial) => SessionRepository): Checks =>
+  Object.fromEntries(
+    Object.entries(races).map(([name, race]) => [
+      name,
+      async (t: Trial) => {
+        for (let round = 0; round < ROUNDS; round++) await race(t, t.repository, other(t), round);
+      },
+    ]),
+  );
+
+export const RACES: CheckGroup = { name: 'races', checks: checksOf((t) => t.repository) };
+export const RACES_OF_NODES: CheckGroup = {
+  name: 'races between nodes',
+  needs: 'nodes',
+  checks: checksOf((t) => t.other),
+};

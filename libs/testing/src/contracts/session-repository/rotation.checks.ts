@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import type { Session, UpdateSession } from '@nest-session/core';
+import type { CheckGroup, Checks } from './check.group.js';
+import { FOLLOWED, INTERVAL, MINUTE } from './trial.js';
+
+/** What a request that was held open across a change of id must not do. */
+const REFUSED: Readonly<Record<string, (session: Session) => void>> = {
+  'another id': (session) => void session.changeSessionId(),
+  'a principal': (session) => (session.principalName = 'mallory'),
+  'no principal': (session) => (session.principalName = undefined),
+  'another interval': (session) => (session.maxInactiveInterval = -1),
+  'another absolute end': (session) => (session.absoluteTimeout = -1),
+};
+
+const refusals: Checks = Object.fromEntries(
+  Object.entries(REFUSED).map(([what, change]) => [
+    `refuses, as a whole, a save that gives the session under its old id ${what}`,
+    async (t) => {
+      const victim = await t.stored({ a: 1 }, (each) => {
+        each.principalName = 'guest';
+        each.absoluteTimeout = 3600;
+      });
+      const held = await t.load(victim.id);
+      victim.principalName = 'ann';
+      await t.rotates(victim);
+      held.setAttribute('a', 2);
+      change(held);
+      assert.equal(await held.save(), 'gone');
+      assert.equal(held.tokenToSend, undefined);
+      await t.isOver(held.id);
+      const session = await t.load(victim.id);
+      assert.deepEqual([session.getAttribute('a'), session.principalName], [1, 'ann']);
+      assert.deepEqual([session.maxInactiveInterval, session.absoluteTimeout], [INTERVAL / 1000, 3600]);
+    },
+  ]),
+);
+
+function changeOfId(id: string, newId: string): UpdateSession {
+  return { kind: 'update', id, newId, attributes: new Map(), indexes: new Map() };
+}
+
+export const ROTATION: CheckGroup = {
+  name: 'change of id',
+  checks: {
+    'keeps the data and the times': async (t) => {
+      const session = await t.stored({ a: 1, b: ['x'] }, (each) => {
+        each.maxInactiveInterval = 600;
+        each.absoluteTimeout = 7200;
+      });
+      await t.advance(MINUTE);
+      await t.rotates(session);
+      assert.deepEqual(await t.attributesOf(session.id), { a: 1, b: ['x'] });
+      const loaded = await t.load(session.id, t.other);
+      assert.equal(loaded.creationTime, session.creationTime);
+      t.isAbout(loaded.lastAccessedTime - session.creationTime, MINUTE);
+      assert.deepEqual([loaded.maxInactiveInterval, loaded.absoluteTimeout], [600, 7200]);
+    },
+
+    'ends the old id at once': async (t) => {
+      const session = await t.stored();
+      const previousId = await t.rotates(session);
+      assert.notEqual(session.id, previousId);
+      await t.isOver(previousId);
+      assert.deepEqual(await t.repository.findByIds([previousId]), [null]);
+    },
+
+    'is an access, unless the session is to be kept idle': async (t) => {
+      const [used, idle] = [await t.stored(), await t.stored()];
+      await t.advance(20 * MINUTE);
+      idle.keepIdle();
+      await t.rotates(used);
+      await t.rotates(idle);
+      await t.advance(10 * MINUTE + 1);
+      await t.load(used.id);
+      await t.isOver(idle.id);
+    },
+
+    'leaves the session its end': async (t) => {
+      const session = await t.stored();
+      await t.rotates(session);
+      await t.advanceToJustBefore(INTERVAL);
+      await t.load(session.id);
+      await t.advancePast();
+      await t.isOver(session.id);
+    },
+
+    'gives it another id when the new one is taken, and leaves the one that has it alone': async (t) => {
+      const session = await t.stored({ a: 'mine' });
+      let other = await t.stored({ a: 'theirs' });
+      while (!t.mayReplace(other.id, session.id)) other = await t.stored({ a: 'theirs' });
+      assert.deepEqual(await t.write(changeOfId(session.id, other.id)), { outcome: 'collision' });
+      t.drawAgain(other);
+      assert.equal(session.changeSessionId(), other.id);
+      await t.saves(session);
+      assert.notEqual(session.id, other.id);
+      assert.deepEqual(await t.attributesOf(session.id), { a: 'mine' });
+      assert.deepEqual(await t.attributesOf(other.id), { a: 'theirs' });
+    },
+
+    'lets those that had loaded the old id change attributes and record their access': async (t) => {
+      const session = await t.stored({ n: 0, removed: 0 });
+      const [saving, removing, updating, touching] = [
+        await t.load(session.id),
+        await t.load(session.id, t.other),
+        await t.load(session.id),
+        await t.load(session.id),
+      ];
+      session.setAttribute('user', 'ann');
+      await t.rotates(session);
+      saving.setAttribute('late', true);
+      await t.saves(saving);
+      removing.removeAttribute('removed');
+      await t.saves(removing);
+      assert.equal(await updating.updateAttribute<number>('n', (n = 0) => n + 1), 1);
+      assert.equal(await t.repository.touch(touching), 'moved');
+      assert.deepEqual(await t.attributesOf(session.id), { late: true, n: 1, user: 'ann' });
+      await t.isOver(touching.id);
+      assert.equal(saving.tokenToSend, undefined);
+    },
+
+    'renews the session for them': async (t) => {
+      const [saved, touched] = [await t.stored(), await t.stored()];
+      const [saving, touching] = [await t.load(saved.id), await t.load(touched.id)];
+      await t.advance(20 * MINUTE);
+      for (const session of [saved, touched]) {
+        session.keepIdle();
+        await t.rotates(session);
+      }
+      saving.setAttribute('late', true);
+      await t.saves(saving);
+      assert.equal(await t.repository.touch(touching), 'moved');
+      await t.advance(20 * MINUTE);
+      await t.load(saved.id);
+      await t.load(touched.id);
+    },
+
+    'does so for a minute, and then no more': async (t) => {
+      const session = await t.stored();
+      const [late, tooLate, touching] = [await t.load(session.id), await t.load(session.id), await t.load(session.id)];
+      await t.rotates(session);
+      await t.advanceToJustBefore(FOLLOWED);
+      late.setAttribute('late', 1);
+      await t.saves(late);
+      await t.advancePast();
+      tooLate.setAttribute('late', 2);
+      assert.equal(await tooLate.save(), 'gone');
+      assert.equal(await t.repository.touch(touching), 'gone');
+      assert.deepEqual(await t.attributesOf(session.id), { a: 1, late: 1 });
+    },
+
+    'leads them on over several changes': async (t) => {
+      const session = await t.stored();
+      const [first, touching] = [await t.load(session.id), await t.load(session.id)];
+      await t.rotates(session);
+      const second = await t.load(session.id);
+      await t.rotates(session);
+      await t.rotates(session);
+      first.setAttribute('first', true);
+      await t.saves(first);
+      second.setAttribute('second', true);
+      await t.saves(second);
+      assert.equal(await t.repository.touch(touching), 'moved');
+      assert.deepEqual(await t.attributesOf(session.id), { a: 1, first: true, second: true });
+    },
+
+    ...refusals,
+
+    'lets those that had loaded the old id end the session, which they could read': async (t) => {
+      const session = await t.stored();
+      const late = await t.load(session.id);
+      await t.rotates(session);
+      late.maxInactiveInterval = 0;
+      assert.equal(await late.save(), 'gone');
+      await t.isOver(session.id);
+    },
+
+    'tells them nothing of what the session holds since then': async (t) => {
+      const session = await t.stored({ secret: 'old' });
+      const late = await t.load(session.id);
+      session.setAttribute('secret', 'new');
+      await t.rotates(session);
+      const seen: unknown[] = [];
+      const updated = await late.updateAttribute('secret', (current) => {
+        seen.push(current);
+        return 'mine';
+      });
+      assert.equal(updated, undefined);
+      assert.deepEqual(seen, ['old']);
+      assert.deepEqual(await t.attributesOf(session.id), { secret: 'new' });
+    },
+
+    'is done once when it is sent again because its answer was lost': async (t) => {
+      const { id } = await t.stored();
+      const newId = t.idFor(id);
+      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'saved' });
+      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'saved' });
+      assert.deepEqual(await t.attributesOf(newId), { a: 1 });
+      const newest = await t.load(newId);
+      await t.rotates(newest);
+      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'gone' });
+      await t.isOver(newId);
+      await t.load(newest.id);
+    },
+  },
+};

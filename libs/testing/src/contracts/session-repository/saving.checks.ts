@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import type { Session } from '@nest-session/core';
+import type { CheckGroup } from './check.group.js';
+import { INTERVAL, MINUTE, type Trial } from './trial.js';
+
+/** What late requests try, each with a session of its own that it has loaded before. */
+const LATE: Readonly<Record<string, (session: Session, t: Trial) => Promise<unknown>>> = {
+  'an attribute': (session) => {
+    session.setAttribute('late', true);
+    return session.save();
+  },
+  'a removal': (session) => {
+    session.removeAttribute('a');
+    return session.save();
+  },
+  'a principal': (session) => {
+    session.principalName = 'mallory';
+    return session.save();
+  },
+  'another interval': (session) => {
+    session.maxInactiveInterval = -1;
+    return session.save();
+  },
+  'another absolute end': (session) => {
+    session.absoluteTimeout = 2 ** 31 - 1;
+    return session.save();
+  },
+  'another id': (session) => {
+    session.changeSessionId();
+    return session.save();
+  },
+  'an end': (session) => {
+    session.invalidate();
+    return session.save();
+  },
+  'an update of an attribute': async (session) => (await session.updateAttribute('a', () => 2)) ?? 'gone',
+  'an access': (session, t) => t.repository.touch(session),
+};
+
+/** That a session that is over stays over, whatever requests do which loaded it while it lived. */
+async function staysOver(t: Trial, end: (id: string) => Promise<unknown>): Promise<void> {
+  const { id } = await t.stored();
+  const late = new Map<string, Session>();
+  for (const what of Object.keys(LATE)) late.set(what, await t.load(id));
+  await end(id);
+  for (const [what, session] of late) {
+    assert.equal(await LATE[what]!(session, t), 'gone', `What is over takes ${what}`);
+    await t.isOver(id);
+    await t.isOver(session.id);
+  }
+}
+
+export const SAVING: CheckGroup = {
+  name: 'saving',
+  checks: {
+    'writes what changed and nothing else, so that two requests at once lose nothing of each other': async (t) => {
+      const { id } = await t.stored({ a: 0, b: 0, removed: 0, untouched: 0 });
+      const [one, two] = [await t.load(id), await t.load(id, t.other)];
+      for (const session of [one, two]) session.attributeNames.forEach((name) => session.getAttribute(name));
+      one.setAttribute('a', 1);
+      one.removeAttribute('removed');
+      one.setAttribute('one', true);
+      two.setAttribute('b', 2);
+      two.setAttribute('two', true);
+      await t.saves(one);
+      await t.saves(two);
+      assert.deepEqual(await t.attributesOf(id), { a: 1, b: 2, one: true, two: true, untouched: 0 });
+    },
+
+    'keeps the later of two values of one attribute': async (t) => {
+      const { id } = await t.stored({ a: 0 });
+      const [one, two] = [await t.load(id), await t.load(id, t.other)];
+      one.setAttribute('a', 1);
+      two.setAttribute('a', 2);
+      await t.saves(two);
+      await t.saves(one);
+      assert.deepEqual(await t.attributesOf(id), { a: 1 });
+    },
+
+    'removes an attribute that another request has removed as well': async (t) => {
+      const { id } = await t.stored({ a: 1, b: 1 });
+      const [one, two] = [await t.load(id), await t.load(id, t.other)];
+      for (const session of [one, two]) {
+        session.removeAttribute('a');
+        await t.saves(session);
+      }
+      assert.deepEqual(await t.attributesOf(id), { b: 1 });
+    },
+
+    'keeps a session that has lost its last attribute': async (t) => {
+      const session = await t.stored({ a: 1 });
+      session.removeAttribute('a');
+      await t.saves(session);
+      assert.deepEqual(await t.attributesOf(session.id), {});
+    },
+
+    'renews the session': async (t) => {
+      const { id, creationTime } = await t.stored();
+      await t.advance(20 * MINUTE);
+      const session = await t.load(id);
+      session.setAttribute('a', 2);
+      await t.saves(session);
+      t.isAbout((await t.load(id)).lastAccessedTime - creationTime, 20 * MINUTE);
+      await t.advanceToJustBefore(INTERVAL);
+      await t.load(id);
+      await t.advancePast();
+      await t.isOver(id);
+    },
+
+    'does not renew a session that is to be kept idle': async (t) => {
+      const { id, creationTime } = await t.stored();
+      await t.advance(20 * MINUTE);
+      const session = await t.load(id);
+      session.keepIdle();
+      session.setAttribute('a', 2);
+      await t.saves(session);
+      assert.deepEqual(await t.attributesOf(id), { a: 2 });
+      assert.equal((await t.load(id)).lastAccessedTime, creationTime);
+      await t.advance(10 * MINUTE + 1);
+      await t.isOver(id);
+    },
+
+    'never takes the time of the last access back, when the clock goes back': async (t) => {
+      const { id } = await t.stored();
+      await t.advance(20 * MINUTE);
+      const session = await t.load(id);
+      session.setAttribute('a', 2);
+      await t.saves(session);
+      const { lastAccessedTime } = await t.load(id);
+      await t.advance(-10 * MINUTE);
+      session.setAttribute('a', 3);
+      await t.saves(session);
+      await t.repository.touch(session);
+      assert.equal((await t.load(id)).lastAccessedTime, lastAccessedTime);
+      await t.advance(20 * MINUTE);
+      await t.load(id);
+    },
+
+    'writes attributes, times and another id in one step': async (t) => {
+      const session = await t.stored({ a: 1, b: 1 });
+      session.setAttribute('a', 2);
+      session.removeAttribute('b');
+      session.principalName = 'ann';
+      session.maxInactiveInterval = 60;
+      session.absoluteTimeout = 3600;
+      const previousId = await t.rotates(session);
+      const loaded = await t.load(session.id);
+      assert.deepEqual([loaded.getAttribute('a'), loaded.getAttribute('b')], [2, undefined]);
+      assert.equal(loaded.principalName, 'ann');
+      assert.deepEqual([loaded.maxInactiveInterval, loaded.absoluteTimeout], [60, 3600]);
+      await t.isOver(previousId);
+    },
+
+    'does not bring back a session that was deleted': (t) => staysOver(t, (id) => t.repository.deleteById(id)),
+
+    'does not bring back one whose time was over, before anybody has noticed': (t) => staysOver(t, () => t.expireAll()),
+
+    'nor when somebody has': (t) =>
+      staysOver(t, async () => {
+        await t.expireAll();
+        await t.reportExpired();
+      }),
+  },
+};

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import type { CheckGroup } from './check.group.js';
+import { INTERVAL, MINUTE } from './trial.js';
+
+export const TOUCHING: CheckGroup = {
+  name: 'accesses',
+  checks: {
+    'renew a session, and change nothing else': async (t) => {
+      const session = await t.stored({ a: 1 }, (each) => (each.principalName = 'ann'));
+      const loaded = await t.load(session.id, t.other);
+      await t.advance(20 * MINUTE);
+      loaded.setAttribute('a', 'not saved');
+      assert.equal(await t.other.touch(loaded), 'touched');
+      const touched = await t.load(session.id);
+      t.isAbout(touched.lastAccessedTime - session.creationTime, 20 * MINUTE);
+      assert.equal(touched.creationTime, session.creationTime);
+      assert.deepEqual([touched.getAttribute('a'), touched.principalName], [1, 'ann']);
+      await t.advanceToJustBefore(INTERVAL);
+      await t.load(session.id);
+      await t.advancePast();
+      await t.isOver(session.id);
+    },
+
+    'renew one whose change of id is not stored yet, under the id that it has': async (t) => {
+      const session = await t.stored();
+      const { id } = session;
+      await t.advance(20 * MINUTE);
+      session.changeSessionId();
+      assert.equal(await t.repository.touch(session), 'touched');
+      await t.isOver(session.id);
+      await t.advance(20 * MINUTE);
+      await t.load(id);
+      await t.saves(session);
+      await t.load(session.id);
+    },
+
+    'are of nothing where no session is': async (t) => {
+      const deleted = await t.stored();
+      await t.repository.deleteById(deleted.id);
+      const expired = await t.stored();
+      await t.expireAll();
+      const unsaved = t.repository.createSession();
+      for (const session of [deleted, expired, unsaved]) {
+        assert.equal(await t.repository.touch(session), 'gone');
+        await t.isOver(session.id);
+      }
+    },
+  },
+};
