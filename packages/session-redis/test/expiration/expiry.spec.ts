@@ -1,5 +1,6 @@
 import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { SessionPartitions } from '../../src/keys/session.partitions.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -8,6 +9,8 @@ LeakGuard.install();
 const WITHOUT_CONFIG = [
   '~nest:session:*',
   '&__keyspace@0__:nest:session:sessions:expires:*',
+  // Of several partitions.
+  '&__keyspace@0__:nest:session:{*}:sessions:expires:*',
   '&__keyevent@0__:expired',
   '+@all',
   '-@admin',
@@ -24,7 +27,18 @@ describe.each([
   { name: 'as a user without CONFIG', flags: '', acl: true, sweeps: true },
   { name: 'as a user without CONFIG where notifications are on', flags: 'Kx', acl: true, sweeps: false },
   { name: 'as a user without CONFIG where notifications are on for others', flags: 'Ex', acl: true, sweeps: false },
-])('an expiry, $name', ({ flags, acl, sweeps, notifications }) => {
+  { name: 'in four partitions with notifications', flags: '', acl: false, sweeps: false, count: 4 },
+  { name: 'in four partitions as a user without CONFIG', flags: 'Kx', acl: true, sweeps: false, count: 4 },
+  { name: 'in four partitions with those of others', flags: 'Ex', acl: true, sweeps: false, count: 4 },
+  {
+    name: 'in four partitions without',
+    flags: '',
+    acl: false,
+    sweeps: true,
+    notifications: 'off' as const,
+    count: 4,
+  },
+])('an expiry, $name', ({ flags, acl, sweeps, notifications = 'auto' as const, count = 1 }) => {
   let server: RedisServer;
   let client: Redis;
   let app: App;
@@ -34,7 +48,7 @@ describe.each([
     client = new Redis(server.url);
     if (acl) await client.acl('SETUSER', 'app', 'on', '>secret', ...WITHOUT_CONFIG);
     const url = acl ? `redis://app:secret@127.0.0.1:${server.port}` : server.url;
-    app = await App.start({ session: { timeout: '2s' }, redis: { url, notifications: notifications ?? 'auto' } });
+    app = await App.start({ session: { timeout: '2s' }, redis: { url, notifications, partitions: count } });
   });
   afterAll(async () => {
     await app.stop();
@@ -42,29 +56,36 @@ describe.each([
     await server.stop();
   });
 
-  it('is reported once, with the attributes the session had', async () => {
+  const openSession = async () => {
     const { id } = (await app.agent().post('/set/cart', { value: ['apple'] })).json() as { id: string };
+    return id;
+  };
+
+  it('is reported once, with the attributes the session had', async () => {
+    const ids = await Promise.all(Array.from({ length: 8 }, openSession));
     if (sweeps) {
       // The next sweep, without the wait for it: it takes the buckets of the coming minutes as well.
-      await untilOver(client, id);
+      const partitions = new SessionPartitions('nest:session', count);
+      for (const id of ids) await untilOver(client, partitions.of(id).shadow(id));
       await app.sweeper.runOnce({ ahead: 120_000 });
     }
-    const event = await app.events.next('expired', id);
-    expect(event.session.getAttribute('cart')).toEqual(['apple']);
-    expect(event).toMatchObject({ id: `expired:${id}`, dataLost: false });
+    for (const id of ids) {
+      const event = await app.events.next('expired', id);
+      expect(event.session.getAttribute('cart')).toEqual(['apple']);
+      expect(event).toMatchObject({ id: `expired:${id}`, dataLost: false });
+    }
     await app.sweeper.runOnce({ ahead: 120_000 });
     // The next event is recorded after all that the sweep may have recorded.
-    const { id: next } = (await app.agent().post('/set/cart', { value: [] })).json() as { id: string };
-    await app.events.next('created', next);
-    expect(app.events.count('expired', id)).toBe(1);
+    await app.events.next('created', await openSession());
+    for (const id of ids) expect(app.events.count('expired', id)).toBe(1);
     const [, set = ''] = (await client.config('GET', 'notify-keyspace-events')) as string[];
     expect(new Set(set)).toEqual(new Set(sweeps ? '' : acl ? flags : flags + 'Kx'));
   });
 });
 
 /** Until Redis' clock has passed the end of the session. */
-async function untilOver(client: Redis, id: string): Promise<void> {
-  const end = await client.pexpiretime(`nest:session:sessions:expires:${id}`);
+async function untilOver(client: Redis, shadow: string): Promise<void> {
+  const end = await client.pexpiretime(shadow);
   await eventually(async () => {
     const [seconds, microseconds] = await client.time();
     return Number(seconds) * 1000 + Number(microseconds) / 1000 > end;

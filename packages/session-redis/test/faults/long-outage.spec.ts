@@ -4,7 +4,7 @@ import { RedisSessionRepository } from '@nest-session/redis';
 import { jest } from '@jest/globals';
 import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SessionKeys } from '../../src/keys/session.keys.js';
+import { SessionPartitions } from '../../src/keys/session.partitions.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -12,7 +12,6 @@ LeakGuard.install();
 const MINUTE = 60_000;
 const TIMEOUT = 30 * MINUTE;
 const GRACE = 5 * MINUTE;
-const keys = new SessionKeys('nest:session');
 
 // What the outage leaves of sessions, by how long they may be idle: `outage` later, they are ...
 const OUTAGE = TIMEOUT + GRACE + 60 * MINUTE;
@@ -23,9 +22,13 @@ const KINDS = {
 };
 type Kind = keyof typeof KINDS;
 
-describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
-  'an outage of interval and grace and more, notifications $notifications',
-  ({ notifications }) => {
+describe.each([
+  { notifications: 'auto', count: 4 },
+  { notifications: 'off', count: 1 },
+] as const)(
+  'an outage of interval and grace and more, notifications $notifications, $count partitions',
+  ({ notifications, count }) => {
+    const partitions = new SessionPartitions('nest:session', count);
     let server: RedisServer;
     let client: Redis;
     beforeAll(async () => {
@@ -45,7 +48,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
     const start = () => {
       // An hour of Redis' is a moment of ours: the job ticks every second.
       const cleanup = { cron: '* * * * * *' };
-      return App.start({ redis: { url: server.url, notifications, cleanup, grace: `${GRACE}ms` } });
+      return App.start({ redis: { url: server.url, notifications, partitions: count, cleanup, grace: `${GRACE}ms` } });
     };
 
     const openSessions = async (app: App, kind: Kind) => {
@@ -116,7 +119,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
         await server.stepClock(KINDS.alive.interval - OUTAGE + 2 * MINUTE);
         for (const { id } of alive) expect(await after.events.next('expired', id)).toMatchObject({ dataLost: false });
         expect(after.events.count('expired')).toBe(reported + alive.length);
-        expect(await client.exists(keys.bucketList)).toBe(0);
+        expect(await client.exists(partitions.all.map(({ bucketList }) => bucketList))).toBe(0);
       } finally {
         await after.stop();
       }
@@ -124,6 +127,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
 
     /** That a live session stands in its index, and in the bucket that is recorded: neither a past one nor a late one. */
     async function isInOrder(id: string): Promise<void> {
+      const keys = partitions.of(id);
       const [bucket, name] = await client.hmget(keys.session(id), 'bucket', `sessionAttr:${PRINCIPAL_NAME_INDEX_NAME}`);
       expect(await client.sismember(keys.bucket(bucket!), `expires:${id}`)).toBe(1);
       expect(await client.zscore(keys.bucketList, bucket!)).toBe(bucket);
