@@ -357,6 +357,13 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.scripts.touch(store.id())).toEqual(['gone']);
     });
 
+    it('leaves nothing where no session is', async () => {
+      const id = store.id();
+      expect(await store.scripts.touch(id)).toEqual(['gone']);
+      expect(await store.session(id)).toEqual({});
+      expect(await store.isAlive(id)).toBe(false);
+    });
+
     it('ends a shadow that has lost its hash', async () => {
       const id = await store.create({ a: '1' });
       await store.client.del(store.keysOf(id).session(id));

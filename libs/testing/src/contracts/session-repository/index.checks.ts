@@ -114,6 +114,19 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await idsOf(t, 'ann'), [moved.id]);
     },
 
+    'is not changed by an update that is a conflict, nor under an id that is taken': async (t) => {
+      const session = await t.stored({ a: 1 }, signedInAs('ann'));
+      let other = await t.stored();
+      while (!t.mayReplace(other.id, session.id)) other = await t.stored();
+      const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, 'mallory']]);
+      const change = { kind: 'update', id: session.id, attributes: new Map(), indexes } as const;
+      const conflict = await t.write({ ...change, expected: { name: 'a', text: '2' } });
+      assert.equal(conflict.outcome, 'conflict');
+      assert.deepEqual(await t.write({ ...change, newId: other.id }), { outcome: 'collision' });
+      assert.deepEqual(await idsOf(t, 'ann'), [session.id]);
+      assert.deepEqual(await idsOf(t, 'mallory'), []);
+    },
+
     'takes all names, and finds each by exactly that name': async (t) => {
       const ids = new Map<string, string>();
       for (const name of NAMES) ids.set(name, (await t.stored({}, signedInAs(name))).id);
