@@ -125,8 +125,8 @@ export class MapSessionStore {
     const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle = false, expected } = change;
     const isMoved = session.id !== id;
     if (isMoved) {
-      // A change of id that is sent twice finds what it did.
-      if (newId === session.id) return { outcome: 'saved' };
+      // A change of id that is sent twice finds its own mark.
+      if (newId !== undefined && this.#moved.get(id)?.id === newId) return { outcome: 'saved' };
       // A request that still holds the old id may change attributes, or end the session. With more, whoever planted
       // that id before a login and kept a request open across it could take the session over.
       const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0;

@@ -34,9 +34,8 @@ export type SessionChange = CreateSession | UpdateSession | TouchSession | Delet
 
 /**
  * Stores a session that does not exist yet; its creation, and its last access, are now. Answered `created`; `collision`
- * when the id is taken, also by a session that has ended or changed it and is not yet forgotten; `gone` when one of
- * `presentedIds` leads to a session that has changed its id: this is a late request, which must not give the client
- * another session than the one it has.
+ * when another session has the id; `gone` when one of `presentedIds` was changed for another less than 60 s ago: this is
+ * a late request, which must not give the client another session than the one it has.
  */
 export interface CreateSession {
   readonly kind: 'create';
@@ -52,9 +51,9 @@ export interface CreateSession {
 
 /**
  * Changes a session that is alive, and renews it unless it is to be kept idle. When its times, as they are now, are over,
- * that ends it with what was changed, and it keeps its id. Answered `saved` or `moved`; `gone`; `collision` when `newId` is
- * taken as in `CreateSession`; `conflict` when `expected` is not so. Sent again after its answer was lost, a change of id
- * finds that the session has `newId` and is `saved`.
+ * that ends it with what was changed, and it keeps its id. Answered `saved` or `moved`; `gone`; `collision` when another
+ * session has `newId`; `conflict` when `expected` is not so. A change of id that is sent again, because its answer was
+ * lost, finds that it was done: it is `saved`, and nothing of it is done again.
  */
 export interface UpdateSession {
   readonly kind: 'update';

@@ -192,14 +192,18 @@ export const ROTATION: CheckGroup = {
     'is done once when it is sent again because its answer was lost': async (t) => {
       const { id } = await t.stored();
       const newId = t.idFor(id);
-      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'saved' });
-      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'saved' });
-      assert.deepEqual(await t.attributesOf(newId), { a: 1 });
-      const newest = await t.load(newId);
-      await t.rotates(newest);
-      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'gone' });
+      const change = { ...changeOfId(id, newId), attributes: new Map([['a', '2']]) };
+      assert.deepEqual(await t.write(change), { outcome: 'saved' });
+      const session = await t.load(newId);
+      assert.equal(session.getAttribute('a'), 2);
+      session.setAttribute('a', 3);
+      await t.saves(session);
+      assert.deepEqual(await t.write(change), { outcome: 'saved' });
+      assert.deepEqual(await t.attributesOf(newId), { a: 3 });
+      await t.rotates(session);
+      assert.deepEqual(await t.write(change), { outcome: 'saved' });
       await t.isOver(newId);
-      await t.load(newest.id);
+      assert.deepEqual(await t.attributesOf(session.id), { a: 3 });
     },
   },
 };

@@ -1,0 +1,19 @@
+import { LeakGuard, registerChecks, sessionRepositoryContract } from '@nest-session/testing';
+import { ContractRedis } from './contract.redis.js';
+
+LeakGuard.install();
+
+let redis: ContractRedis;
+beforeAll(async () => {
+  redis = await ContractRedis.open();
+});
+afterAll(() => redis.close());
+
+describe.each([1, 4])('RedisSessionRepository, partitions: %p', (partitions) => {
+  const checks = sessionRepositoryContract({
+    offers: ['indexes', 'events', 'nodes', 'outages'],
+    slack: 0,
+    open: (options) => redis.store(options, partitions),
+  });
+  registerChecks(checks, { describe, it });
+});
