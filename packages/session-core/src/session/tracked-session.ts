@@ -233,7 +233,8 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   #drawKey(): string {
-    const key = this.#writer.drawKey(this.#storedId);
+    // The store may know it already, by a creation that was not answered.
+    const key = this.#writer.drawKey(this.#storedId ?? this.#unanswered?.id);
     this.#id = key.id;
     this.#token = key.token;
     return key.id;

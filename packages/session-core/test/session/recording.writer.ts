@@ -8,6 +8,8 @@ import { type SessionWriter, TrackedSession } from '../../src/session/tracked-se
 export class RecordingWriter implements SessionWriter {
   readonly serializer = new JsonAttributeSerializer();
   readonly writes: SessionChange[] = [];
+  /** The ids that keys were drawn to replace; undefined for those of new sessions. */
+  readonly replaced: (string | undefined)[] = [];
   readonly #replies: (WriteReply | (() => WriteReply | Promise<WriteReply>))[] = [];
 
   /** The replies to the next writes; a function is called when the write has arrived. */
@@ -22,7 +24,8 @@ export class RecordingWriter implements SessionWriter {
     return typeof reply === 'function' ? reply() : reply;
   }
 
-  drawKey(): SessionKey {
+  drawKey(replaced?: string): SessionKey {
+    this.replaced.push(replaced);
     return generateSessionKey();
   }
 

@@ -271,6 +271,21 @@ describe('TrackedSession', () => {
       expect(writer.writes[1]).toMatchObject({ id: after, newId: undefined });
     });
 
+    it('draws an id that goes with the one in the store, also with one that the store may know without having said so', async () => {
+      const stored = writer.restore();
+      stored.changeSessionId();
+      const session = TrackedSession.create(writer, TIMEOUTS);
+      session.changeSessionId();
+      const created = session.id;
+      session.setAttribute('a', 1);
+      writer.reply(() => {
+        throw new SessionStoreError('away');
+      });
+      await expect(session.save()).rejects.toThrow('away');
+      session.changeSessionId();
+      expect(writer.replaced).toEqual([stored.storedId, undefined, undefined, created]);
+    });
+
     it('gives no token when the session is gone', async () => {
       const session = writer.restore();
       session.changeSessionId();
