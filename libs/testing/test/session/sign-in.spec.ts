@@ -115,7 +115,7 @@ describe('signIn and sessionOf', () => {
   });
 
   it('shows the resolver a request of this client', async () => {
-    const shop = await open({ cookie: { attributes: ({ headers }) => ({ path: `/${headers['x-tenant']}` }) } });
+    const shop = await open({ cookie: { attributes: ({ headers }) => ({ path: `/${String(headers['x-tenant'])}` }) } });
     const agent = await HttpAgent.for(shop, { headers: { 'x-tenant': 'account' } });
     const ada = await signIn(shop, { principalName: 'ada' }, { agent, path: '/account' });
     expect(ada.headersFor('/')).toEqual({ 'x-tenant': 'account' });
