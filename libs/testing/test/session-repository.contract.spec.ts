@@ -1,0 +1,303 @@
+import { AssertionError } from 'node:assert';
+import {
+  JsonAttributeSerializer,
+  MapSessionRepository,
+  type MapSessionRepositoryOptions,
+  type SessionChange,
+  SessionDeletedEvent,
+  type SessionEvent,
+  SessionExpiredEvent,
+  type SessionRecord,
+  SessionSnapshot,
+  type WriteReply,
+} from '@nest-session/core';
+import {
+  LeakGuard,
+  ManualClock,
+  registerChecks,
+  sessionRepositoryContract,
+  type TestRunner,
+} from '@nest-session/testing';
+
+LeakGuard.install();
+
+const NO_CHANGES = { attributes: new Map<string, string>(), indexes: new Map<string, string>() };
+
+/** Does everything right, until a test takes something away. Fails while it is down. */
+class Correct extends MapSessionRepository {
+  isDown = false;
+  readonly events: SessionEvent[] = [];
+  /** The id that a session was given instead of another one. */
+  protected readonly moved = new Map<string, string>();
+
+  constructor(options: MapSessionRepositoryOptions) {
+    const record = async (event: SessionEvent) => this.record(event);
+    super({ ...options, dispatcher: { dispatch: record, broadcast: async () => {} } });
+  }
+
+  protected record(event: SessionEvent): void {
+    this.events.push(event);
+  }
+
+  protected override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    if (this.isDown) throw new Error('down');
+    return super.load(ids);
+  }
+
+  protected override async write(change: SessionChange): Promise<WriteReply> {
+    if (this.isDown) throw new Error('down');
+    const reply = await super.write(change);
+    if (change.kind === 'update' && change.newId && reply.outcome === 'saved') this.moved.set(change.id, change.newId);
+    return reply;
+  }
+
+  protected override async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    if (this.isDown) throw new Error('down');
+    return super.lookUp(indexName, value);
+  }
+}
+
+class OverwritesAtCreation extends Correct {
+  override async write(change: SessionChange): Promise<WriteReply> {
+    if (change.kind === 'create') await super.write({ kind: 'delete', id: change.id });
+    return super.write(change);
+  }
+}
+
+class CreatesForLateRequests extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return super.write(change.kind === 'create' ? { ...change, presentedIds: change.presentedIds.slice(1) } : change);
+  }
+}
+
+class StampsByAnotherClock extends Correct {
+  override async write(change: SessionChange): Promise<WriteReply> {
+    const reply = await super.write(change);
+    return reply.outcome === 'created' ? { ...reply, creationTime: Date.now() } : reply;
+  }
+}
+
+class TakesLoadsForAccesses extends Correct {
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    for (const id of ids) await super.write({ kind: 'touch', id });
+    return super.load(ids);
+  }
+}
+
+class TellsNoTimeToLive extends Correct {
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    return (await super.load(ids)).map((record) => ({ ...record, timeToLive: undefined }));
+  }
+}
+
+class BringsBack extends Correct {
+  override async write(change: SessionChange): Promise<WriteReply> {
+    const reply = await super.write(change);
+    if (change.kind !== 'update' || reply.outcome !== 'gone') return reply;
+    const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+    await super.write({ ...NO_CHANGES, kind: 'create', id: change.id, presentedIds: [], ...times });
+    return { outcome: 'saved' };
+  }
+}
+
+class SavesWhole extends Correct {
+  readonly #loaded = new Map<string, SessionRecord>();
+
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    const records = await super.load(ids);
+    for (const record of records) if (!this.#loaded.has(record.id)) this.#loaded.set(record.id, record);
+    return records;
+  }
+
+  override write(change: SessionChange): Promise<WriteReply> {
+    if (change.kind !== 'update') return super.write(change);
+    const attributes = new Map([...(this.#loaded.get(change.id)?.attributes ?? []), ...change.attributes]);
+    return super.write({ ...change, attributes });
+  }
+}
+
+class RenewsAlways extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return super.write(change.kind === 'update' ? { ...change, keepsIdle: false } : change);
+  }
+}
+
+class RenewsNever extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return super.write(change.kind === 'update' ? { ...change, keepsIdle: true } : change);
+  }
+}
+
+class OpensOldIds extends Correct {
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    const records = await super.load(ids.map((id) => this.moved.get(id) ?? id));
+    return records.map((record, i) => ({ ...record, id: ids[i] ?? record.id }));
+  }
+}
+
+class FollowsWithEverything extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return super.write({ ...change, id: this.moved.get(change.id) ?? change.id });
+  }
+}
+
+class FollowsWithNothing extends Correct {
+  override async write(change: SessionChange): Promise<WriteReply> {
+    return this.moved.has(change.id) ? { outcome: 'gone' } : super.write(change);
+  }
+}
+
+class ComparesNothing extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return super.write(change.kind === 'update' ? { ...change, expected: undefined } : change);
+  }
+}
+
+class TakesTheSameTextForItsOwn extends Correct {
+  override async write(change: SessionChange): Promise<WriteReply> {
+    const reply = await super.write(change);
+    const isOwn =
+      change.kind === 'update' &&
+      reply.outcome === 'conflict' &&
+      change.expected !== undefined &&
+      change.attributes.get(change.expected.name) === reply.current;
+    return isOwn ? { outcome: 'saved' } : reply;
+  }
+}
+
+class LosesTheIndexWithTheId extends Correct {
+  override async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    const changed = new Set(this.moved.values());
+    return (await super.lookUp(indexName, value)).filter(({ id }) => !changed.has(id));
+  }
+}
+
+class ListsWhatIsOver extends Correct {
+  readonly #listed = new Map<string, SessionRecord>();
+
+  override async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    for (const record of await super.lookUp(indexName, value)) this.#listed.set(record.id, record);
+    return [...this.#listed.values()];
+  }
+}
+
+class ReportsTwice extends Correct {
+  override record(event: SessionEvent): void {
+    super.record(event);
+    if (event instanceof SessionExpiredEvent) super.record(event);
+  }
+}
+
+class ReportsNoDeletions extends Correct {
+  override record(event: SessionEvent): void {
+    if (!(event instanceof SessionDeletedEvent)) super.record(event);
+  }
+}
+
+class ReportsWithoutData extends Correct {
+  override record(event: SessionEvent): void {
+    if (!(event instanceof SessionExpiredEvent)) return super.record(event);
+    const { sessionId, at } = event;
+    const session = SessionSnapshot.empty(sessionId, new JsonAttributeSerializer());
+    super.record(new SessionExpiredEvent({ sessionId, at, session }));
+  }
+}
+
+class IsEmptyWhenItIsDown extends Correct {
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    return this.isDown ? [] : super.load(ids);
+  }
+}
+
+class WritesAlthoughItFails extends Correct {
+  override async write(change: SessionChange): Promise<WriteReply> {
+    const wasDown = this.isDown;
+    this.isDown = false;
+    const reply = await super.write(change);
+    this.isDown = wasDown;
+    if (wasDown) throw new Error('down');
+    return reply;
+  }
+}
+
+function checksOf(Store: new (options: MapSessionRepositoryOptions) => Correct) {
+  return sessionRepositoryContract({
+    offers: ['indexes', 'events', 'nodes', 'outages'],
+    slack: 0,
+    open(options) {
+      const clock = new ManualClock();
+      const repository = new Store({ ...options, clock });
+      return {
+        repository,
+        other: repository,
+        advance: (milliseconds) => clock.advance(milliseconds),
+        reportExpired: () => repository.runOnce(),
+        events: () => repository.events,
+        async outage(step) {
+          repository.isDown = true;
+          await step();
+          repository.isDown = false;
+        },
+      };
+    },
+  });
+}
+
+describe('sessionRepositoryContract', () => {
+  it('finds nothing wrong with a correct store', async () => {
+    const failures: string[] = [];
+    for (const { name, check } of checksOf(Correct)) await check().catch(() => failures.push(name));
+    expect(failures).toEqual([]);
+  });
+
+  it.each([
+    [OverwritesAtCreation, 'creation: gives a session another id when its own is taken'],
+    [CreatesForLateRequests, 'creation: refuses a late request of a session that has just changed its id'],
+    [StampsByAnotherClock, 'creation: stamps it by the clock of the store'],
+    [TakesLoadsForAccesses, 'loading: is no access'],
+    [TellsNoTimeToLive, 'loading: tells for how long a session has been idle'],
+    [BringsBack, 'saving: does not bring back a session that was deleted'],
+    [SavesWhole, 'saving: writes what changed and nothing else'],
+    [RenewsAlways, 'saving: does not renew a session that is to be kept idle'],
+    [RenewsNever, 'saving: renews the session'],
+    [OpensOldIds, 'change of id: ends the old id at once'],
+    [
+      FollowsWithEverything,
+      'change of id: refuses, as a whole, a save that gives the session under its old id another id',
+    ],
+    [FollowsWithNothing, 'change of id: lets those that had loaded the old id change attributes'],
+    [ComparesNothing, 'update of an attribute: loses nothing of what many requests do at once'],
+    [TakesTheSameTextForItsOwn, 'update of an attribute: is a conflict also where somebody else'],
+    [LosesTheIndexWithTheId, 'index: follows a session to another id'],
+    [ListsWhatIsOver, 'index: has no session that is over'],
+    [ReportsTwice, 'events: tell once of a session that expires'],
+    [ReportsNoDeletions, 'events: tell once of a session that is deleted, by an interval of 0'],
+    [ReportsWithoutData, 'events: tell once of a session that expires, with the data it had'],
+    [IsEmptyWhenItIsDown, 'outages: are errors of whatever is asked of the store'],
+    [WritesAlthoughItFails, 'outages: leave everything that a save was to change as it was'],
+  ])('finds out about a store like %p: %s', async (Store, sentence) => {
+    const checks = checksOf(Store).filter(({ group, name }) => `${group}: ${name}`.startsWith(sentence));
+    expect(checks).toHaveLength(1);
+    await expect(checks[0]!.check()).rejects.toThrow(AssertionError);
+  });
+
+  it('lists what a store does not offer as skipped, with the reason, and runs the rest', () => {
+    const registered: string[] = [];
+    const it = Object.assign((name: string) => registered.push(name), {
+      skip: (name: string) => registered.push(`skipped: ${name}`),
+    });
+    const runner: TestRunner = {
+      describe(name, register) {
+        registered.push(name);
+        register();
+      },
+      it,
+    };
+    const open = () => ({ repository: new MapSessionRepository(), advance: () => {} });
+    registerChecks(sessionRepositoryContract({ offers: ['events'], open }), runner);
+    expect(registered).toContain('skipped: finds the sessions of a principal, and no others (indexes are not offered)');
+    expect(registered).toContain('tell of nothing else');
+    for (const part of ['index', 'events', 'outages', 'races between nodes']) expect(registered).toContain(part);
+    expect(registered.filter((name) => name.startsWith('skipped:') && name.includes('(events'))).toEqual([]);
+  });
+});
