@@ -32,6 +32,7 @@ beforeAll(async () => {
     'docs/several-sessions.md',
     'docs/testing.md',
     'docs/timeouts.md',
+    'docs/writing-a-store.md',
   ];
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
   const texts = await Promise.all(others.map((path) => readFile(join(ROOT, path), 'utf8')));
@@ -60,8 +61,9 @@ describe('the code of the READMEs', () => {
   }, 60_000);
 
   it('tests applications as it says', async () => {
-    const programs = blocks.flatMap((block, i) => (block.includes("from '@nestjs/testing'") ? [`block-${i}.js`] : []));
-    expect(programs).toHaveLength(3);
+    const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
+    const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
+    expect(programs).toHaveLength(5);
     for (const program of programs) {
       const { exit, output } = start(join(folder, program), {});
       expect([await exit, output()]).toEqual([[0, null], expect.any(String)]);

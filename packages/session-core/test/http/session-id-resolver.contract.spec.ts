@@ -1,4 +1,4 @@
-import { HttpAgent, LeakGuard, sessionIdResolverContract } from '@nest-session/testing';
+import { HttpAgent, LeakGuard, registerChecks, sessionIdResolverContract } from '@nest-session/testing';
 import {
   CompositeSessionIdResolver,
   CookieSessionIdResolver,
@@ -64,5 +64,5 @@ describe.each<[string, () => SessionIdResolver, Client]>([
     browser(),
   ],
 ])('%s', (_, create, { present, forge }) => {
-  for (const { name, check } of sessionIdResolverContract({ create, present, forge })) it(name, check);
+  registerChecks(sessionIdResolverContract({ create, present, forge }), { describe, it });
 });
