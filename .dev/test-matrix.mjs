@@ -6,8 +6,9 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { check, conclude, countsOf, report } from './checks.mjs';
-import { installPacked, packPackages, runIn } from './packed-packages.mjs';
+import { installPacked, packPackages } from './packed-packages.mjs';
 import { main, root } from './processes.mjs';
+import { runIn } from './temporary-folder.mjs';
 
 const APPLICATION = join(root, '.dev/matrix');
 const MODULE_SYSTEMS = { module: 'ES module', commonjs: 'CommonJS' };

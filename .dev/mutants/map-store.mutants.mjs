@@ -1,0 +1,138 @@
+// The same mistakes, where sessions are kept in memory.
+const byContract = (test) => ({
+  file: 'packages/session-core/test/repository/map-session.repository.spec.ts',
+  test,
+});
+
+export const mapStore = [
+  {
+    mistake: 'In memory, a change does not look whether the session is alive',
+    code: 'const session = this.#alive(this.#follow(change.id));',
+    instead: 'const session = this.#sessions.get(this.#follow(change.id));',
+    killedBy: byContract('saving does not bring back one whose time was over, before anybody has noticed'),
+  },
+  {
+    mistake: 'In memory, a load is forwarded to the session after the login',
+    code: `    const session = this.#alive(id);
+    return session && this.#recordOf(session);`,
+    instead: `    const session = this.#alive(this.#follow(id));
+    return session && { ...this.#recordOf(session), id };`,
+    killedBy: byContract('change of id ends the old id at once'),
+  },
+  {
+    mistake: 'In memory, an index lists what is over',
+    code: '({ deadline, indexes }) => deadline > now && indexes.get(indexName) === value',
+    instead: '({ indexes }) => indexes.get(indexName) === value',
+    killedBy: byContract('index has no session that is over, however it has ended'),
+  },
+  {
+    mistake: 'In memory, a deletion is not recorded',
+    code: 'this.#end(session, SessionDeletedEvent);\n',
+    instead: 'this.#sessions.delete(session.id);\n',
+    killedBy: byContract('events tell once of a session that is deleted, by deleteById(), with the data it had'),
+  },
+  {
+    mistake: 'In memory, an interval of 0 is reported as an expiry',
+    code: 'maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent',
+    instead: 'SessionExpiredEvent',
+    killedBy: byContract('events tell once of a session that is deleted, by an interval of 0, with the data it had'),
+  },
+  {
+    mistake: 'In memory, an end leaves the session',
+    code: '    this.#sessions.delete(session.id);\n    this.record(new Ended(',
+    instead: '    this.record(new Ended(',
+    killedBy: byContract('events tell once of a session that expires, with the data it had'),
+  },
+  {
+    mistake: 'In memory, a session is created under an id that is taken',
+    code: "    if (this.#isTaken(id)) return { outcome: 'collision' };\n",
+    instead: '',
+    killedBy: byContract(
+      'creation gives a session another id when its own is taken, and leaves the one that has it alone',
+    ),
+  },
+  {
+    mistake: 'In memory, of the ids that a request presents only the first is looked at for a change of id',
+    code: 'if (presentedIds.some(',
+    instead: 'if (presentedIds.slice(0, 1).some(',
+    killedBy: byContract(
+      'creation refuses a late request of a session that has just changed its id, whatever else it presents',
+    ),
+  },
+  {
+    mistake: 'In memory, a late change of id is forwarded to the session after the login',
+    code: 'const isMore = newId !== undefined || absoluteTimeout',
+    instead: 'const isMore = absoluteTimeout',
+    killedBy: byContract('change of id refuses, as a whole, a save that gives the session under its old id another id'),
+  },
+  {
+    mistake: 'In memory, a late principal is forwarded to the session after the login',
+    code: 'absoluteTimeout !== undefined || change.indexes.size > 0;',
+    instead: 'absoluteTimeout !== undefined;',
+    killedBy: byContract(
+      'change of id refuses, as a whole, a save that gives the session under its old id a principal',
+    ),
+  },
+  {
+    mistake: 'In memory, a late update is told what the session holds since its change of id',
+    code: "      if (isMoved) return { outcome: 'gone' };\n",
+    instead: '',
+    killedBy: byContract('change of id tells them nothing of what the session holds since then'),
+  },
+  {
+    mistake: 'In memory, a change of id that is sent twice does not find that it was done',
+    code: "      if (newId !== undefined && this.#moved.get(id)?.id === newId) return { outcome: 'saved' };\n",
+    instead: '',
+    killedBy: byContract('change of id is done once when it is sent again because its answer was lost'),
+  },
+  {
+    mistake: 'In memory, a change of id takes an id that somebody has',
+    code: "    if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };\n",
+    instead: '',
+    killedBy: byContract(
+      'change of id gives it another id when the new one is taken, and leaves the one that has it alone',
+    ),
+  },
+  {
+    mistake: 'In memory, a change of id forgets the indexes',
+    code: '    session.id = newId;\n',
+    instead: '    session.id = newId;\n    session.indexes.clear();\n',
+    killedBy: byContract('index follows a session to another id'),
+  },
+  {
+    mistake: 'In memory, the mark of a change of id stays for ever',
+    code: 'until: this.clock.now() + MOVED_FOR',
+    instead: 'until: Infinity',
+    killedBy: byContract('change of id does so for a minute, and then no more'),
+  },
+  {
+    mistake: 'In memory, an update of an attribute does not compare',
+    code: 'if (expected && session.attributes.get(expected.name) !== expected.text) {',
+    instead: 'if (expected && this.#isTaken(expected.name)) {',
+    killedBy: byContract('update of an attribute loses nothing of what many requests do at once'),
+  },
+  {
+    mistake: 'In memory, a save changes the index before it compares',
+    code: '    if (expected && session.attributes',
+    instead: '    apply(change.indexes, session.indexes);\n    if (expected && session.attributes',
+    killedBy: byContract('index is not changed by an update that is a conflict, nor under an id that is taken'),
+  },
+  {
+    mistake: 'In memory, a save renews a session that is to be kept idle',
+    code: 'if (!keepsIdle) this.#renew(session);',
+    instead: 'if (keepsIdle || !keepsIdle) this.#renew(session);',
+    killedBy: byContract('saving does not renew a session that is to be kept idle'),
+  },
+  {
+    mistake: 'In memory, the time of the last access goes back with the clock',
+    code: 'session.lastAccessedTime = Math.max(session.lastAccessedTime, now);',
+    instead: 'session.lastAccessedTime = now;',
+    killedBy: byContract('saving never takes the time of the last access back, when the clock goes back'),
+  },
+  {
+    mistake: 'In memory, nothing ends at its absolute end',
+    code: '      endAfter(session.absoluteTimeout, session.creationTime),\n',
+    instead: '',
+    killedBy: byContract('absolute end is passed by an access no more than by others'),
+  },
+].map((mutant) => ({ store: 'memory', file: 'packages/session-core/src/repository/map-session.store.ts', ...mutant }));

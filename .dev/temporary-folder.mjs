@@ -1,0 +1,37 @@
+// Where things are tried that must not happen in the repository itself.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { capture, onStopSignal } from './processes.mjs';
+
+// Only for what would never end: it takes seconds.
+const TIMEOUT = 180_000;
+
+const stopped = new AbortController();
+
+/** A folder outside of the repository. It is removed when this process ends, which a signal makes it do at once. */
+export function temporaryFolder(purpose) {
+  const folder = mkdtempSync(join(tmpdir(), `nest-session-${purpose}-`));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  onStopSignal(() => {
+    stopped.abort();
+    process.exit(1);
+  });
+  return folder;
+}
+
+/**
+ * Runs a command to its end, for three minutes at the most unless it is given longer. Resolves to its exit code, null when
+ * it did not end by itself, and output.
+ */
+export async function runIn(folder, command, args, env = {}, timeout = TIMEOUT) {
+  const { code, output } = await capture(command, args, {
+    cwd: folder,
+    env: { ...process.env, NO_COLOR: '1', ...env },
+    signal: stopped.signal,
+    timeout,
+    // npm goes on writing for a while after any other.
+    killSignal: 'SIGKILL',
+  });
+  return { code, output: code === null ? `${output}\nNot ended after ${timeout} ms, or killed.` : output };
+}

@@ -1,0 +1,41 @@
+// npm run test:mutants: whether the tests would notice. Known mistakes are made one at a time, in copies of the packages.
+// Of each, the test has to fail that is written down with it, and to pass without it. With --model, the tests that draw
+// sequences of requests at random have to find mistakes by themselves. Words choose those that have them in their sentence.
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { sumUp } from './checks.mjs';
+import { ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
+import { delivery } from './mutants/delivery.mutants.mjs';
+import { mapStore } from './mutants/map-store.mutants.mjs';
+import { findByModel } from './mutants/model.trial.mjs';
+import { MutantCopy, mutated } from './mutants/mutant.copy.mjs';
+import { failByName } from './mutants/named-test.trial.mjs';
+import { redisStore } from './mutants/redis-store.mutants.mjs';
+import { requests } from './mutants/requests.mutants.mjs';
+import { main, root } from './processes.mjs';
+import { temporaryFolder } from './temporary-folder.mjs';
+
+await main(async () => {
+  const { values, positionals: words } = parseArgs({
+    options: { outputFile: { type: 'string' }, model: { type: 'boolean' } },
+    allowPositionals: true,
+  });
+  // Those that take longest first.
+  const all = [...delivery, ...requests, ...redisStore, ...mapStore];
+  for (const mutant of all) mutated(readFileSync(join(root, mutant.file), 'utf8'), mutant);
+  const chosen = all.filter(({ mistake }) => words.every((word) => mistake.includes(word)));
+  await ensurePackages();
+  process.env.REDIS_SERVER = await ensureRedis();
+  await ensureCompiler();
+  const copies = await copiesIn(temporaryFolder('mutants'));
+  const checks = await (values.model ? findByModel(chosen, copies) : failByName(chosen, copies));
+  return sumUp([{ checks }], values.outputFile);
+});
+
+/** Tests mostly wait, but a core for each is what they are sure to be in time with. */
+function copiesIn(folder) {
+  const numbers = Array.from({ length: availableParallelism() }, (_, i) => `${i + 1}`);
+  return Promise.all(numbers.map((number) => MutantCopy.make(join(folder, number))));
+}
