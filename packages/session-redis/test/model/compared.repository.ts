@@ -1,0 +1,80 @@
+import {
+  IndexedSessionRepository,
+  type SessionChange,
+  type SessionIds,
+  type SessionRecord,
+  SessionStoreError,
+  type WriteReply,
+} from '@nest-session/core';
+import fc from 'fast-check';
+import type { Node } from './modelled.store.js';
+import { Mismatch, type SessionModel } from './session.model.js';
+
+/** The repository of one request, on one of the nodes: whatever the store answers is compared with the model. */
+export class ComparedRepository extends IndexedSessionRepository {
+  /** What the request has changed since it last saved: the texts that it has set, null where it removed one. */
+  readonly edits = new Map<string, (string | null)[]>();
+  /** Whether the answer to its next change is lost on its way. */
+  losesAnswer = false;
+
+  constructor(
+    private readonly node: Node,
+    private readonly model: SessionModel,
+    ids: SessionIds,
+    private readonly say: (what: string, answer: string) => void,
+  ) {
+    super({ ids });
+  }
+
+  protected async load(ids: readonly string[]): Promise<readonly SessionRecord[]> {
+    const records = await this.node.steps.load(ids);
+    this.say(`load ${ids.join(', ')}`, records.length > 0 ? records.map(shown).join(' and ') : 'nothing');
+    this.model.expectLoaded(ids, records);
+    return records;
+  }
+
+  protected async write(change: SessionChange): Promise<WriteReply> {
+    const reply = await this.node.steps.write(change);
+    const isLost = this.losesAnswer && this.node.losesAnswers;
+    this.losesAnswer = false;
+    this.say(shown(change), `${shown(reply)}${isLost ? ', which is lost' : ''}`);
+    // No request lives so long.
+    if (change.kind === 'create') fc.pre(!this.model.isForgotten(change.id));
+    this.model.expectReply(change, reply);
+    if (change.kind === 'create' || change.kind === 'update') this.#expectEdits(change);
+    if (isLost) throw new LostAnswer('The answer was lost');
+    return reply;
+  }
+
+  protected async lookUp(indexName: string, value: string): Promise<readonly SessionRecord[]> {
+    const compare = this.model.lookUp(indexName, value);
+    this.say(`look up ${value}`, 'begun');
+    const records = await this.node.steps.lookUp(indexName, value);
+    this.say(`look up ${value}`, records.map(({ id }) => id).join(' and ') || 'nothing');
+    compare(records);
+    return records;
+  }
+
+  protected override mayReplace(id: string, replaced: string): boolean {
+    return this.node.mayReplace(id, replaced);
+  }
+
+  /** Nothing is written but what the request has changed. */
+  #expectEdits({ attributes }: { readonly attributes: ReadonlyMap<string, string | null> }): void {
+    for (const [name, text] of attributes) {
+      if (!this.edits.get(name)?.includes(text))
+        throw new Mismatch(`writes ${name}, which the request has not changed`);
+    }
+  }
+}
+
+/** The change was made, but the request does not know. */
+export class LostAnswer extends SessionStoreError {}
+
+/** In a few words: what is not set is left out. */
+function shown(what: object): string {
+  return JSON.stringify(what, (_, value: unknown) => {
+    if (value instanceof Map) return value.size > 0 ? Object.fromEntries(value) : undefined;
+    return Array.isArray(value) && value.length === 0 ? undefined : value;
+  });
+}

@@ -1,0 +1,6 @@
+import { LeakGuard } from '@nest-session/testing';
+import { describeSessions } from './concurrent-requests.js';
+
+LeakGuard.install();
+
+describeSessions(300);

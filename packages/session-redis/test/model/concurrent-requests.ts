@@ -1,0 +1,50 @@
+import fc, { type RunDetails } from 'fast-check';
+import { actors, opening } from './actors.js';
+import { type ModelledStore, ModelledMapStore, ModelledRedisStore } from './modelled.store.js';
+import { Sequence } from './sequence.js';
+import { Turns } from './store.turns.js';
+
+// Of 10,000 sequences, on a machine that has other things to do.
+const TIMEOUT = 300_000;
+
+/**
+ * Holds the stores to the model, each for so many sequences. `RUNS` of the environment is another number; `REPEAT` is what
+ * a failure says, and repeats it.
+ */
+export function describeSessions(runs: number): void {
+  describe.each([
+    { name: 'memory', open: async (turns: Turns) => new ModelledMapStore(turns) },
+    { name: 'Redis', open: (turns: Turns) => ModelledRedisStore.open(turns, 1) },
+    { name: 'Redis with four partitions', open: (turns: Turns) => ModelledRedisStore.open(turns, 4) },
+  ])('sessions in $name', ({ open }) => {
+    const turns = new Turns();
+    let store: ModelledStore;
+    beforeAll(async () => {
+      store = await open(turns);
+    });
+    afterAll(() => store.close());
+
+    it(
+      'are as in the model, in whatever order requests, the clock and the cleanup take their steps',
+      async () => {
+        const property = fc.asyncProperty(opening, actors, fc.scheduler(), (acts, plans, scheduler) =>
+          Sequence.run(store, turns, scheduler, acts, plans),
+        );
+        const details = await fc.check(property, { numRuns: Number(process.env['RUNS'] ?? runs), ...repeated() });
+        if (details.failed) throw new Error(report(details));
+      },
+      TIMEOUT,
+    );
+  });
+}
+
+function repeated(): { seed?: number; path?: string } {
+  const [, seed, path] = /^(-?\d+)\/([\d:]+)$/.exec(process.env['REPEAT'] ?? '') ?? [];
+  return seed === undefined || path === undefined ? {} : { seed: Number(seed), path };
+}
+
+function report<T>({ numRuns, numShrinks, seed, counterexamplePath, errorInstance }: RunDetails<T>): string {
+  const found = `Sequence ${numRuns}, made shorter ${numShrinks} times, is not as the model says.`;
+  const steps = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
+  return `${found}\n\n${steps}\n\nThe environment variable REPEAT=${seed}/${counterexamplePath} repeats it.`;
+}

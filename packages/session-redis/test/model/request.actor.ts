@@ -1,0 +1,131 @@
+import { PRINCIPAL_NAME_INDEX_NAME, type Session, TrackedSession } from '@nest-session/core';
+import type { Act, RequestPlan } from './actors.js';
+import { type ComparedRepository, LostAnswer } from './compared.repository.js';
+import type { SessionModel } from './session.model.js';
+
+/** What has the cookie: the id stands for the token. */
+export interface Browser {
+  cookie?: string | undefined;
+}
+
+const COUNT = 'count';
+
+/** A request does what it is planned to, as the library and a handler together would. */
+export class RequestActor {
+  #session!: Session;
+  #hasLostAnswer = false;
+
+  constructor(
+    private readonly plan: RequestPlan,
+    private readonly browser: Browser,
+    private readonly repository: ComparedRepository,
+    private readonly model: SessionModel,
+  ) {}
+
+  async run(): Promise<void> {
+    const presented = this.browser.cookie === undefined ? [] : [this.browser.cookie];
+    const [found] = await this.repository.findByIds(presented);
+    this.#session = found ?? this.repository.createSession(presented);
+    for (const act of this.plan.acts) {
+      await this.#unlessLost(this.#act(act));
+      if (this.#isDeleted || act.does === 'invalidate') return this.#answer();
+    }
+    await this.#unlessLost(this.#save());
+    this.#answer();
+  }
+
+  /** The cookie follows what the request itself has done. */
+  #answer(): void {
+    if (this.#isDeleted) this.browser.cookie = undefined;
+    else if (TrackedSession.of(this.#session).tokenToSend) this.browser.cookie = this.#session.id;
+  }
+
+  get #isDeleted(): boolean {
+    return TrackedSession.of(this.#session).isDeleted;
+  }
+
+  async #act(act: Act): Promise<void> {
+    const session = this.#session;
+    switch (act.does) {
+      case 'set':
+        return this.#set(act.name, act.to);
+      case 'set principal':
+        return this.#set(PRINCIPAL_NAME_INDEX_NAME, act.to);
+      case 'set interval':
+        session.maxInactiveInterval = act.to;
+        return;
+      case 'set absoluteTimeout':
+        session.absoluteTimeout = act.to;
+        return;
+      case 'rotate':
+        return void session.changeSessionId();
+      case 'keep idle':
+        return TrackedSession.of(session).keepIdle();
+      case 'invalidate':
+        session.invalidate();
+        return this.#save();
+      case 'save':
+        this.repository.losesAnswer = act.losesAnswer;
+        return this.#save();
+      case 'increment':
+        this.repository.losesAnswer = act.losesAnswer;
+        return this.#increment();
+      case 'touch':
+        return void (await this.repository.touch(session));
+      case 'load again':
+        return this.#take(await this.repository.findById(session.id));
+      case 'take over a session of':
+        return this.#take((await this.repository.findByPrincipalName(act.principal))[0]);
+      case 'delete by id':
+        return void (await this.repository.deleteById(session.id));
+      case 'delete all of':
+        for (const { id } of await this.repository.findByPrincipalName(act.principal)) {
+          await this.repository.deleteById(id);
+        }
+    }
+  }
+
+  #set(name: string, value: unknown): void {
+    this.#session.setAttribute(name, value);
+    this.#note(name, value === null ? null : JSON.stringify(value));
+  }
+
+  #note(name: string, text: string | null): void {
+    this.repository.edits.set(name, [...(this.repository.edits.get(name) ?? []), text]);
+  }
+
+  async #increment(): Promise<void> {
+    await this.#session.updateAttribute<number>(COUNT, (count = 0) => {
+      this.#note(COUNT, `${count + 1}`);
+      return count + 1;
+    });
+  }
+
+  async #save(): Promise<void> {
+    const outcome = await this.#session.save();
+    this.repository.losesAnswer = false;
+    if (outcome === 'gone' || this.#session.isNew) return;
+    const edits = [...this.repository.edits];
+    this.repository.edits.clear();
+    // What was not answered was done then, perhaps, and others may have changed it since.
+    if (this.#hasLostAnswer) return;
+    for (const [name, texts] of edits) {
+      const text = texts.at(-1);
+      // What is removed may not have been there. What is counted is written at once, and counted on by others.
+      if (text !== null && name !== COUNT) this.model.expectText(this.#session.id, name, text);
+    }
+  }
+
+  #take(other: Session | null | undefined): void {
+    if (!other) return;
+    this.#session = other;
+    this.repository.edits.clear();
+  }
+
+  async #unlessLost(done: Promise<void>): Promise<void> {
+    await done.catch((error: unknown) => {
+      if (!(error instanceof LostAnswer)) throw error;
+      this.#hasLostAnswer = true;
+    });
+  }
+}

@@ -1,0 +1,353 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type CreateSession,
+  PRINCIPAL_NAME_INDEX_NAME,
+  type SessionChange,
+  type SessionEventType,
+  type SessionRecord,
+  type UpdateSession,
+  type WriteReply,
+} from '@nest-session/core';
+
+/** What may be different from store to store. */
+export interface StoreTraits {
+  /** How many milliseconds longer everything lives: Redis drops a key when its time is past, not when it has come. */
+  readonly lag: number;
+  /** For how many milliseconds the data of a session that is over waits for somebody to report its end. */
+  readonly grace: number;
+  /** From when on a sweep finds a session that has ended at a time. */
+  foundFrom(end: number): number;
+}
+
+/** What is recorded of a session, as far as the model knows it. */
+export interface ModelEvent {
+  readonly type: SessionEventType;
+  readonly sessionId: string;
+  readonly previousSessionId?: string | undefined;
+  readonly at: number;
+  readonly dataLost: boolean;
+  readonly creationTime: number;
+  readonly principalName: string | undefined;
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+/** What may be found by looking a value up in an index, which takes several steps; and what must be. */
+interface LookUp {
+  readonly indexName: string;
+  readonly value: string;
+  readonly ever: Set<ModelSession>;
+  always: Set<ModelSession>;
+}
+
+const MOVED_FOR = 60_000;
+
+/** A session as it should be. */
+class ModelSession {
+  readonly attributes = new Map<string, string>();
+  readonly indexes = new Map<string, string>();
+  lastAccessedTime: number;
+  /** Its end has been recorded. */
+  hasEnded = false;
+  /** Nothing is left of it. */
+  isForgotten = false;
+  /** The ids it has had, each with the time until which a late request may still come with it. */
+  readonly ids: { readonly id: string; until: number }[];
+
+  constructor(
+    id: string,
+    readonly creationTime: number,
+    public maxInactiveInterval: number,
+    public absoluteTimeout: number,
+  ) {
+    this.ids = [{ id, until: Infinity }];
+    this.lastAccessedTime = creationTime;
+  }
+
+  get id(): string {
+    return this.ids.at(-1)!.id;
+  }
+
+  get end(): number {
+    return Math.min(
+      endAfter(this.lastAccessedTime, this.maxInactiveInterval),
+      endAfter(this.creationTime, this.absoluteTimeout),
+    );
+  }
+}
+
+/**
+ * Sessions as they should be, one step after the other: what every step answers, and what it records. Where it differs
+ * from a store, it throws.
+ */
+export class SessionModel {
+  readonly #sessions: ModelSession[] = [];
+  readonly #lookUps = new Set<LookUp>();
+  /** What the last step must have recorded. */
+  #predicted: ModelEvent[] = [];
+
+  constructor(
+    private readonly traits: StoreTraits,
+    /** Epoch milliseconds. */
+    public now: number,
+  ) {}
+
+  advance(ms: number): void {
+    this.now += ms;
+    this.#notice();
+  }
+
+  /** Times to come at which something changes by itself. */
+  get instants(): number[] {
+    const { foundFrom, grace } = this.traits;
+    const ends = this.#sessions.filter(({ hasEnded }) => !hasEnded).map(({ end }) => end);
+    const marks = this.#sessions.flatMap(({ ids }) => ids.map(({ until }) => until));
+    const times = [...marks, ...ends.flatMap((end) => [end, foundFrom(end), end + grace])];
+    return times.filter((time) => time >= this.now && time < Infinity);
+  }
+
+  /** Every id that a session has or has had. */
+  get ids(): string[] {
+    return this.#sessions.flatMap(({ ids }) => ids.map(({ id }) => id));
+  }
+
+  get aliveIds(): string[] {
+    return this.#alive.map(({ id }) => id);
+  }
+
+  /** Whether so much time has passed since the end of a session that the store does not know of it any more. */
+  isForgotten(id: string): boolean {
+    const session = this.#sessions.find((each) => each.id === id);
+    return session !== undefined && (session.isForgotten || this.#isLost(session));
+  }
+
+  /** That the live session which an id leads to has a text for an attribute. */
+  expectText(id: string, name: string, text: string | undefined): void {
+    const session = this.#alive.find((each) => each === this.#led(id));
+    if (session) expectSame(`${name} is not what was saved`, session.attributes.get(name), text);
+  }
+
+  /** When a sweep finds all that is over by then, as things are. */
+  get quietFrom(): number {
+    const ends = this.#sessions.filter(({ hasEnded, end }) => !hasEnded && end < Infinity).map(({ end }) => end);
+    return Math.max(this.now, ...ends.map((end) => this.traits.foundFrom(end) + this.traits.lag));
+  }
+
+  expectLoaded(ids: readonly string[], records: readonly SessionRecord[]): void {
+    const alive = this.#alive.filter(({ id }) => ids.includes(id));
+    expectSame(
+      'loaded',
+      bySessionId(records.map(plain)),
+      bySessionId(alive.map((session) => plain(this.#recordOf(session)))),
+    );
+  }
+
+  expectReply(change: SessionChange, reply: WriteReply): void {
+    const expected = change.kind === 'create' ? this.#create(change) : this.#change(change);
+    this.#notice();
+    expectSame('answered', reply, expected);
+  }
+
+  /** Begins to look a value up. What is returned is called with what was found. */
+  lookUp(indexName: string, value: string): (records: readonly SessionRecord[]) => void {
+    const listed = this.#listed(indexName, value);
+    const lookUp = { indexName, value, ever: new Set(listed), always: new Set(listed) };
+    this.#lookUps.add(lookUp);
+    return (records) => {
+      this.#lookUps.delete(lookUp);
+      const found = records.map(({ id }) => this.#sessions.find(({ ids }) => ids.some((each) => each.id === id)));
+      const missing = [...lookUp.always].filter((session) => !found.includes(session));
+      const wrong = found.filter((session, i) => !session || !lookUp.ever.has(session) || found.indexOf(session) < i);
+      expectSame('missing in the index', idsOf(missing), []);
+      expectSame('wrongly found in the index, or twice', idsOf(wrong), []);
+    };
+  }
+
+  /** Takes note of what the last step has recorded. */
+  expectRecorded(events: readonly ModelEvent[]): void {
+    for (const event of events) {
+      const predicted = this.#predicted.findIndex((each) => isDeepStrictEqual(each, event));
+      if (predicted >= 0) this.#predicted.splice(predicted, 1);
+      else this.#expectExpired(event);
+    }
+    expectSame('has not recorded', this.#predicted, []);
+  }
+
+  /** Begins a sweep of what will be found until so many milliseconds from now. What is returned is called at its end. */
+  sweep(ahead: number): () => void {
+    const found = this.#over.filter(({ end }) => this.traits.foundFrom(end) <= this.now + ahead);
+    return () => expectSame('over and not reported', idsOf(found.filter(({ hasEnded }) => !hasEnded)), []);
+  }
+
+  /** Somebody hears of the sessions that are over. What is returned is called when that is done. */
+  hearOf(): () => void {
+    const over = this.#over;
+    return () => {
+      // What is left without its data is for the sweep.
+      const forgotten = over.filter((session) => !session.hasEnded && !this.#isLost(session));
+      expectSame('heard of and not reported', idsOf(forgotten), []);
+    };
+  }
+
+  get #alive(): ModelSession[] {
+    return this.#sessions.filter((session) => !session.hasEnded && !this.#isOver(session));
+  }
+
+  get #over(): ModelSession[] {
+    return this.#sessions.filter((session) => !session.hasEnded && this.#isOver(session));
+  }
+
+  /** What is renewed when its time has come to the millisecond is over at once. */
+  #isOver({ end, lastAccessedTime }: ModelSession): boolean {
+    return this.now >= end + this.traits.lag || lastAccessedTime >= end;
+  }
+
+  /** Nobody has reported its end in time. */
+  #isLost({ hasEnded, end }: ModelSession): boolean {
+    return !hasEnded && this.now >= end + this.traits.grace + this.traits.lag;
+  }
+
+  #listed(indexName: string, value: string): ModelSession[] {
+    return this.#alive.filter(({ indexes }) => indexes.get(indexName) === value);
+  }
+
+  /** The session that an id leads to, though it may have another one by now. */
+  #led(id: string): ModelSession | undefined {
+    const isValid = (each: ModelSession['ids'][number]) => each.id === id && this.now < each.until + this.traits.lag;
+    return this.#sessions.find(({ ids, isForgotten }) => !isForgotten && ids.some(isValid));
+  }
+
+  #create(change: CreateSession): WriteReply {
+    const { id, maxInactiveInterval, absoluteTimeout, attributes, indexes, presentedIds } = change;
+    if (presentedIds.some((presented) => (this.#led(presented)?.id ?? presented) !== presented)) {
+      return { outcome: 'gone' };
+    }
+    if (this.#led(id)) return { outcome: 'collision' };
+    const session = new ModelSession(id, this.now, maxInactiveInterval, absoluteTimeout);
+    apply(attributes, session.attributes);
+    apply(indexes, session.indexes);
+    this.#sessions.push(session);
+    this.#predict('created', session);
+    return { outcome: 'created', creationTime: this.now };
+  }
+
+  #change(change: Exclude<SessionChange, CreateSession>): WriteReply {
+    const session = this.#led(change.id);
+    if (!session || !this.#alive.includes(session)) return { outcome: 'gone' };
+    const reply = { outcome: session.id === change.id ? 'saved' : 'moved' } as const;
+    if (change.kind === 'update') return this.#update(change, session) ?? reply;
+    if (change.kind === 'touch') session.lastAccessedTime = this.now;
+    else this.#end(session, 'deleted');
+    return reply;
+  }
+
+  #update(change: UpdateSession, session: ModelSession): WriteReply | undefined {
+    const { id, newId, expected, maxInactiveInterval: interval, absoluteTimeout } = change;
+    const isMoved = session.id !== id;
+    if (isMoved && newId !== undefined && this.#wasGiven(session, id, newId)) return { outcome: 'saved' };
+    const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0 || interval;
+    if (isMoved && isMore) return { outcome: 'gone' };
+    if (expected && session.attributes.get(expected.name) !== expected.text) {
+      return isMoved ? { outcome: 'gone' } : { outcome: 'conflict', current: session.attributes.get(expected.name) };
+    }
+    apply(change.attributes, session.attributes);
+    apply(change.indexes, session.indexes);
+    session.maxInactiveInterval = interval ?? session.maxInactiveInterval;
+    session.absoluteTimeout = absoluteTimeout ?? session.absoluteTimeout;
+    if (!change.keepsIdle) session.lastAccessedTime = this.now;
+    const setsEnd = !change.keepsIdle || interval !== undefined || absoluteTimeout !== undefined;
+    if (setsEnd && session.end <= this.now) {
+      this.#end(session, interval === 0 ? 'deleted' : 'expired');
+    } else if (newId !== undefined) {
+      session.ids.at(-1)!.until = this.now + MOVED_FOR;
+      session.ids.push({ id: newId, until: Infinity });
+      this.#predict('id-changed', session, id);
+    }
+    return undefined;
+  }
+
+  /** Whether a session was given one id in place of another. */
+  #wasGiven({ ids }: ModelSession, id: string, newId: string): boolean {
+    return ids[ids.findIndex((each) => each.id === id) + 1]?.id === newId;
+  }
+
+  #end(session: ModelSession, type: 'deleted' | 'expired'): void {
+    session.hasEnded = true;
+    this.#predict(type, session);
+  }
+
+  #predict(type: SessionEventType, session: ModelSession, previousSessionId?: string): void {
+    this.#predicted.push(this.#eventOf(type, session, previousSessionId));
+  }
+
+  #eventOf(type: SessionEventType, session: ModelSession, previousSessionId?: string, dataLost = false): ModelEvent {
+    const entries = dataLost ? [] : [...session.attributes].map(([name, text]) => [name, JSON.parse(text)] as const);
+    const attributes = Object.fromEntries(entries) as ModelEvent['attributes'];
+    return {
+      type,
+      sessionId: session.id,
+      previousSessionId,
+      at: this.now,
+      dataLost,
+      creationTime: dataLost ? 0 : session.creationTime,
+      principalName: attributes[PRINCIPAL_NAME_INDEX_NAME] as string | undefined,
+      attributes,
+    };
+  }
+
+  #expectExpired(event: ModelEvent): void {
+    const session = this.#over.find(({ id }) => id === event.sessionId);
+    const isForgotten = session !== undefined && this.#isLost(session);
+    expectSame('recorded', event, session && this.#eventOf('expired', session, undefined, isForgotten));
+    if (session) Object.assign(session, { hasEnded: true, isForgotten });
+  }
+
+  /** Something may have changed while values are looked up. */
+  #notice(): void {
+    for (const lookUp of this.#lookUps) {
+      const listed = new Set(this.#listed(lookUp.indexName, lookUp.value));
+      for (const session of listed) lookUp.ever.add(session);
+      lookUp.always = new Set([...lookUp.always].filter((session) => listed.has(session)));
+    }
+  }
+
+  #recordOf(session: ModelSession): SessionRecord {
+    const { id, end, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes } = session;
+    const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout };
+    return { id, ...times, attributes, timeToLive: end === Infinity ? undefined : end - this.now };
+  }
+}
+
+/** A difference between a store and its model. */
+export class Mismatch extends Error {}
+
+function expectSame(what: string, actual: unknown, expected: unknown): void {
+  if (isDeepStrictEqual(actual, expected)) return;
+  throw new Mismatch(`${what}: ${JSON.stringify(actual)}\nexpected: ${JSON.stringify(expected) ?? 'nothing'}`);
+}
+
+/** What is compared of a record, which may have more. */
+function plain(record: SessionRecord): object {
+  const { id, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes, timeToLive } = record;
+  const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
+  return { id, ...times, attributes: Object.fromEntries(attributes) };
+}
+
+function bySessionId(records: readonly object[]): object[] {
+  return records.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+}
+
+function idsOf(sessions: readonly (ModelSession | undefined)[]): (string | undefined)[] {
+  return sessions.map((session) => session?.id);
+}
+
+/** When a time of so many seconds is over; Infinity for one that never is. */
+function endAfter(time: number, seconds: number): number {
+  return seconds < 0 ? Infinity : time + seconds * 1000;
+}
+
+function apply(changes: ReadonlyMap<string, string | null>, entries: Map<string, string>): void {
+  for (const [name, text] of changes) {
+    if (text === null) entries.delete(name);
+    else entries.set(name, text);
+  }
+}

@@ -1,0 +1,68 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Scheduler } from 'fast-check';
+
+/**
+ * Has one step of a store taken after the other, although many wait for their turn: a scheduler says whose it is. No step
+ * begins before all that follows from the one before has been done.
+ */
+export class Turns {
+  #scheduler: Scheduler | undefined;
+  #step: Promise<unknown> | undefined;
+
+  /** Lets those take turns that are started by then, until all have finished, or one has failed. After each step, `afterwards` is called. */
+  async order(scheduler: Scheduler, start: () => Promise<unknown>[], afterwards: () => Promise<void>): Promise<void> {
+    this.#scheduler = scheduler;
+    const failures: unknown[] = [];
+    const all = start().map((each) => each.catch((error: unknown) => failures.push(error)));
+    try {
+      await this.#untilAllWait();
+      await scheduler.waitAll(async (release) => {
+        await release();
+        await this.#untilAllWait();
+        if (failures.length === 0) await afterwards();
+        if (failures.length > 0) throw failures[0];
+      });
+      await Promise.all(all);
+      if (failures.length > 0) throw failures[0];
+    } finally {
+      this.#scheduler = undefined;
+    }
+  }
+
+  /** Takes a step when it is its turn. */
+  async take<T>(label: string, step: () => T | Promise<T>): Promise<T> {
+    await this.#scheduler?.schedule(Promise.resolve(), label);
+    const taken = Promise.resolve(step());
+    const ended = taken.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#step = ended.finally(() => (this.#step = undefined));
+    return taken;
+  }
+
+  /** The same object, but each call of a method is a step that waits for its turn. */
+  taking<T extends object>(target: T): T {
+    return intercepted(target, (name, call) => this.take(name, call));
+  }
+
+  /** Until the step has been taken, and all that follows from it has been done. */
+  async #untilAllWait(): Promise<void> {
+    await nextTurn();
+    while (this.#step) {
+      await this.#step;
+      await nextTurn();
+    }
+  }
+}
+
+/** The same object, but `around` makes each call of a method. */
+export function intercepted<T extends object>(target: T, around: (name: string, call: () => unknown) => unknown): T {
+  return new Proxy(target, {
+    get: (_target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => around(String(name), () => Reflect.apply(value, target, args) as unknown);
+    },
+  });
+}
