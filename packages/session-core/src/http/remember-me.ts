@@ -18,15 +18,16 @@ export class RememberMe {
 
   /**
    * Has the cookie of a session outlive the browser, and the session last as long without access as the cookie: from now
-   * on, whenever the cookie is sent. To be called by the login: it changes the id, as that has to do.
+   * on, whenever the cookie is sent. To be called by the login, first of all: it changes the id, as that has to do, also
+   * when it throws.
    * @throws SessionStateError when nothing says how long, or no cookie can follow any more
    */
   remember(session: Session): void {
+    rotate(session);
     const maxAge = this.resolver.maxAge({ isRemembered: true });
     if (maxAge === undefined) {
       throw new SessionStateError("Nobody can be remembered: set the option `cookie.rememberMe`, such as to '30d'");
     }
-    rotate(session);
     session.setAttribute(REMEMBER_ME_ATTRIBUTE, true);
     session.maxInactiveInterval = maxAge;
   }

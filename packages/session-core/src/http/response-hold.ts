@@ -6,7 +6,7 @@ import { applyHeaders, dropAnswerHeaders, type HeadersArgument } from './respons
 export interface HeadGate {
   /** The work that must be done before the head may leave; undefined when it may leave at once. Does not throw. */
   begin(): Promise<void> | undefined;
-  /** Adds headers. Called when the application's are complete, and not when the work has failed. */
+  /** Adds headers. Called once, when those of the application, or of the answer that replaces its, are complete. */
   complete(): void;
   /** The head has left. */
   passed(): void;
@@ -211,7 +211,6 @@ export class ResponseHold {
     // Its default belongs to the status; setting it would be a warning on HTTP/2.
     Reflect.deleteProperty(response, 'statusMessage');
     this.#state = 'through';
-    this.#isComplete = true;
     applyHeaders(response, {
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(body),

@@ -73,7 +73,6 @@ export class SessionManager {
 
   /** Ends the session of an alias, and has the browser forget it. False when there was none to end. */
   async end(alias: string): Promise<boolean> {
-    assertAlias(alias);
     const isEnded = alias === this.currentAlias ? await this.#endCurrent() : await this.#endOther(alias);
     if (isEnded && this.#sessionRequest.isHeadSent) this.#log.warn('ended late', ENDED_LATE);
     return isEnded;

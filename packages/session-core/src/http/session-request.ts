@@ -6,6 +6,7 @@ import type { Session } from '../session/session.js';
 import type { SessionToken } from '../session/session-key.js';
 import type { SessionIds } from '../session/session-ids.js';
 import { TrackedSession } from '../session/tracked-session.js';
+import { OnceLog } from './once.log.js';
 import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 
@@ -32,6 +33,7 @@ export interface SessionRequestInit {
 export type TouchOutcome = TouchReply | 'failed';
 
 const logger = new Logger('Session');
+const advice = new OnceLog();
 const ATTACHED = Symbol('session request');
 
 /** A request of Node.js, or one of a platform that wraps it as `raw`. */
@@ -161,11 +163,11 @@ export class SessionRequest {
   }
 
   /**
-   * The token for the client: that of a session created or rotated here, once it is stored, or the one that it has
-   * presented, again, when what it keeps has an end and was renewed. None after a failed save.
+   * The token for the client: that of a session created or rotated here, once it is stored, also when a later save has
+   * failed, since no other opens the session any more; or the one that it has presented, again, when what it keeps has an
+   * end and was renewed.
    */
   get tokenToSend(): SessionToken | undefined {
-    if (this.#hasFailed) return undefined;
     return this.#session?.tokenToSend ?? (this.#isRenewed ? this.presented : undefined);
   }
 
@@ -176,7 +178,7 @@ export class SessionRequest {
 
   /** Whether this request has ended the session, so that its token opens nothing any more. */
   get isSessionDeleted(): boolean {
-    return !this.#hasFailed && this.#session?.isDeleted === true;
+    return this.#session?.isDeleted === true;
   }
 
   /** Whether the application has begun to answer: nothing but the head itself waits for a save any more. */
@@ -234,6 +236,7 @@ export class SessionRequest {
 
   async #save(): Promise<void> {
     if (this.#hasFailed || !this.#session) return;
+    if (this.#session.signsInUnderOldToken) advice.warn('login', OLD_TOKEN);
     try {
       await this.#repository.save(this.#session);
       this.#failures.succeeded();
@@ -251,6 +254,10 @@ export class SessionRequest {
     return session;
   }
 }
+
+const OLD_TOKEN =
+  'A session was given a principal under the token that it had before: whoever knew that one, or planted it in the browser ' +
+  'of the victim, is signed in as well. A login calls session.changeSessionId() first, and sets principalName then';
 
 /** A change that nobody could store must not look as if it had been. */
 function refusal(cause: unknown): SessionStoreError {

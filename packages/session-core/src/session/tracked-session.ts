@@ -274,6 +274,14 @@ export class TrackedSession extends RefusesProperties implements Session {
     return this.#ended === 'deleted';
   }
 
+  /** Whether the save gives it a principal under a token that was known before: whoever planted that has the session. */
+  get signsInUnderOldToken(): boolean {
+    const { principalName } = this;
+    const isOther =
+      principalName !== undefined && principalName !== this.#attributes.storedValue(PRINCIPAL_NAME_INDEX_NAME);
+    return isOther && this.#token === undefined;
+  }
+
   /** Milliseconds since the store last renewed the session; undefined for one that never ends or is new. */
   get idleTime(): number | undefined {
     return this.#idleTime;
@@ -312,7 +320,10 @@ export class TrackedSession extends RefusesProperties implements Session {
   #assertWritable(): void {
     if (this.#refusal) throw this.#refusal;
     if (this.#isOver)
-      throw new SessionStateError('The session was invalidated in this request and takes no more changes');
+      throw new SessionStateError(
+        'The session was invalidated in this request and takes no more changes. To keep something over a logout, remove ' +
+          'what belongs to the user and call changeSessionId() instead',
+      );
   }
 
   get #access(): Pick<UpdateSession, 'keepsIdle'> {

@@ -444,7 +444,7 @@ describe('ResponseHold', () => {
 describe('ResponseHold when the save fails', () => {
   const failure = new Error('store is down');
 
-  it('answers with the error and nothing of the application', async () => {
+  it('answers with the error and what the gate adds, and nothing of the application', async () => {
     const { agent, started, gate } = await serve((response) => {
       response.setHeader('X-App', '1');
       response.statusMessage = 'All is well';
@@ -458,9 +458,13 @@ describe('ResponseHold when the save fails', () => {
     const message = await open;
     const { connection: _, date: __, ...headers } = message.headers;
     expect([message.statusCode, message.statusMessage]).toEqual([503, 'Service Unavailable']);
-    expect(headers).toEqual({ 'content-type': 'application/json; charset=utf-8', 'content-length': '18' });
+    expect(headers).toEqual({
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': '18',
+      'set-cookie': ['SESSION=1'],
+    });
     expect(JSON.parse(String(Buffer.concat(await message.toArray())))).toEqual({ statusCode: 503 });
-    expect(gate().log).toEqual(['begin', 'replace store is down', 'passed']);
+    expect(gate().log).toEqual(['begin', 'replace store is down', 'complete', 'passed']);
   });
 
   it('answers HEAD without a body', async () => {
@@ -483,7 +487,7 @@ describe('ResponseHold when the save fails', () => {
     const answer = agent.get('/');
     await started;
     gate().fail(failure);
-    const { connection: _, date: __, ...headers } = (await answer).headers;
+    const { connection: _, date: __, 'set-cookie': ___, ...headers } = (await answer).headers;
     expect(headers).toEqual({
       'access-control-allow-origin': 'https://shop.example',
       vary: 'Origin',
@@ -551,7 +555,7 @@ describe('ResponseHold when the save fails', () => {
     await eventually(() => expect(closed).toEqual(['/first', '/second']));
     client.close();
     await new Promise((resolve) => held.close(resolve));
-    expect(headers).toEqual(Array(2).fill(['Content-Type', 'Content-Length']).flat());
+    expect(headers).toEqual(Array(2).fill(['Content-Type', 'Content-Length', 'Set-Cookie']).flat());
   });
 
   it('tells the callbacks of what was held', async () => {

@@ -77,6 +77,14 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     return { ...app, browser };
   }
 
+  it.each(['x', '20', '__proto__', '7'])('end none under the alias %s, which is that of none', async (alias) => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    const answer = await browser.request('DELETE', `/accounts/${alias}`);
+    expect(answer).toMatchObject({ status: 200, setCookies: [] });
+    expect(answer.json()).toEqual({ ended: false });
+  });
+
   it('have a cookie each, and the alias says which is meant', async () => {
     const { browser } = await start();
     await browser.post('/login/ann');
