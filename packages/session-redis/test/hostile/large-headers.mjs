@@ -4,7 +4,13 @@ import 'reflect-metadata';
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { Session, SessionModule } from '@nest-session/core';
+import {
+  CompositeSessionIdResolver,
+  CookieSessionIdResolver,
+  HeaderSessionIdResolver,
+  Session,
+  SessionModule,
+} from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 
 class ReadController {
@@ -16,9 +22,17 @@ Controller()(ReadController);
 Get('read')(ReadController.prototype, 'read', Object.getOwnPropertyDescriptor(ReadController.prototype, 'read'));
 Session()(ReadController.prototype, 'read', 0);
 
+const sessionIdResolver = new CompositeSessionIdResolver(
+  HeaderSessionIdResolver.xAuthToken(),
+  new CookieSessionIdResolver(),
+);
+
 class AppModule {}
 Module({
-  imports: [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: process.env.REDIS_URL, notifications: 'off' })],
+  imports: [
+    SessionModule.forRoot({ sessionIdResolver }),
+    RedisSessionModule.forRoot({ url: process.env.REDIS_URL, notifications: 'off' }),
+  ],
   controllers: [ReadController],
 })(AppModule);
 

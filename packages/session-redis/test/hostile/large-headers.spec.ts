@@ -40,29 +40,31 @@ describe.each(['express', 'fastify'])('an application that takes headers of 128 
   const tokens = (count: number) => Array.from({ length: count }, () => generateSessionKey().token.reveal());
 
   it.each([
-    ['one cookie of 64 KB', () => `SESSION=${'a'.repeat(SIZE)}`, 0],
+    ['one cookie of 64 KB', () => `Cookie: SESSION=${'a'.repeat(SIZE)}`, 0],
     [
       '64 KB of other cookies',
       () =>
-        tokens(1300)
+        `Cookie: ${tokens(1300)
           .map((token, i) => `s${i}=${token}`)
-          .join('; '),
+          .join('; ')}`,
       0,
     ],
-    ['64 KB of semicolons', () => ';'.repeat(SIZE), 0],
-    ['64 KB of names without values', () => 'SESSION;'.repeat(SIZE / 8), 0],
-    ['64 KB of empty cookies of the name', () => 'SESSION=;'.repeat(SIZE / 9), 0],
+    ['64 KB of semicolons', () => `Cookie: ${';'.repeat(SIZE)}`, 0],
+    ['64 KB of names without values', () => `Cookie: ${'SESSION;'.repeat(SIZE / 8)}`, 0],
+    ['64 KB of empty cookies of the name', () => `Cookie: ${'SESSION=;'.repeat(SIZE / 9)}`, 0],
     [
       '64 KB of unknown tokens',
       () =>
-        tokens(1200)
+        `Cookie: ${tokens(1200)
           .map((token) => `SESSION=${token}`)
-          .join('; '),
+          .join('; ')}`,
       5,
     ],
-  ])('answers, and looks up no more than five sessions: %s', async (_, cookie, expected) => {
+    ['a header for a token of 64 KB', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`, 0],
+    ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`, 0],
+  ])('answers, and looks up no more than five sessions: %s', async (_, header, expected) => {
     const before = await lookups();
-    const answer = await sendRaw(url, 'GET /read', [`Cookie: ${cookie()}`]);
+    const answer = await sendRaw(url, 'GET /read', [header()]);
     expect([answer.status, answer.setCookies, answer.body]).toEqual([200, [], expect.stringContaining('"isNew":true')]);
     expect((await lookups()) - before).toBe(expected);
     expect(program.lines).toEqual([`listening ${url}`]);
