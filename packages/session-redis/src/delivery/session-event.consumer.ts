@@ -100,10 +100,8 @@ export class SessionEventConsumer {
     }
     if (performance.now() < this.#nextPoll) return;
     await this.#slots.untilFree(signal);
-    // To ask would make it a member again of the group that it has left.
-    if (signal.aborted) return;
     const room = this.#slots.freeForRetries;
-    const taken = room > 0 ? await this.group.takeOver(room) : [];
+    const taken = room > 0 ? await this.group.takeOver(room, signal) : [];
     taken.forEach((delivery) => this.#begin(delivery));
     const isMoreLeft = room > 0 && taken.length === room;
     if (!isMoreLeft) this.#nextPoll = performance.now() + this.options.pollInterval;

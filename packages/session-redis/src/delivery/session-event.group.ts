@@ -66,10 +66,13 @@ export class SessionEventGroup {
     return (entries ?? []).map((entry) => toEventDelivery(entry));
   }
 
-  /** Up to `count` entries that are due to be tried again, or whose instance has not renewed its lease. */
-  async takeOver(count: number): Promise<EventDelivery[]> {
+  /**
+   * Up to `count` entries that are due to be tried again, or whose instance has not renewed its lease. Once it is aborted
+   * it asks no more: that would make this instance a member again of the group that it has left.
+   */
+  async takeOver(count: number, signal: AbortSignal): Promise<EventDelivery[]> {
     const taken: EventDelivery[] = [];
-    for (let left = this.partitions.all.length; left > 0 && taken.length < count;) {
+    for (let left = this.partitions.all.length; left > 0 && taken.length < count && !signal.aborted;) {
       const free = count - taken.length;
       const turn = this.#turns.next(Math.min(free, left));
       const share = Math.floor(free / turn.length);

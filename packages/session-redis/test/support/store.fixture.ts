@@ -121,14 +121,14 @@ export class Store {
 
   /** How many events a group has been given and has not finished. */
   async pending(group: string): Promise<number> {
-    const [count] = await this.client.xpending(this.keys.events, group);
-    return Number(count);
+    const summaries = await this.#inAll(({ events }) => this.client.xpending(events, group));
+    return summaries.reduce((sum, [count]) => sum + Number(count), 0);
   }
 
   /** The consumers of a group, that of what waits for its next attempt included. */
   async consumers(group: string): Promise<string[]> {
-    const consumers = (await this.client.xinfo('CONSUMERS', this.keys.events, group)) as string[][];
-    return consumers.map(([, name]) => name!);
+    const infos = await this.#inAll(({ events }) => this.client.xinfo('CONSUMERS', events, group));
+    return [...new Set((infos as string[][][]).flat().map(([, name]) => name!))];
   }
 
   /** How many instances read events, for whatever group. */
@@ -137,9 +137,13 @@ export class Store {
     return clients.filter((client) => /name=nest:session:reader .*cmd=xreadgroup /.test(client)).length;
   }
 
-  /** What was set aside, in order. */
-  deadLetters(): Promise<Record<string, string>[]> {
-    return this.#entries(this.keys.deadLetters);
+  /** What was set aside, in the order of each partition. */
+  async deadLetters(): Promise<Record<string, string>[]> {
+    return (await this.#inAll(({ deadLetters }) => this.#entries(deadLetters))).flat();
+  }
+
+  #inAll<T>(ask: (keys: SessionKeys) => Promise<T>): Promise<T[]> {
+    return Promise.all(this.partitions.all.map(ask));
   }
 
   async #entries(stream: string): Promise<Record<string, string>[]> {

@@ -1,0 +1,432 @@
+import { Injectable, type Type } from '@nestjs/common';
+import {
+  OnSessionEvent,
+  OnSessionEventGap,
+  SessionDeletedEvent,
+  SessionEvent,
+  type SessionEventGap,
+} from '@nest-session/core';
+import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
+import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SessionDeadLetterReader } from '../../src/delivery/session-dead-letter.reader.js';
+import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { SESSION_EVENT_TRIMMER } from '../../src/redis-session.tokens.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const PARTITIONS = 8;
+const GROUP = 'default';
+// Fewer places than partitions.
+const CONCURRENCY = 3;
+const NEVER = '0 0 0 29 2 *';
+
+let store: Store;
+let instances: EventInstance[] = [];
+beforeAll(async () => {
+  store = await Store.open({ partitions: PARTITIONS, steppableClock: true });
+});
+afterEach(async () => {
+  await stopAll();
+  EventInstance.log.lines.length = 0;
+  await store.client.flushall();
+});
+afterAll(() => store.close());
+
+async function start(provider: Type | undefined, options: RedisSessionModuleOptions = {}): Promise<EventInstance> {
+  const events = { concurrency: CONCURRENCY, attempts: 2, ...options.events };
+  const redis = { url: store.server.url, partitions: PARTITIONS, cleanup: { cron: NEVER }, ...options, events };
+  const instance = await EventInstance.start({ redis, providers: provider ? [provider] : [] });
+  instances.push(instance);
+  return instance;
+}
+
+async function stopAll(): Promise<void> {
+  for (const instance of instances) await instance.stop();
+  instances = [];
+}
+
+const trim = ({ module }: EventInstance) => module.get<SessionEventTrimmer>(SESSION_EVENT_TRIMMER).runOnce();
+const groupsOf = ({ module }: EventInstance) => module.get(SessionEventGroups);
+
+/** The id of a session in a partition. */
+function idIn(partition: number): string {
+  const id = store.id();
+  return store.partitions.of(id) === store.partitions.all[partition] ? id : idIn(partition);
+}
+
+/** A session in each partition that was created and has ended, `after` ms at the earliest; their ids. */
+async function endSessions({ after = 0 } = {}): Promise<string[]> {
+  const ids: string[] = [];
+  for (let partition = 0; partition < PARTITIONS; partition++) {
+    ids.push(await store.create({ cart: '"apple"' }, { id: idIn(partition) }));
+  }
+  if (after > 0) await store.server.stepClock(after);
+  for (const id of ids) await store.scripts.delete(id);
+  return ids;
+}
+
+/** Records an event at a position of one's own in each partition. */
+async function recordAt(position: string): Promise<string[]> {
+  const ids = Array.from({ length: PARTITIONS }, (_, partition) => idIn(partition));
+  for (const id of ids) {
+    await store.client.xadd(store.partitions.of(id).events, position, 'type', 'deleted', 'session', id, 'at', '1');
+  }
+  return ids;
+}
+
+describe('an instance', () => {
+  it('handles the events of all partitions once each, never more at a time than it has places for', async () => {
+    const handled: string[] = [];
+    const running = new Set<() => void>();
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionDeletedEvent)
+      async handle({ sessionId }: SessionDeletedEvent) {
+        handled.push(sessionId);
+        await new Promise<void>((resolve) => running.add(resolve));
+      }
+    }
+    const ids = [...(await endSessions()), ...(await endSessions()), ...(await endSessions())];
+    await start(Handlers);
+    for (let left = ids.length; left > 0; left -= CONCURRENCY) {
+      await eventually(() => expect(running.size).toBe(Math.min(left, CONCURRENCY)));
+      if (left > CONCURRENCY) expect(await store.pending(GROUP)).toBe(CONCURRENCY);
+      const finish = [...running];
+      running.clear();
+      finish.forEach((each) => each());
+    }
+    await eventually(async () => expect(await store.pending(GROUP)).toBe(0));
+    expect(handled.sort()).toEqual(ids.sort());
+  });
+
+  it('hears of what is recorded while it waits, in whichever partition', async () => {
+    const handled: string[] = [];
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionDeletedEvent)
+      handle({ sessionId }: SessionDeletedEvent) {
+        handled.push(sessionId);
+      }
+    }
+    await start(Handlers);
+    await eventually(async () => expect(await store.readers()).toBe(1));
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      const id = await store.create({}, { id: idIn(partition) });
+      await store.scripts.delete(id);
+      await eventually(() => expect(handled.at(-1)).toBe(id));
+    }
+  });
+
+  it('leaves its group in all partitions, and what it has not finished to others', async () => {
+    const begun: string[] = [];
+    @Injectable()
+    class Hanging {
+      @OnSessionEvent(SessionDeletedEvent)
+      async handle({ sessionId }: SessionDeletedEvent) {
+        begun.push(sessionId);
+        await new Promise(() => undefined);
+      }
+    }
+    const ids = await endSessions();
+    await start(Hanging, { events: { shutdownTimeout: '50ms', lease: '1h' } });
+    await eventually(() => expect(begun).toHaveLength(CONCURRENCY));
+    await stopAll();
+    expect(await store.consumers(GROUP)).toEqual(['retries']);
+    const handled: string[] = [];
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionDeletedEvent)
+      handle({ sessionId }: SessionDeletedEvent) {
+        handled.push(sessionId);
+      }
+    }
+    await start(Handlers);
+    await eventually(async () => expect(new Set(handled)).toEqual(new Set(ids)));
+    await eventually(async () => expect(await store.pending(GROUP)).toBe(0));
+    expect(handled).toHaveLength(ids.length);
+    await stopAll();
+    expect(await store.consumers(GROUP)).toEqual(['retries']);
+  });
+});
+
+describe('events at the same position in several partitions', () => {
+  it('are handled, repeated, set aside and replayed each for itself', async () => {
+    const seen: string[] = [];
+    let isBroken = true;
+    @Injectable()
+    class Reminders {
+      @OnSessionEvent(SessionDeletedEvent)
+      mail({ sessionId }: SessionDeletedEvent) {
+        seen.push(sessionId);
+        if (isBroken) throw new Error(`no mail for ${sessionId}`);
+      }
+    }
+    const ids = await recordAt('7-1');
+    const groups = groupsOf(await start(Reminders));
+    await eventually(async () => expect(await groups.deadLetters()).toHaveLength(PARTITIONS));
+    expect(seen.sort()).toEqual([...ids, ...ids].sort());
+
+    const letters = await groups.deadLetters();
+    expect(new Set(letters.map(({ id }) => id)).size).toBe(PARTITIONS);
+    for (const { event, reason, attempts } of letters) {
+      expect(reason).toBe(`Reminders.mail: Error: no mail for ${event!.sessionId}`);
+      expect(attempts).toBe(2);
+    }
+    isBroken = false;
+    seen.length = 0;
+    const replayed = letters[PARTITIONS - 1]!;
+    expect(await groups.replay(replayed.id)).toBe('replayed');
+    await eventually(() => expect(seen).toEqual([replayed.event!.sessionId]));
+    expect(await groups.replay(replayed.id)).toBe('gone');
+    expect(await groups.discard(letters[0]!.id)).toBe(true);
+    expect((await groups.deadLetters()).map(({ id }) => id)).toEqual(letters.slice(1, -1).map(({ id }) => id));
+    expect(await groups.replayAll()).toBe(PARTITIONS - 2);
+    await eventually(() => expect(new Set(seen).size).toBe(PARTITIONS - 1));
+    await eventually(async () => expect(await store.pending(GROUP)).toBe(0));
+    expect(seen).toHaveLength(PARTITIONS - 1);
+  });
+});
+
+describe('SessionEventGroups', () => {
+  let groups: SessionEventGroups;
+  beforeEach(async () => {
+    groups = groupsOf(await start(undefined));
+  });
+
+  /** A dead letter at a position of one's own. */
+  const setAside = (partition: number, position: string, group = 'mail') =>
+    store.client.xadd(store.partitions.all[partition]!.deadLetters, position, 'group', group, 'reason', position);
+
+  it('tells of a group what it is in all partitions together', async () => {
+    expect(await groups.create('mail')).toBe(true);
+    expect(await groups.create('mail')).toBe(false);
+    await endSessions();
+    const { all } = store.partitions;
+    const since = await store.now();
+    for (const [i, keys] of all.entries()) {
+      const args = ['GROUP', 'mail', i < 2 ? 'one' : 'two', 'COUNT', 1, 'STREAMS', keys.events, '>'] as const;
+      if (i < 4) await store.client.xreadgroup(...args);
+      await store.client.hset(keys.dropped, 'mail', 10);
+      await store.client.zadd(keys.retries('mail'), Number.MAX_SAFE_INTEGER, '1-1');
+    }
+    const [group, ...others] = await groups.list();
+    expect(others).toEqual([]);
+    expect(group).toEqual({
+      name: 'mail',
+      lag: 2 * PARTITIONS - 4,
+      oldestUnread: expect.any(Number),
+      pending: 4,
+      retrying: PARTITIONS,
+      dropped: 10 * PARTITIONS,
+      consumers: [
+        { name: 'one', pending: 2, idle: expect.any(Number) },
+        { name: 'two', pending: 2, idle: expect.any(Number) },
+      ],
+    });
+    expect(group!.oldestUnread).toBeLessThanOrEqual(since);
+  });
+
+  it('removes a group in all partitions, and in none while an instance is at work in one', async () => {
+    await groups.create('mail');
+    const last = store.partitions.all[PARTITIONS - 1]!;
+    await endSessions();
+    await store.client.xreadgroup('GROUP', 'mail', 'one', 'COUNT', 1, 'STREAMS', last.events, '>');
+    expect(await groups.remove('mail')).toBe('live');
+    expect(await groups.list()).toMatchObject([{ lag: 2 * PARTITIONS - 1, pending: 1 }]);
+    await store.client.xgroup('DELCONSUMER', last.events, 'mail', 'one');
+    expect(await groups.remove('mail')).toBe('removed');
+    expect(await groups.list()).toEqual([]);
+    expect(await groups.remove('mail')).toBe('unknown');
+  });
+
+  it('lists dead letters in the order of their time, and goes on behind any of them', async () => {
+    const expected: string[] = [];
+    // Also several at the same position, and more in one partition than are read at a time.
+    for (let time = 1; time <= 30; time++) {
+      for (const partition of time % 3 === 0 ? [1, 4, 6] : [time % 2]) {
+        await setAside(partition, `${time}-1`, time % 2 === 0 ? 'mail' : 'audit');
+        expected.push(`${time}-1`);
+      }
+    }
+    const all = await groups.deadLetters();
+    expect(all.map(({ reason }) => reason)).toEqual(expected);
+    expect(all.map(({ at }) => at)).toEqual(expected.map((position) => Number(position.split('-')[0])));
+    for (const [i, { id }] of all.entries()) {
+      expect(await groups.deadLetters({ after: id, limit: 4 })).toEqual(all.slice(i + 1, i + 5));
+    }
+    const mail = await groups.deadLetters({ group: 'mail' });
+    expect(mail).toEqual(all.filter(({ group }) => group === 'mail'));
+    expect(await groups.discardAll({ group: 'mail' })).toBe(mail.length);
+    expect(await groups.discardAll()).toBe(all.length - mail.length);
+    expect(await groups.deadLetters()).toEqual([]);
+  });
+
+  it('sees of dead letters those that were there at first, while others join them', async () => {
+    const connection = new RequestConnection(store.client, MINUTE);
+    const letters = new SessionDeadLetterReader(connection, store.partitions);
+    for (const partition of [0, 3]) await setAside(partition, '5-1');
+    const bounds = await letters.bounds();
+    for (const partition of [0, 1, 3]) await setAside(partition, '6-1');
+    const positions: string[] = [];
+    for await (const { position } of letters.read({ bounds })) positions.push(position);
+    expect(positions).toEqual(['5-1', '5-1']);
+  });
+
+  it.each(['', '1-1', '1-1-99', 'x', '1-1-x', `1-1-${PARTITIONS}`, '1-1-0; DEL', '9'.repeat(30)])(
+    'knows no dead letter with the id %j',
+    async (id) => {
+      await setAside(0, '1-1');
+      expect(await groups.replay(id)).toBe('gone');
+      expect(await groups.discard(id)).toBe(false);
+      await expect(groups.deadLetters({ after: id })).rejects.toThrow('`after` must be the id of a dead letter');
+      expect(await groups.deadLetters()).toHaveLength(1);
+    },
+  );
+});
+
+describe('trimming', () => {
+  it('keeps `events.maxLength` events of all partitions together', async () => {
+    const instance = await start(undefined, { events: { maxLength: 2 * PARTITIONS } });
+    await groupsOf(instance).create('away');
+    for (let i = 0; i < 3; i++) await endSessions();
+    expect(await trim(instance)).toEqual({ removed: 4 * PARTITIONS, dropped: new Map([['away', 4 * PARTITIONS]]) });
+    expect(await groupsOf(instance).list()).toMatchObject([{ lag: 2 * PARTITIONS, dropped: 4 * PARTITIONS }]);
+    expect(EventInstance.log.matching(/events were removed that group "away" had not handled/)).toEqual([
+      expect.stringContaining(`${4 * PARTITIONS} events`),
+    ]);
+  });
+
+  it('tells once of a group that nobody reads, and of none that is read in one partition only', async () => {
+    const instance = await start(undefined);
+    await groupsOf(instance).create('away');
+    await groupsOf(instance).create('present');
+    await endSessions();
+    await store.server.stepClock(GRACE + MINUTE);
+    const [first] = store.partitions.all;
+    await store.client.xreadgroup('GROUP', 'present', 'one', 'COUNT', 1, 'STREAMS', first!.events, '>');
+    for (let i = 0; i < 2; i++) await trim(instance);
+    expect(EventInstance.log.matching(/Nobody reads the events of group/)).toEqual([expect.stringContaining('"away"')]);
+  });
+
+  it('forgets an instance that is gone in all partitions, but none that is at work in one', async () => {
+    const instance = await start(undefined);
+    await groupsOf(instance).create('mail');
+    for (const { events } of store.partitions.all) {
+      for (const name of ['gone', 'present']) await store.client.xgroup('CREATECONSUMER', events, 'mail', name);
+    }
+    await store.server.stepClock(61 * MINUTE);
+    const [first] = store.partitions.all;
+    await store.client.xadd(first!.events, '*', 'type', 'created');
+    await store.client.xreadgroup('GROUP', 'mail', 'present', 'COUNT', 1, 'STREAMS', first!.events, '>');
+    await trim(instance);
+    for (const { events } of store.partitions.all) {
+      const consumers = (await store.client.xinfo('CONSUMERS', events, 'mail')) as string[][];
+      expect(consumers.map(([, name]) => name)).toEqual(['present']);
+    }
+  });
+});
+
+describe('a broadcast', () => {
+  function cache() {
+    const heard: string[] = [];
+    const gaps: SessionEventGap[] = [];
+    @Injectable()
+    class Cache {
+      @OnSessionEvent(SessionEvent, { broadcast: true })
+      forget(event: SessionEvent) {
+        heard.push(event.id);
+      }
+
+      @OnSessionEventGap()
+      clear(gap: SessionEventGap) {
+        heard.push('gap');
+        gaps.push(gap);
+      }
+    }
+    return { heard, gaps, Cache };
+  }
+
+  const namesOf = (ids: readonly string[]) => ids.flatMap((id) => [`created:${id}`, `deleted:${id}`]);
+  const isHeard = (heard: readonly string[], names: readonly string[]) =>
+    eventually(() => expect(heard.toSorted()).toEqual(names.toSorted()));
+
+  it('comes from all partitions, each event once, and of one session in its order', async () => {
+    await endSessions();
+    const { heard, gaps, Cache } = cache();
+    await start(Cache);
+    const ids: string[] = [];
+    for (let i = 0; i < 40; i++) ids.push(...(await endSessions()));
+    await isHeard(heard, namesOf(ids));
+    for (const id of ids) expect(heard.indexOf(`created:${id}`)).toBeLessThan(heard.indexOf(`deleted:${id}`));
+    expect(gaps).toEqual([]);
+  });
+
+  it('is given in the order of time as far as one read sees, and after an outage goes on where it was', async () => {
+    const proxy = await TcpProxy.start({ port: store.server.port });
+    try {
+      const { heard, gaps, Cache } = cache();
+      await start(Cache, { url: proxy.url });
+      proxy.refuse();
+      proxy.cut();
+      const ids = await endSessions({ after: 1000 });
+      await proxy.accept();
+      await eventually(() => expect(heard).toHaveLength(2 * PARTITIONS));
+      expect(heard.slice(0, PARTITIONS).toSorted()).toEqual(ids.map((id) => `created:${id}`).sort());
+      expect(gaps).toEqual([]);
+    } finally {
+      await stopAll();
+      await proxy.stop();
+    }
+  });
+
+  it('with a gap in several partitions is told of one, before anything that comes later', async () => {
+    const proxy = await TcpProxy.start({ port: store.server.port });
+    try {
+      const { heard, gaps, Cache } = cache();
+      const instance = await start(undefined);
+      await start(Cache, { url: proxy.url });
+      const names = namesOf(await endSessions());
+      await isHeard(heard, names);
+      proxy.refuse();
+      proxy.cut();
+      await endSessions();
+      await store.server.stepClock(61 * MINUTE);
+      const later = namesOf(await endSessions());
+      expect(await trim(instance)).toMatchObject({ removed: 4 * PARTITIONS });
+      await proxy.accept();
+      await isHeard(heard, [...names, 'gap', ...later]);
+      expect(heard.indexOf('gap')).toBe(names.length);
+      expect(gaps).toHaveLength(1);
+      expect(EventInstance.log.matching(/^warn Broadcast events recorded after \S+ were missed/)).toHaveLength(1);
+    } finally {
+      await stopAll();
+      await proxy.stop();
+    }
+  });
+});
+
+it('nothing remains of sessions and events that are done with but what is documented', async () => {
+  const handled: string[] = [];
+  @Injectable()
+  class Handlers {
+    @OnSessionEvent(SessionDeletedEvent)
+    handle({ id }: SessionDeletedEvent) {
+      handled.push(id);
+      // At the first attempt.
+      if (handled.filter((each) => each === id).length === 1) throw new Error('no mail');
+    }
+  }
+  const instance = await start(Handlers);
+  const ids = await endSessions();
+  await eventually(() => expect(new Set(handled).size).toBe(ids.length));
+  await eventually(async () => expect(await store.pending(GROUP)).toBe(0));
+  await store.server.stepClock(GRACE + MINUTE);
+  expect(await trim(instance)).toMatchObject({ removed: 2 * PARTITIONS });
+  const { all, meta } = store.partitions;
+  const documented = [meta, all[0]!.handlers, ...all.flatMap(({ events, trimmed }) => [events, trimmed])];
+  expect((await store.client.keys('*')).sort()).toEqual(documented.sort());
+  expect(handled).toHaveLength(2 * ids.length);
+});

@@ -1,0 +1,110 @@
+import { jest } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { eventually, LeakGuard } from '@nest-session/testing';
+import { nameOf, type StreamEntry } from '../../src/delivery/stream-entry.js';
+import { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const GROUP = 'default';
+const HOUR = 3_600_000;
+
+describe.each([1, 4])('of %d partitions', (partitions) => {
+  let store: Store;
+  let client: Redis;
+  let reader: UnreadEventReader;
+  beforeAll(async () => {
+    store = await Store.open({ partitions });
+    client = store.client.duplicate();
+  });
+  beforeEach(async () => {
+    await store.client.flushall();
+    for (const { events } of store.partitions.all) await store.client.xgroup('CREATE', events, GROUP, '0', 'MKSTREAM');
+    reader = new UnreadEventReader(client, store.partitions, { group: GROUP, consumer: 'me' });
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await store.close();
+  });
+
+  /** Records an event in a partition; its name. */
+  async function record(partition: number): Promise<string> {
+    const keys = store.partitions.all[partition]!;
+    const position = await store.client.xadd(keys.events, '*', 'type', 'created', 'session', 's');
+    return nameOf({ partition: keys, position: position!, fields: [] });
+  }
+
+  /** Records as many events in each of some partitions. */
+  async function recordIn(some: readonly number[], count: number): Promise<string[]> {
+    const names: string[] = [];
+    for (let i = 0; i < count; i++) for (const partition of some) names.push(await record(partition));
+    return names;
+  }
+
+  /** Reads so many times with so many places; the entries of each time. */
+  async function read(times: number, places: number): Promise<StreamEntry[][]> {
+    const reads: StreamEntry[][] = [];
+    for (let i = 0; i < times; i++) reads.push(await reader.read(places, HOUR));
+    return reads;
+  }
+
+  const every = Array.from({ length: partitions }, (_, i) => i);
+  const namesIn = (reads: readonly StreamEntry[][]) => reads.flat().map(nameOf).sort();
+
+  it.each([1, 2, 3, 5, 8, 100])('gives each event once, and never more than %d at a time', async (places) => {
+    const names = await recordIn(every, 10);
+    const reads: StreamEntry[][] = [];
+    // Waits an hour where there is nothing more, but not for what others have.
+    while (reads.flat().length < names.length) reads.push(...(await read(1, places)));
+    expect(Math.max(...reads.map(({ length }) => length))).toBeLessThanOrEqual(places);
+    expect(namesIn(reads)).toEqual(names.sort());
+  });
+
+  it('uses the places that there are', async () => {
+    await recordIn(every, 24);
+    expect((await read(3, 8)).map(({ length }) => length)).toEqual([8, 8, 8]);
+  });
+
+  it('gives what was recorded in the order of its time', async () => {
+    const names = await recordIn([...every, ...every.toReversed()], 3);
+    const [entries] = await read(1, 100);
+    const times = entries!.map(({ position }) => position.split('-').map(Number) as [number, number]);
+    expect(times).toEqual(times.toSorted(([ms, sequence], [other, next]) => ms - other || sequence - next));
+    expect(namesIn([entries!])).toEqual(names.sort());
+  });
+
+  it('waits nowhere for what another partition has, with a single place', async () => {
+    const reads = jest.spyOn(client, 'xreadgroup');
+    for (const partition of every) {
+      const names = await recordIn([partition], 3);
+      const found: StreamEntry[] = [];
+      while (found.length < names.length) found.push(...(await reader.read(1, HOUR)));
+      expect(namesIn([found])).toEqual(names.sort());
+    }
+    const replies = await Promise.all(reads.mock.results.map(({ value }) => value as Promise<unknown>));
+    const inVain = reads.mock.calls.filter((args, i) => (args as unknown[]).includes('BLOCK') && replies[i] === null);
+    expect(inVain).toEqual([]);
+    reads.mockRestore();
+  });
+
+  it.each([1, 3, 8])('waits for an event of any partition, with %d places', async (places) => {
+    const untilFound = async () => {
+      for (;;) {
+        const found = await reader.read(places, HOUR);
+        if (found.length > 0) return found;
+      }
+    };
+    for (const partition of every) {
+      const waiting = untilFound();
+      await eventually(async () => expect(await store.client.info('clients')).toContain('blocked_clients:1'));
+      const name = await record(partition);
+      expect((await waiting).map(nameOf)).toEqual([name]);
+    }
+  });
+
+  it('waits no longer than it is to', async () => {
+    for (let i = 0; i < 3; i++) expect(await reader.read(8, 1)).toEqual([]);
+    for (let i = 0; i < 3 * partitions; i++) expect(await reader.read(1, 1)).toEqual([]);
+  });
+});
