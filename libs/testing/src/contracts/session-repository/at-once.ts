@@ -1,5 +1,5 @@
 /** How often a race is run. */
-export const ROUNDS = 25;
+export const ROUNDS = 12;
 
 /** What two steps answer, of which now the one and now the other is begun first. */
 export async function atOnce<A, B>(round: number, one: () => Promise<A>, two: () => Promise<B>): Promise<[A, B]> {
