@@ -21,7 +21,7 @@ export const DAY = 24 * 60 * MINUTE;
 export const INTERVAL = 30 * MINUTE;
 
 /** How long after a change of its id a session is still reached by those that have loaded it under the old one. */
-export const FOLLOWED = MINUTE;
+export const FOLLOWED = 60 * SECOND;
 
 /** What a check finds: an empty store, and words for what most of them do with it. */
 export class Trial {
