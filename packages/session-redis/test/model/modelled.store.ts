@@ -57,7 +57,7 @@ export interface ModelledStore {
 export class ModelledMapStore implements ModelledStore {
   readonly traits = { lag: 0, grace: Infinity, foundFrom: (end: number) => end };
   readonly #clock = new ManualClock();
-  readonly #events: SessionEvent[] = [];
+  #events: SessionEvent[] = [];
   #repository = this.#empty();
 
   constructor(private readonly turns: Turns) {}
@@ -99,7 +99,10 @@ export class ModelledMapStore implements ModelledStore {
   async close(): Promise<void> {}
 
   #empty(): OpenMapRepository {
-    const dispatch = async (event: SessionEvent) => void this.#events.push(event);
+    // Of its own: a sequence that has failed leaves some that nobody has looked at.
+    const events: SessionEvent[] = [];
+    this.#events = events;
+    const dispatch = async (event: SessionEvent) => void events.push(event);
     return new OpenMapRepository({ clock: this.#clock, dispatcher: { dispatch, broadcast: async () => {} } });
   }
 }
