@@ -68,7 +68,6 @@ local accessed = keeps_idle and math.min(times.accessed or now, now) or now
 local sets_end = not keeps_idle or interval or absolute_timeout
 local new_end = sets_end and end_since(accessed, times.interval, times.absolute_expiry)
 
-if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end
 if expectation ~= 'any' then
   local current = redis.call('HGET', session.key, 'sessionAttr:' .. expected_name)
   local as_expected = expectation == 'none' and not current or expectation == 'text' and current == expected_text
@@ -79,6 +78,7 @@ if expectation ~= 'any' then
     return { 'conflict', current }
   end
 end
+if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end
 
 write_attributes(session, attributes)
 for _, removal in ipairs(removals) do redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1]) end
