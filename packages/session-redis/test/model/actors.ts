@@ -5,16 +5,19 @@ type Principal = 'ann' | 'bob';
 /** What a request does with its session, much of it in memory until it saves. */
 export type Act =
   | { readonly does: 'set'; readonly name: 'color' | 'size'; readonly to: number | null }
-  | { readonly does: 'set principal'; readonly to: Principal | null }
+  | { readonly does: 'set principal' | 'update principal'; readonly to: Principal | null }
   | { readonly does: 'set interval' | 'set absoluteTimeout'; readonly to: number }
   | { readonly does: 'rotate' | 'keep idle' | 'touch' | 'load again' | 'delete by id' | 'invalidate' }
   | { readonly does: 'save' | 'increment'; readonly losesAnswer: boolean }
   | { readonly does: 'take over a session of' | 'delete all of'; readonly principal: Principal };
 
-/** A request of a browser: loads the session of its cookie, or begins one, acts, and saves in the end. */
+/**
+ * A request of a browser: loads the session of its cookie, or begins one, acts, and saves in the end. It may also have the
+ * cookies of others, for what is found there.
+ */
 export interface RequestPlan {
   readonly is: 'request';
-  readonly browser: number;
+  readonly browsers: readonly number[];
   readonly node: number;
   readonly acts: readonly Act[];
 }
@@ -50,7 +53,13 @@ const act: fc.Arbitrary<Act> = fc.oneof(
       to: fc.option(fc.nat({ max: 9 }), { freq: 4 }),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ does: fc.constant('set principal'), to: fc.option(principal, { freq: 4 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constantFrom('set principal', 'set principal', 'set principal', 'update principal'),
+      to: fc.option(principal, { freq: 4 }),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({ does: fc.constant('set interval'), to: fc.constantFrom(60, 90, 1, 1800, -1, 0) }),
@@ -73,7 +82,7 @@ const node = fc.nat({ max: 1 });
 
 const request: fc.Arbitrary<RequestPlan> = fc.record({
   is: fc.constant('request'),
-  browser: fc.nat({ max: 1 }),
+  browsers: fc.shuffledSubarray([0, 1], { minLength: 1 }),
   node,
   acts: fc.array(act, { maxLength: 6 }),
 });

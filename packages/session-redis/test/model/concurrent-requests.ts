@@ -5,7 +5,7 @@ import { Sequence } from './sequence.js';
 import { Turns } from './store.turns.js';
 
 // Of 10,000 sequences, on a machine that has other things to do.
-const TIMEOUT = 300_000;
+const TIMEOUT = 900_000;
 
 /**
  * Holds the stores to the model, each for so many sequences. `RUNS` of the environment is another number; `REPEAT` is what

@@ -8,24 +8,24 @@ export interface Browser {
   cookie?: string | undefined;
 }
 
-const COUNT = 'count';
-
 /** A request does what it is planned to, as the library and a handler together would. */
 export class RequestActor {
   #session!: Session;
   #hasLostAnswer = false;
+  /** The texts that are to be there when it has saved. */
+  readonly #toSave = new Map<string, string>();
 
   constructor(
     private readonly plan: RequestPlan,
-    private readonly browser: Browser,
+    private readonly browsers: readonly Browser[],
     private readonly repository: ComparedRepository,
     private readonly model: SessionModel,
   ) {}
 
   async run(): Promise<void> {
-    const presented = this.browser.cookie === undefined ? [] : [this.browser.cookie];
-    const [found] = await this.repository.findByIds(presented);
-    this.#session = found ?? this.repository.createSession(presented);
+    const presented = this.browsers.map(({ cookie }) => cookie).filter((cookie) => cookie !== undefined);
+    const found = await this.repository.findByIds(presented);
+    this.#session = found.find((session) => session !== null) ?? this.repository.createSession(presented);
     for (const act of this.plan.acts) {
       await this.#unlessLost(this.#act(act));
       if (this.#isDeleted || act.does === 'invalidate') return this.#answer();
@@ -36,8 +36,9 @@ export class RequestActor {
 
   /** The cookie follows what the request itself has done. */
   #answer(): void {
-    if (this.#isDeleted) this.browser.cookie = undefined;
-    else if (TrackedSession.of(this.#session).tokenToSend) this.browser.cookie = this.#session.id;
+    const [browser] = this.browsers;
+    if (this.#isDeleted) browser!.cookie = undefined;
+    else if (TrackedSession.of(this.#session).tokenToSend) browser!.cookie = this.#session.id;
   }
 
   get #isDeleted(): boolean {
@@ -51,6 +52,8 @@ export class RequestActor {
         return this.#set(act.name, act.to);
       case 'set principal':
         return this.#set(PRINCIPAL_NAME_INDEX_NAME, act.to);
+      case 'update principal':
+        return this.#update(PRINCIPAL_NAME_INDEX_NAME, () => act.to);
       case 'set interval':
         session.maxInactiveInterval = act.to;
         return;
@@ -69,7 +72,7 @@ export class RequestActor {
         return this.#save();
       case 'increment':
         this.repository.losesAnswer = act.losesAnswer;
-        return this.#increment();
+        return this.#update('count', (count) => Number(count ?? 0) + 1);
       case 'touch':
         return void (await this.repository.touch(session));
       case 'load again':
@@ -87,17 +90,26 @@ export class RequestActor {
 
   #set(name: string, value: unknown): void {
     this.#session.setAttribute(name, value);
-    this.#note(name, value === null ? null : JSON.stringify(value));
+    const text = this.#note(name, value);
+    // What is removed may not have been there.
+    if (text === null) this.#toSave.delete(name);
+    else this.#toSave.set(name, text);
   }
 
-  #note(name: string, text: string | null): void {
+  /** What the request may write from now on. */
+  #note(name: string, value: unknown): string | null {
+    const text = value === null ? null : JSON.stringify(value);
     this.repository.edits.set(name, [...(this.repository.edits.get(name) ?? []), text]);
+    return text;
   }
 
-  async #increment(): Promise<void> {
-    await this.#session.updateAttribute<number>(COUNT, (count = 0) => {
-      this.#note(COUNT, `${count + 1}`);
-      return count + 1;
+  async #update(name: string, update: (current: unknown) => unknown): Promise<void> {
+    await this.#session.updateAttribute(name, (current) => {
+      // Written at once, and then others may update it as well.
+      this.#toSave.delete(name);
+      const next = update(current);
+      this.#note(name, next);
+      return next;
     });
   }
 
@@ -105,21 +117,20 @@ export class RequestActor {
     const outcome = await this.#session.save();
     this.repository.losesAnswer = false;
     if (outcome === 'gone' || this.#session.isNew) return;
-    const edits = [...this.repository.edits];
-    this.repository.edits.clear();
     // What was not answered was done then, perhaps, and others may have changed it since.
-    if (this.#hasLostAnswer) return;
-    for (const [name, texts] of edits) {
-      const text = texts.at(-1);
-      // What is removed may not have been there. What is counted is written at once, and counted on by others.
-      if (text !== null && name !== COUNT) this.model.expectText(this.#session.id, name, text);
-    }
+    if (!this.#hasLostAnswer) this.model.expectTexts(this.#session.id, this.#toSave);
+    this.#forget();
   }
 
   #take(other: Session | null | undefined): void {
     if (!other) return;
     this.#session = other;
+    this.#forget();
+  }
+
+  #forget(): void {
     this.repository.edits.clear();
+    this.#toSave.clear();
   }
 
   async #unlessLost(done: Promise<void>): Promise<void> {

@@ -114,16 +114,22 @@ export class SessionModel {
     return this.#alive.map(({ id }) => id);
   }
 
+  /** Whether the end of a session was noticed only after its data had gone, and with it what tells where it is listed. */
+  get hasLostData(): boolean {
+    return this.#sessions.some(({ isForgotten }) => isForgotten);
+  }
+
   /** Whether so much time has passed since the end of a session that the store does not know of it any more. */
   isForgotten(id: string): boolean {
     const session = this.#sessions.find((each) => each.id === id);
     return session !== undefined && (session.isForgotten || this.#isLost(session));
   }
 
-  /** That the live session which an id leads to has a text for an attribute. */
-  expectText(id: string, name: string, text: string | undefined): void {
+  /** That a live session which an id leads to has these texts. */
+  expectTexts(id: string, texts: ReadonlyMap<string, string>): void {
     const session = this.#alive.find((each) => each === this.#led(id));
-    if (session) expectSame(`${name} is not what was saved`, session.attributes.get(name), text);
+    for (const [name, text] of session ? texts : [])
+      expectSame(`saved, as ${name}`, session!.attributes.get(name), text);
   }
 
   /** When a sweep finds all that is over by then, as things are. */
