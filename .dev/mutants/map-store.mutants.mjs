@@ -47,6 +47,7 @@ export const mapStore = [
     mistake: 'In memory, a session is created under an id that is taken',
     code: "    if (this.#isTaken(id)) return { outcome: 'collision' };\n",
     instead: '',
+    beyondModel: 'its ids are never taken',
     killedBy: byContract(
       'creation gives a session another id when its own is taken, and leaves the one that has it alone',
     ),
@@ -55,6 +56,7 @@ export const mapStore = [
     mistake: 'In memory, of the ids that a request presents only the first is looked at for a change of id',
     code: 'if (presentedIds.some(',
     instead: 'if (presentedIds.slice(0, 1).some(',
+    beyondModel: 'its requests present one token',
     killedBy: byContract(
       'creation refuses a late request of a session that has just changed its id, whatever else it presents',
     ),
@@ -83,12 +85,14 @@ export const mapStore = [
     mistake: 'In memory, a change of id that is sent twice does not find that it was done',
     code: "      if (newId !== undefined && this.#moved.get(id)?.id === newId) return { outcome: 'saved' };\n",
     instead: '',
+    beyondModel: 'it loses no answers in memory',
     killedBy: byContract('change of id is done once when it is sent again because its answer was lost'),
   },
   {
     mistake: 'In memory, a change of id takes an id that somebody has',
     code: "    if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };\n",
     instead: '',
+    beyondModel: 'its ids are never taken',
     killedBy: byContract(
       'change of id gives it another id when the new one is taken, and leaves the one that has it alone',
     ),
@@ -115,6 +119,7 @@ export const mapStore = [
     mistake: 'In memory, a save changes the index before it compares',
     code: '    if (expected && session.attributes',
     instead: '    apply(change.indexes, session.indexes);\n    if (expected && session.attributes',
+    beyondModel: 'its updates are of an attribute that no index follows from',
     killedBy: byContract('index is not changed by an update that is a conflict, nor under an id that is taken'),
   },
   {
@@ -127,6 +132,7 @@ export const mapStore = [
     mistake: 'In memory, the time of the last access goes back with the clock',
     code: 'session.lastAccessedTime = Math.max(session.lastAccessedTime, now);',
     instead: 'session.lastAccessedTime = now;',
+    beyondModel: 'its clock does not go back',
     killedBy: byContract('saving never takes the time of the last access back, when the clock goes back'),
   },
   {

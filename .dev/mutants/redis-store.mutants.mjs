@@ -49,6 +49,7 @@ const createSession = script('create-session', [
     mistake: 'Of the ids that a request presents, only the first is looked at for a change of id',
     code: 'for i = 5, #KEYS do',
     instead: 'for i = 5, math.min(5, #KEYS) do',
+    beyondModel: 'its requests present one token',
     killedBy: byContract(
       'creation refuses a late request of a session that has just changed its id, whatever else it presents',
     ),
@@ -68,6 +69,7 @@ if not session then return { 'gone' } end`,
     code: 'local times = recorded_times(session)',
     instead: `write_indexes(session, indexes)
 local times = recorded_times(session)`,
+    beyondModel: 'its updates are of an attribute that no index follows from',
     killedBy: byContract('index is not changed by an update that is a conflict, nor under an id that is taken'),
   },
   {
@@ -130,6 +132,7 @@ local times = recorded_times(session)`,
     mistake: 'A change of id takes an id that somebody has',
     code: "if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end",
     instead: '',
+    beyondModel: 'its ids are never taken',
     killedBy: byContract(
       'change of id gives it another id when the new one is taken, and leaves the one that has it alone',
     ),
@@ -171,6 +174,7 @@ local times = recorded_times(session)`,
     code: 'local problem = wrong_type(shared_keys()) or wrong_type(written)',
     instead: `write_attributes(session, attributes)
 local problem = wrong_type(shared_keys()) or wrong_type(written)`,
+    beyondModel: 'it has no foreign keys',
     killedBy: byScripts('save-session writes nothing when a key it needs has another type'),
   },
 ]);
@@ -180,6 +184,7 @@ const deleteSession = script('delete-session', [
     mistake: 'Nobody can log out when Redis is out of memory',
     code: '#!lua flags=allow-oom',
     instead: '#!lua',
+    beyondModel: 'it has memory enough',
     killedBy: byScripts(
       'claim-expired ends sessions, touches and deletes when Redis is out of memory, and refuses to create or save',
     ),
@@ -231,6 +236,7 @@ const ends = script('includes/session', [
     mistake: 'Late requests are led over a single change of id',
     code: 'for _ = 1, 16 do',
     instead: 'for _ = 1, 2 do',
+    beyondModel: 'its requests are hardly ever held open across two',
     killedBy: byContract('change of id leads them on over several changes'),
   },
   {
@@ -261,6 +267,7 @@ const ends = script('includes/session', [
     mistake: 'An end leaves the entries of the indexes',
     code: "    redis.call('SREM', index_key(entry[1], entry[2]), session.id)\n",
     instead: '',
+    beyondModel: 'whoever looks them up removes them',
     killedBy: byScripts('delete-session ends the session once, and keeps its data for the retention'),
   },
 ]);
@@ -307,6 +314,7 @@ const deadlines = script('includes/expiration', [
     mistake: 'The time of the last access goes back with the clock',
     code: 'if not last or last < now then',
     instead: 'if true then',
+    beyondModel: 'its clock does not go back',
     killedBy: byContract('saving never takes the time of the last access back, when the clock goes back'),
   },
 ]);
@@ -333,6 +341,7 @@ const repository = [
     mistake: 'A change of id is not looked for in other partitions',
     code: "if (marks.includes(1)) return { outcome: 'gone' };",
     instead: '',
+    beyondModel: 'it is asked with one partition',
     killedBy: {
       file: 'packages/session-redis/test/repository/redis-session.repository.spec.ts',
       test: 'keeps a session in its partition when its id changes, and refuses one to whoever presented the id before',
