@@ -4,13 +4,13 @@ import type { SessionKeys } from '../keys/session.keys.js';
 export class PartitionTurns {
   #next = 0;
 
-  constructor(readonly partitions: readonly SessionKeys[]) {}
+  constructor(private readonly partitions: readonly SessionKeys[]) {}
 
-  /** The next partitions, up to so many: each of them once before any is named again. */
-  next(limit: number): SessionKeys[] {
-    const { length } = this.partitions;
-    const turn = Array.from({ length: Math.min(limit, length) }, (_, i) => this.partitions[(this.#next + i) % length]!);
-    this.#next = (this.#next + turn.length) % length;
+  /** Up to so many of some partitions, of all unless they are given: those that have waited longest for their turn. */
+  next(limit: number, some: ReadonlySet<SessionKeys> = new Set(this.partitions)): SessionKeys[] {
+    const waiting = [...this.partitions.slice(this.#next), ...this.partitions.slice(0, this.#next)];
+    const turn = waiting.filter((partition) => some.has(partition)).slice(0, limit);
+    this.#next = this.partitions.indexOf(turn.at(-1)!) + 1;
     return turn;
   }
 }

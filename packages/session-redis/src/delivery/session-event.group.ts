@@ -71,14 +71,16 @@ export class SessionEventGroup {
    * it asks no more: that would make this instance a member again of the group that it has left.
    */
   async takeOver(count: number, signal: AbortSignal): Promise<EventDelivery[]> {
+    const { all } = this.partitions;
+    const left = new Set(await this.#orCreated(all, () => this.scripts.unfinishedIn(all, this.member)));
     const taken: EventDelivery[] = [];
-    for (let left = this.partitions.all.length; left > 0 && taken.length < count && !signal.aborted;) {
+    while (left.size > 0 && taken.length < count && !signal.aborted) {
       const free = count - taken.length;
-      const turn = this.#turns.next(Math.min(free, left));
+      const turn = this.#turns.next(free, left);
       const share = Math.floor(free / turn.length);
       const deliveries = await Promise.all(turn.map((partition) => this.#takeOverIn(partition, share)));
       taken.push(...deliveries.flat());
-      left -= turn.length;
+      for (const partition of turn) left.delete(partition);
     }
     return taken;
   }

@@ -44,6 +44,9 @@ export type HandOverReply = 'left' | 'staying';
 
 type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
 
+/** See note_instance() in scripts/includes/stream.lua. */
+const BEHIND_ALL = '18446744073709551614-0';
+
 const SOURCES = {
   registerHandlers: loadScript('register-handlers'),
   takeOver: loadScript('take-over'),
@@ -71,6 +74,24 @@ export class DeliveryScripts {
     const keys = [events, handlers];
     const args = [group, consumer, liveness, JSON.stringify(names)];
     return (await this.#client.registerHandlers(keys.length, ...keys, ...args)) as RegisterReply;
+  }
+
+  /**
+   * The partitions in which events are pending in a group, and so may be due to be taken over. Whoever asks is at work.
+   * No script, so that it is one round trip for all partitions, and cheap when there are none.
+   */
+  async unfinishedIn(partitions: readonly SessionKeys[], { group, consumer }: GroupMember): Promise<SessionKeys[]> {
+    const pipeline = this.#client.pipeline();
+    for (const { events } of partitions) {
+      pipeline.xreadgroup('GROUP', group, consumer, 'COUNT', 1, 'STREAMS', events, BEHIND_ALL);
+      pipeline.xpending(events, group);
+    }
+    const replies = (await pipeline.exec()) ?? [];
+    return partitions.filter((_, i) => {
+      const [error, summary] = replies[2 * i + 1]!;
+      if (error) throw error;
+      return Number((summary as unknown[])[0]) > 0;
+    });
   }
 
   /** `lease`: milliseconds. */

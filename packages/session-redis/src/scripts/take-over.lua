@@ -17,7 +17,6 @@
 -- include: delivery, stream
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' } })
 if problem then return problem end
-note_instance(ARGV[1], ARGV[2])
 local limit = tonumber(ARGV[4])
 local taken = {}
 
