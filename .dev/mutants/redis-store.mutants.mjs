@@ -39,7 +39,7 @@ local session = live_session(`,
 const createSession = script('create-session', [
   {
     mistake: 'A session is created under an id that is taken',
-    code: "if redis.call('EXISTS', session.key, session.shadow) > 0 then return { 'collision' } end",
+    code: "if redis.call('EXISTS', session.key, session.shadow, KEYS[5]) > 0 then return { 'collision' } end",
     instead: '',
     killedBy: byContract(
       'creation gives a session another id when its own is taken, and leaves the one that has it alone',
@@ -47,8 +47,8 @@ const createSession = script('create-session', [
   },
   {
     mistake: 'Of the ids that a request presents, only the first is looked at for a change of id',
-    code: 'for i = 5, #KEYS do',
-    instead: 'for i = 5, math.min(5, #KEYS) do',
+    code: 'for i = 6, #KEYS do',
+    instead: 'for i = 6, math.min(6, #KEYS) do',
     beyondModel: 'its requests present one token',
     killedBy: byContract(
       'creation refuses a late request of a session that has just changed its id, whatever else it presents',

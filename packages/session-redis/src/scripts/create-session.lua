@@ -6,7 +6,8 @@
   KEYS[2] events
   KEYS[3] session
   KEYS[4] shadow
-  KEYS[5..] moved marks of the ids that the request presented
+  KEYS[5] moved mark of the id
+  KEYS[6..] moved marks of the ids that the request presented
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
@@ -27,10 +28,10 @@ local interval = tonumber(ARGV[5])
 local attributes, position = read_list(7, 2)
 local indexes = read_list(position, 2)
 
-for i = 5, #KEYS do
+for i = 6, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 1 then return { 'gone' } end
 end
-if redis.call('EXISTS', session.key, session.shadow) > 0 then return { 'collision' } end
+if redis.call('EXISTS', session.key, session.shadow, KEYS[5]) > 0 then return { 'collision' } end
 
 local now = now_in_ms()
 local absolute_expiry = absolute_end(now, tonumber(ARGV[6]))

@@ -80,7 +80,8 @@ export class SessionScripts {
   async create(session: CreateArguments): Promise<CreateReply> {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout } = session;
     const partition = this.partitions.of(id);
-    const keys = [...keysOf(partition, id), ...presentedIds.map((presented) => partition.moved(presented))];
+    const marks = [id, ...presentedIds].map((each) => partition.moved(each));
+    const keys = [...keysOf(partition, id), ...marks];
     const lists = [...list(session.attributes), ...list(session.indexes)];
     const args = [id, maxInactiveInterval, absoluteTimeout, ...lists];
     return (await this.#run('createSession', partition, keys, args)) as CreateReply;

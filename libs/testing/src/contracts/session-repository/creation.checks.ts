@@ -79,6 +79,22 @@ export const CREATION: CheckGroup = {
       }
     },
 
+    'refuses it also when the session has ended since': async (t) => {
+      const session = await t.stored();
+      const previousId = await t.rotates(session);
+      await t.repository.deleteById(session.id);
+      assert.equal((await savedBy(t, previousId))[0], 'gone');
+    },
+
+    'gives no session an id that another one has changed a moment ago': async (t) => {
+      const session = await t.stored();
+      const id = await t.rotates(session);
+      const times = { maxInactiveInterval: MINUTE / SECOND, absoluteTimeout: -1 };
+      const nothing = { presentedIds: [], attributes: new Map(), indexes: new Map() };
+      assert.deepEqual(await t.write({ kind: 'create', id, ...times, ...nothing }), { outcome: 'collision' });
+      await t.isOver(id);
+    },
+
     'refuses it for a minute, and then no more': async (t) => {
       const previousId = await t.rotates(await t.stored());
       await t.advanceToJustBefore(FOLLOWED);
