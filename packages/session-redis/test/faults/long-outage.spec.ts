@@ -48,7 +48,9 @@ describe.each([
     const start = () => {
       // An hour of Redis' is a moment of ours: the job ticks every second.
       const cleanup = { cron: '* * * * * *' };
-      return App.start({ redis: { url: server.url, notifications, partitions: count, cleanup, grace: `${GRACE}ms` } });
+      const redis = { url: server.url, notifications, partitions: count, cleanup, grace: `${GRACE}ms` as const };
+      // Hundreds of saves at once, of which Redis writes each to disk.
+      return App.start({ redis: { ...redis, commandTimeout: '30s' } });
     };
 
     const openSessions = async (app: App, kind: Kind) => {
