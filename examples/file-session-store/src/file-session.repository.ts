@@ -1,0 +1,210 @@
+import { randomUUID } from 'node:crypto';
+import { access, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  IndexedSessionRepository,
+  type SessionChange,
+  type SessionRecord,
+  type SessionRepositoryOptions,
+  type UpdateSession,
+  type WriteReply,
+} from '@nest-session/core';
+import { apply, endOf, FORMER_ID_LIFE, neededUntil, parseSession, type StoredSession } from './stored-session.js';
+
+export interface FileSessionRepositoryOptions extends SessionRepositoryOptions {
+  /** Made when it is not there. No other process may use it. */
+  readonly folder: string;
+  /** For tests. @default Date */
+  readonly clock?: { now(): number } | undefined;
+}
+
+const FILE_NAME = /^[0-9a-f-]{36}\.session(\.tmp)?$/;
+
+/**
+ * Keeps each session in a file of a folder, for an application of one process. A change, also one of the id, replaces
+ * the file as a whole: its name is random and stays, and which id is in which file is found out once and remembered.
+ */
+export class FileSessionRepository extends IndexedSessionRepository {
+  readonly #folder: string;
+  readonly #clock: { now(): number };
+  readonly #files = new Map<string, { name: string; neededUntil: number; indexes: ReadonlyMap<string, string> }>();
+  readonly #formerIds = new Map<string, { newId: string; changedAt: number }>();
+  #opened: Promise<void> | undefined;
+  #lastStep: Promise<unknown> = Promise.resolve();
+
+  constructor(options: FileSessionRepositoryOptions) {
+    super(options);
+    this.#folder = options.folder;
+    this.#clock = options.clock ?? Date;
+  }
+
+  /** Removes the files of sessions whose time is over, and forgets what is older than it has to know. */
+  async removeExpired(): Promise<void> {
+    await this.#open();
+    const isOver = (id: string) => (this.#files.get(id)?.neededUntil ?? Infinity) <= this.#clock.now();
+    for (const id of [...this.#files.keys()].filter(isOver)) {
+      await this.#alone(async () => isOver(id) && (await this.#remove(id)));
+    }
+    for (const id of this.#formerIds.keys()) if (!this.#nextId(id)) this.#formerIds.delete(id);
+  }
+
+  protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    await this.#open();
+    const records = ids.map((id) => this.#record(this.#files.get(id)?.name, (session) => session.id === id));
+    return (await Promise.all(records)).flat();
+  }
+
+  protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    await this.#open();
+    const listed = [...this.#files.values()].filter(({ indexes }) => indexes.get(indexName) === value);
+    const isListed = ({ indexes }: StoredSession) => new Map(indexes).get(indexName) === value;
+    return (await Promise.all(listed.map(({ name }) => this.#record(name, isListed)))).flat();
+  }
+
+  protected async write(change: SessionChange): Promise<WriteReply> {
+    await this.#open();
+    return this.#alone(() => this.#step(change));
+  }
+
+  async #step(change: SessionChange): Promise<WriteReply> {
+    const now = this.#clock.now();
+    if (change.kind === 'create') {
+      if (change.presentedIds.some((id) => this.#nextId(id))) return { outcome: 'gone' };
+      if (this.#isTaken(change.id)) return { outcome: 'collision' };
+      const { id, maxInactiveInterval, absoluteTimeout } = change;
+      const data = { attributes: apply(change.attributes, []), indexes: apply(change.indexes, []), formerIds: [] };
+      const times = { creationTime: now, lastAccessedTime: now, maxInactiveInterval, absoluteTimeout };
+      const session = { id, ...times, ...data };
+      await this.#store(`${randomUUID()}.session`, { ...session, end: endOf(session, now) });
+      return { outcome: 'created', creationTime: now };
+    }
+
+    let id: string | undefined = change.id;
+    while (id !== undefined && !this.#files.has(id)) id = this.#nextId(id);
+    const name = id === undefined ? undefined : this.#files.get(id)?.name;
+    const session = await this.#read(name);
+    if (!name || !session || session.end <= now) return { outcome: 'gone' };
+    const moved = session.id !== change.id;
+    if (change.kind === 'delete') {
+      await this.#end(name, session, now);
+    } else {
+      // An access is an update that names nothing.
+      const none = { attributes: new Map(), indexes: new Map() };
+      const update: UpdateSession = change.kind === 'touch' ? { ...none, kind: 'update', id: change.id } : change;
+      const refusal = this.#refusal(update, session, moved);
+      if (refusal) return refusal;
+      await this.#update(name, session, update, now);
+    }
+    return { outcome: moved ? 'moved' : 'saved' };
+  }
+
+  /** Why an update is not done: the rules for a request that is late, or that was done before. */
+  #refusal(change: UpdateSession, session: StoredSession, moved: boolean): WriteReply | undefined {
+    const { newId, expected } = change;
+    if (moved && newId !== undefined && this.#nextId(change.id) === newId) return { outcome: 'saved' };
+    const changesTimes = change.absoluteTimeout !== undefined || (change.maxInactiveInterval ?? 0) !== 0;
+    if (moved && (newId !== undefined || changesTimes || change.indexes.size > 0)) return { outcome: 'gone' };
+    const current = expected && new Map(session.attributes).get(expected.name);
+    if (current !== expected?.text) return moved ? { outcome: 'gone' } : { outcome: 'conflict', current };
+    return newId !== undefined && this.#isTaken(newId) ? { outcome: 'collision' } : undefined;
+  }
+
+  async #update(name: string, session: StoredSession, change: UpdateSession, now: number): Promise<void> {
+    const { newId } = change;
+    const changed: StoredSession = {
+      ...session,
+      lastAccessedTime: change.keepsIdle ? session.lastAccessedTime : Math.max(now, session.lastAccessedTime),
+      maxInactiveInterval: change.maxInactiveInterval ?? session.maxInactiveInterval,
+      absoluteTimeout: change.absoluteTimeout ?? session.absoluteTimeout,
+      attributes: apply(change.attributes, session.attributes),
+      indexes: apply(change.indexes, session.indexes),
+      formerIds: session.formerIds.filter(([, , changedAt]) => now - changedAt < FORMER_ID_LIFE),
+    };
+    const next = { ...changed, end: endOf(changed, now) };
+    if (next.end <= now) return this.#end(name, session, now);
+    if (newId === undefined) return this.#store(name, next);
+    await this.#store(name, { ...next, id: newId, formerIds: [...next.formerIds, [session.id, newId, now]] });
+    this.#files.delete(session.id);
+  }
+
+  async #end(name: string, session: StoredSession, now: number): Promise<void> {
+    const ended = { ...session, attributes: [], indexes: [], end: 0 };
+    await (neededUntil(ended) <= now ? this.#remove(session.id) : this.#store(name, ended));
+  }
+
+  #isTaken(id: string): boolean {
+    return this.#files.has(id) || this.#nextId(id) !== undefined;
+  }
+
+  /** What an id was changed to, unless that was long ago. */
+  #nextId(id: string): string | undefined {
+    const former = this.#formerIds.get(id);
+    return former && this.#clock.now() - former.changedAt < FORMER_ID_LIFE ? former.newId : undefined;
+  }
+
+  /** Runs a step when all before it are done. */
+  #alone<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.#lastStep.then(step);
+    this.#lastStep = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Finds out what is in the folder: once, and again if that failed. */
+  #open(): Promise<void> {
+    this.#opened ??= this.#readFolder().catch((error: unknown) => {
+      this.#opened = undefined;
+      throw error;
+    });
+    return this.#opened;
+  }
+
+  async #readFolder(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    for (const name of (await readdir(this.#folder)).filter((file) => FILE_NAME.test(file))) {
+      const session = name.endsWith('.tmp') ? undefined : await this.#read(name);
+      if (session) this.#remember(name, session);
+      else await rm(join(this.#folder, name), { force: true });
+    }
+  }
+
+  #remember(name: string, session: StoredSession): void {
+    this.#files.set(session.id, { name, neededUntil: neededUntil(session), indexes: new Map(session.indexes) });
+    for (const [id, newId, changedAt] of session.formerIds) this.#formerIds.set(id, { newId, changedAt });
+    this.#formerIds.delete(session.id);
+  }
+
+  async #read(name: string | undefined): Promise<StoredSession | undefined> {
+    const text = name && (await this.#unlessMissing(readFile(join(this.#folder, name), 'utf8')));
+    return text ? parseSession(text) : undefined;
+  }
+
+  async #record(name: string | undefined, isWanted: (session: StoredSession) => boolean): Promise<SessionRecord[]> {
+    const session = await this.#read(name);
+    const timeToLive = session ? session.end - this.#clock.now() : 0;
+    if (!session || timeToLive <= 0 || !isWanted(session)) return [];
+    return [{ ...session, timeToLive: timeToLive === Infinity ? undefined : timeToLive }];
+  }
+
+  async #store(name: string, session: StoredSession): Promise<void> {
+    const path = join(this.#folder, name);
+    await writeFile(`${path}.tmp`, JSON.stringify(session), { mode: 0o600, flush: true });
+    await rename(`${path}.tmp`, path);
+    this.#remember(name, session);
+  }
+
+  async #remove(id: string): Promise<void> {
+    await this.#unlessMissing(rm(join(this.#folder, this.#files.get(id)?.name ?? '')));
+    this.#files.delete(id);
+  }
+
+  /** A file that is not there is no session; a folder that is not there is a failure. */
+  async #unlessMissing<T>(call: Promise<T>): Promise<T | undefined> {
+    try {
+      return await call;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      await access(this.#folder);
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import { IndexedSessionRepository, type SessionChange, type SessionRecord, type WriteReply } from '@nest-session/core';
+import { FileSessionRepository, type FileSessionRepositoryOptions } from '../src/file-session.repository.js';
+
+/** Starts afresh before each call, so that it knows what is in the files and nothing else. One call at a time. */
+export class RestartedRepository extends IndexedSessionRepository {
+  #lastCall: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly options: FileSessionRepositoryOptions) {
+    super(options);
+  }
+
+  removeExpired(): Promise<void> {
+    return this.#restarted((store) => store.removeExpired());
+  }
+
+  protected load(ids: readonly string[]): Promise<SessionRecord[]> {
+    return this.#restarted((store) => store.load(ids));
+  }
+
+  protected lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    return this.#restarted((store) => store.lookUp(indexName, value));
+  }
+
+  protected write(change: SessionChange): Promise<WriteReply> {
+    return this.#restarted((store) => store.write(change));
+  }
+
+  #restarted<T>(call: (store: OpenRepository) => Promise<T>): Promise<T> {
+    const result = this.#lastCall.then(() => call(new OpenRepository(this.options)));
+    this.#lastCall = result.catch(() => undefined);
+    return result;
+  }
+}
+
+class OpenRepository extends FileSessionRepository {
+  override load(ids: readonly string[]): Promise<SessionRecord[]> {
+    return super.load(ids);
+  }
+
+  override lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    return super.lookUp(indexName, value);
+  }
+
+  override write(change: SessionChange): Promise<WriteReply> {
+    return super.write(change);
+  }
+}
