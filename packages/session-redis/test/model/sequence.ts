@@ -6,7 +6,15 @@ import {
   SessionIds,
 } from '@nest-session/core';
 import { PreconditionFailure, type Scheduler } from 'fast-check';
-import type { Act, CleanupPlan, ClockPlan, Plan, RequestPlan, Wait } from './actors.js';
+import {
+  type Act,
+  type CleanupPlan,
+  type ClockPlan,
+  type Plan,
+  PRINCIPALS,
+  type RequestPlan,
+  type Wait,
+} from './actors.js';
 import { ComparedRepository } from './compared.repository.js';
 import type { ModelledStore } from './modelled.store.js';
 import { type Browser, RequestActor } from './request.actor.js';
@@ -25,7 +33,8 @@ class CountedTokens extends SessionIdGenerator {
 /** What requests, the clock and the cleanup do to a store, with every step compared with the model. */
 export class Sequence {
   readonly #ids = new SessionIds(new CountedTokens());
-  readonly #browsers: Browser[] = [{}, {}];
+  /** The last one has the cookie of a session that nobody knows. */
+  readonly #browsers: readonly Browser[] = [{}, {}, { cookie: 'x'.repeat(43) }];
   readonly #trace: string[] = [];
   readonly #begun: number;
   /** What has to be true as soon as it is known what the last step has recorded. */
@@ -75,12 +84,17 @@ export class Sequence {
 
   /** All that ever ends has ended and was reported, and nothing is left of the rest once that is deleted. */
   async #finish(): Promise<void> {
+    const repository = this.#repository(0, 'in the end');
+    await this.#lookUpAll(repository);
     await this.#wait(() => this.model.quietFrom - this.model.now);
     await this.#cleanUp({ is: 'cleanup', node: 0, finds: 'over' }, 'in the end');
-    const repository = this.#repository(0, 'in the end');
     for (const id of this.model.aliveIds) await repository.deleteById(id);
-    // Whoever looks there takes it out of the index.
-    if (this.model.hasLostData) for (const name of ['ann', 'bob']) await repository.findByPrincipalName(name);
+    // Whoever looks up what has lost its data takes it out of the index.
+    if (this.model.hasLostData) await this.#lookUpAll(repository);
+  }
+
+  async #lookUpAll(repository: ComparedRepository): Promise<void> {
+    for (const name of PRINCIPALS) await repository.findByPrincipalName(name);
   }
 
   #act(plan: Plan, name: string): Promise<void> {
