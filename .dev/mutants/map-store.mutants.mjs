@@ -56,7 +56,6 @@ export const mapStore = [
     mistake: 'In memory, of the ids that a request presents only the first is looked at for a change of id',
     code: 'if (presentedIds.some(',
     instead: 'if (presentedIds.slice(0, 1).some(',
-    beyondModel: 'its requests present one token',
     killedBy: byContract(
       'creation refuses a late request of a session that has just changed its id, whatever else it presents',
     ),
@@ -119,7 +118,6 @@ export const mapStore = [
     mistake: 'In memory, a save changes the index before it compares',
     code: '    if (expected && session.attributes',
     instead: '    apply(change.indexes, session.indexes);\n    if (expected && session.attributes',
-    beyondModel: 'its updates are of an attribute that no index follows from',
     killedBy: byContract('index is not changed by an update that is a conflict, nor under an id that is taken'),
   },
   {

@@ -49,7 +49,6 @@ const createSession = script('create-session', [
     mistake: 'Of the ids that a request presents, only the first is looked at for a change of id',
     code: 'for i = 6, #KEYS do',
     instead: 'for i = 6, math.min(6, #KEYS) do',
-    beyondModel: 'its requests present one token',
     killedBy: byContract(
       'creation refuses a late request of a session that has just changed its id, whatever else it presents',
     ),
@@ -69,7 +68,6 @@ if not session then return { 'gone' } end`,
     code: 'local times = recorded_times(session)',
     instead: `write_indexes(session, indexes)
 local times = recorded_times(session)`,
-    beyondModel: 'its updates are of an attribute that no index follows from',
     killedBy: byContract('index is not changed by an update that is a conflict, nor under an id that is taken'),
   },
   {
@@ -236,7 +234,6 @@ const ends = script('includes/session', [
     mistake: 'Late requests are led over a single change of id',
     code: 'for _ = 1, 16 do',
     instead: 'for _ = 1, 2 do',
-    beyondModel: 'its requests are hardly ever held open across two',
     killedBy: byContract('change of id leads them on over several changes'),
   },
   {
@@ -267,7 +264,6 @@ const ends = script('includes/session', [
     mistake: 'An end leaves the entries of the indexes',
     code: "    redis.call('SREM', index_key(entry[1], entry[2]), session.id)\n",
     instead: '',
-    beyondModel: 'whoever looks them up removes them',
     killedBy: byScripts('delete-session ends the session once, and keeps its data for the retention'),
   },
 ]);
