@@ -15,6 +15,7 @@ import {
   type RequestPlan,
   type Wait,
 } from './actors.js';
+import { MINUTE } from '../support/store.fixture.js';
 import { ComparedRepository } from './compared.repository.js';
 import type { ModelledStore } from './modelled.store.js';
 import { type Browser, RequestActor } from './request.actor.js';
@@ -30,7 +31,7 @@ class CountedTokens extends SessionIdGenerator {
   }
 }
 
-/** What requests, the clock and the cleanup do to a store, with every step compared with the model. */
+/** What requests, the clock and the cleanup do to a store at the same time, with every step compared with the model. */
 export class Sequence {
   readonly #ids = new SessionIds(new CountedTokens());
   /** The last one has the cookie of a session that nobody knows. */
@@ -57,6 +58,8 @@ export class Sequence {
     actors: readonly Plan[],
   ): Promise<void> {
     await store.clear();
+    // On a full minute: what a sweep finds depends on it.
+    await store.advance(MINUTE - ((await store.now()) % MINUTE));
     const sequence = new Sequence(store, turns, new SessionModel(store.traits, await store.now()));
     try {
       await sequence.#inTurns(scheduler, () => [sequence.#open(opening)]);
@@ -136,10 +139,9 @@ export class Sequence {
   async #cleanUp({ node, finds }: CleanupPlan, name: string): Promise<void> {
     const { sweep, hearOf } = this.#node(node);
     this.#say(name, `begins, with what is ${finds}`);
-    const expectReported =
-      finds === 'heard of' ? this.model.hearOf() : this.model.sweep(finds === 'ahead' ? 60_000 : 0);
-    if (finds === 'heard of') await hearOf(this.model.ids);
-    else await sweep(finds === 'ahead' ? 60_000 : 0);
+    const ahead = finds === 'ahead' ? MINUTE : 0;
+    const expectReported = finds === 'heard of' ? this.model.hearOf() : this.model.sweep(ahead);
+    await (finds === 'heard of' ? hearOf(this.model.ids) : sweep(ahead));
     this.#say(name, 'has finished');
     this.#afterLook.push(expectReported);
   }
@@ -166,13 +168,13 @@ export class Sequence {
     this.#trace.push(`${who}: ${what}`);
   }
 
-  /** What has happened, with letters instead of ids, and times from the beginning on. */
+  /** What has happened, with numbers instead of ids, and times from the beginning on. */
   #legible(problem: unknown): string {
     const text = [...this.#trace, '', String(problem)]
       .join('\n')
       .replaceAll(PRINCIPAL_NAME_INDEX_NAME, 'principal')
       .replaceAll(/\b\d{13}\b/g, (time) => `${Number(time) - this.#begun}`);
-    return this.model.ids.reduce((legible, id, i) => legible.replaceAll(id, String.fromCharCode(65 + i)), text);
+    return this.model.ids.reduce((legible, id, i) => legible.replaceAll(id, `#${i + 1}`), text);
   }
 }
 
