@@ -18,6 +18,16 @@ export const requests = [
     killedBy: byContract('creation takes a client that presents an id which nobody has, or of a session that is over'),
   },
   {
+    mistake: 'The id after one whose creation was not answered is drawn without regard to that',
+    file: `${SESSION}/tracked-session.ts`,
+    code: 'drawKey(this.#storedId ?? this.#unanswered?.id)',
+    instead: 'drawKey(this.#storedId)',
+    killedBy: {
+      file: `${TESTS}/session/tracked-session.spec.ts`,
+      test: 'draws an id that goes with the one in the store, also with one that the store may know without having said so',
+    },
+  },
+  {
     mistake: 'All attributes that were read are written back',
     file: `${SESSION}/tracked-attributes.ts`,
     code: 'if (!entry.assigned) return this.#changeInPlace(name, entry);',
