@@ -63,6 +63,7 @@ export {
 } from './session.errors.js';
 
 // For authors of stores
+export type { Clock } from './repository/map-session.store.js';
 export { TrackedSession } from './session/tracked-session.js';
 export type {
   CreateSession,

@@ -7,7 +7,10 @@ export class PollingLoop {
   #timer: NodeJS.Timeout | undefined;
   #step: Promise<void> = Promise.resolve();
 
-  /** @param interval milliseconds from the end of one step to the begin of the next */
+  /**
+   * @param name what a line of the log about a failed step begins with, such as `The search for expired sessions`
+   * @param interval milliseconds from the end of one step to the begin of the next
+   */
   constructor(
     private readonly name: string,
     private readonly interval: number,

@@ -1,0 +1,13 @@
+// tsc leaves what it has compiled from files that are gone, and packages would be published with it.
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const COMPILED = /\.(?:js|d\.ts)(?:\.map)?$/;
+
+for (const folder of ['packages/session-core', 'packages/session-redis', 'libs/testing', 'apps/demo']) {
+  const root = fileURLToPath(new URL(`../${folder}/`, import.meta.url));
+  for (const path of readdirSync(`${root}dist`, { recursive: true })) {
+    const source = `${root}src/${path.replace(COMPILED, '.ts')}`;
+    if (COMPILED.test(path) && !existsSync(source)) rmSync(`${root}dist/${path}`);
+  }
+}
