@@ -128,7 +128,7 @@ local times = recorded_times(session)`,
   },
   {
     mistake: 'A change of id takes an id that somebody has',
-    code: "if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end",
+    code: "if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], KEYS[8]) > 0 then return { 'collision' } end",
     instead: '',
     beyondModel: 'its ids are never taken',
     killedBy: byContract(

@@ -10,6 +10,7 @@
   KEYS[5] moved mark
   KEYS[6] session under the id it is to have, which may be the same
   KEYS[7] shadow under that id
+  KEYS[8] moved mark of that id
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
@@ -78,7 +79,7 @@ if expectation ~= 'any' then
     return { 'conflict', current }
   end
 end
-if rotates and redis.call('EXISTS', KEYS[6], KEYS[7]) > 0 then return { 'collision' } end
+if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], KEYS[8]) > 0 then return { 'collision' } end
 
 write_attributes(session, attributes)
 for _, removal in ipairs(removals) do redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1]) end

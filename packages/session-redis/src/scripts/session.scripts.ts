@@ -90,7 +90,7 @@ export class SessionScripts {
   async save(changes: SaveArguments): Promise<SaveReply> {
     const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, expected } = changes;
     const partition = this.partitions.of(id);
-    const renamed = [partition.session(newId), partition.shadow(newId)];
+    const renamed = [partition.session(newId), partition.shadow(newId), partition.moved(newId)];
     const keys = [...keysOf(partition, id), partition.moved(id), ...renamed];
     const expectation = expected === undefined ? 'any' : expected.text === undefined ? 'none' : 'text';
     const lists = [

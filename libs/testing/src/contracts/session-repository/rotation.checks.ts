@@ -84,6 +84,16 @@ export const ROTATION: CheckGroup = {
       await t.isOver(session.id);
     },
 
+    'gives it no id that another one has changed a moment ago': async (t) => {
+      const session = await t.stored({ a: 'mine' });
+      let other = await t.stored();
+      while (!t.mayReplace(other.id, session.id)) other = await t.stored();
+      const taken = await t.rotates(other);
+      assert.deepEqual(await t.write(changeOfId(session.id, taken)), { outcome: 'collision' });
+      assert.deepEqual(await t.attributesOf(session.id), { a: 'mine' });
+      await t.isOver(taken);
+    },
+
     'gives it another id when the new one is taken, and leaves the one that has it alone': async (t) => {
       const session = await t.stored({ a: 'mine' });
       let other = await t.stored({ a: 'theirs' });
