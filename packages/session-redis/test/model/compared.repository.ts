@@ -8,12 +8,12 @@ import {
 } from '@nest-session/core';
 import fc from 'fast-check';
 import type { Node } from './modelled.store.js';
-import { Mismatch, type SessionModel } from './session.model.js';
+import { RequestEdits } from './request.edits.js';
+import type { SessionModel } from './session.model.js';
 
 /** The repository of one request, on one of the nodes: whatever the store answers is compared with the model. */
 export class ComparedRepository extends IndexedSessionRepository {
-  /** What the request has changed since it last saved: the texts that it has set, null where it removed one. */
-  readonly edits = new Map<string, (string | null)[]>();
+  readonly edits = new RequestEdits();
   /** Whether the answer to its next change is lost on its way. */
   losesAnswer = false;
 
@@ -41,8 +41,13 @@ export class ComparedRepository extends IndexedSessionRepository {
     // No request lives so long.
     if (change.kind === 'create') fc.pre(!this.model.isForgotten(change.id));
     this.model.expectReply(change, reply);
-    if (change.kind === 'create' || change.kind === 'update') this.#expectEdits(change);
-    if (isLost) throw new LostAnswer('The answer was lost');
+    if ('attributes' in change) this.edits.expectIn(change);
+    if (isLost) {
+      this.edits.loseAnswer();
+      throw new LostAnswer('The answer was lost');
+    }
+    const isDone = ['created', 'saved', 'moved'].includes(reply.outcome);
+    if (isDone && 'attributes' in change) this.edits.written(change);
     return reply;
   }
 
@@ -57,14 +62,6 @@ export class ComparedRepository extends IndexedSessionRepository {
 
   protected override mayReplace(id: string, replaced: string): boolean {
     return this.node.mayReplace(id, replaced);
-  }
-
-  /** Nothing is written but what the request has changed. */
-  #expectEdits({ attributes }: { readonly attributes: ReadonlyMap<string, string | null> }): void {
-    for (const [name, text] of attributes) {
-      if (!this.edits.get(name)?.includes(text))
-        throw new Mismatch(`writes ${name}, which the request has not changed`);
-    }
   }
 }
 

@@ -113,7 +113,7 @@ export class Sequence {
 
   #request(plan: RequestPlan, name: string): Promise<void> {
     const browsers = plan.browsers.map((i) => this.#browsers[i]!);
-    return new RequestActor(plan, browsers, this.#repository(plan.node, name), this.model).run();
+    return new RequestActor(plan, browsers, this.#repository(plan.node, name)).run();
   }
 
   async #passTime({ waits }: ClockPlan): Promise<void> {

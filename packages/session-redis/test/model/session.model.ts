@@ -125,13 +125,6 @@ export class SessionModel {
     return session !== undefined && (session.isForgotten || this.#isLost(session));
   }
 
-  /** That a live session which an id leads to has these texts. */
-  expectTexts(id: string, texts: ReadonlyMap<string, string>): void {
-    const session = this.#alive.find((each) => each === this.#led(id));
-    for (const [name, text] of session ? texts : [])
-      expectSame(`saved, as ${name}`, session!.attributes.get(name), text);
-  }
-
   /** When a sweep finds all that is over by then, as things are. */
   get quietFrom(): number {
     const ends = this.#sessions.filter(({ hasEnded, end }) => !hasEnded && end < Infinity).map(({ end }) => end);

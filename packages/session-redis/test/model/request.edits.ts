@@ -1,0 +1,62 @@
+import type { CreateSession, UpdateSession } from '@nest-session/core';
+import { Mismatch } from './session.model.js';
+
+/** What a request has changed in the attributes of its session since they were last written: no more, and no less, is to be. */
+export class RequestEdits {
+  /** The texts that may be written; null for removed. Several: what was not answered is sent again as it was. */
+  readonly #allowed = new Map<string, (string | null)[]>();
+  /** Those that must be, with everything else that is saved. */
+  readonly #due = new Map<string, string>();
+  #hasLostAnswer = false;
+
+  /** The request has set an attribute, which it will save. */
+  set(name: string, value: unknown): void {
+    const text = this.#allow(name, value);
+    // What is removed may not have been there.
+    if (text === null) this.#due.delete(name);
+    else this.#due.set(name, text);
+  }
+
+  /** The request updates an attribute, which is written at once. */
+  update(name: string, value: unknown): void {
+    this.#allow(name, value);
+    this.#due.delete(name);
+  }
+
+  expectIn({ attributes, ...change }: CreateSession | UpdateSession): void {
+    for (const [name, text] of attributes) {
+      if (!this.#allowed.get(name)?.includes(text))
+        throw new Mismatch(`writes ${name}, which the request has not changed`);
+    }
+    const isUpdate = 'expected' in change && change.expected !== undefined;
+    if (isUpdate || this.#hasLostAnswer) return;
+    for (const [name, text] of this.#due) {
+      if (attributes.get(name) !== text) throw new Mismatch(`does not write ${name}, which the request has changed`);
+    }
+  }
+
+  /** The request knows that these were written. */
+  written({ attributes }: CreateSession | UpdateSession): void {
+    for (const name of attributes.keys()) {
+      this.#allowed.delete(name);
+      this.#due.delete(name);
+    }
+  }
+
+  /** From now on the request does not know what was written. */
+  loseAnswer(): void {
+    this.#hasLostAnswer = true;
+  }
+
+  /** The request goes on with another session. */
+  clear(): void {
+    this.#allowed.clear();
+    this.#due.clear();
+  }
+
+  #allow(name: string, value: unknown): string | null {
+    const text = value === null ? null : JSON.stringify(value);
+    this.#allowed.set(name, [...(this.#allowed.get(name) ?? []), text]);
+    return text;
+  }
+}
