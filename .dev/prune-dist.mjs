@@ -6,7 +6,7 @@ const COMPILED = /\.(?:js|d\.ts)(?:\.map)?$/;
 
 for (const folder of ['packages/session-core', 'packages/session-redis', 'libs/testing', 'apps/demo']) {
   const root = fileURLToPath(new URL(`../${folder}/`, import.meta.url));
-  for (const path of readdirSync(`${root}dist`, { recursive: true })) {
+  for (const path of readdirSync(`${root}dist`, { encoding: 'utf8', recursive: true })) {
     const source = `${root}src/${path.replace(COMPILED, '.ts')}`;
     if (COMPILED.test(path) && !existsSync(source)) rmSync(`${root}dist/${path}`);
   }
