@@ -10,7 +10,8 @@ export {
 // the module
 export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './session.module-definition.js';
-export type { SessionModuleOptions, SessionRequestLike } from './session.options.js';
+export type { SessionModuleOptions } from './session.options.js';
+export type { SessionRequestLike } from './options/session-request-like.js';
 export type { CookieAttributes, CookieOptions } from './http/resolvers/cookie.options.js';
 export type { Duration } from './options/duration.js';
 

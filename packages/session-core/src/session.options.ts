@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common';
 import type { Duration } from './options/duration.js';
 import { OptionReader } from './options/option.reader.js';
+import type { SessionRequestLike } from './options/session-request-like.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './http/resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from './http/resolvers/aliased-session-id.resolver.js';
 import { CookieSessionIdResolver } from './http/resolvers/cookie-session-id.resolver.js';
@@ -44,13 +45,6 @@ export interface SessionModuleOptions {
   exclude?: (request: SessionRequestLike) => boolean;
   /** Requests that do not keep the session alive, such as those of a page that polls; see also `@KeepSessionIdle()`. */
   keepIdle?: (request: SessionRequestLike) => boolean;
-}
-
-/** What `exclude` and `keepIdle` are given: the request of Node.js, whichever platform Nest runs on. */
-export interface SessionRequestLike {
-  readonly method?: string | undefined;
-  readonly url?: string | undefined;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
 export interface ResolvedSessionOptions {

@@ -1,8 +1,9 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Duration } from '../../options/duration.js';
 import { OptionReader } from '../../options/option.reader.js';
-import type { SessionRequestLike } from '../../session.options.js';
+import type { SessionRequestLike } from '../../options/session-request-like.js';
 import {
+  type CookiePolicy,
   domainProblem,
   nameProblem,
   patternProblem,
@@ -55,12 +56,7 @@ export interface CookieAttributes {
 }
 
 /** What is decided of the cookie of every request. */
-export interface ResolvedCookieAttributes extends Readonly<
-  Required<Pick<CookieAttributes, 'path' | 'httpOnly' | 'secure' | 'sameSite' | 'partitioned'>>
-> {
-  readonly domain: string | undefined;
-  readonly domainPattern: RegExp | undefined;
-}
+export type ResolvedCookieAttributes = Omit<CookiePolicy, 'name'>;
 
 export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
   readonly name: string;

@@ -1,5 +1,3 @@
-import type { ResolvedCookieOptions } from './cookie.options.js';
-
 // RFC 6265bis 4.1.1: a cookie's name is a token of RFC 9110, its path and domain hold no control character and no ";".
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PATH = /^\/[\x20-\x3a\x3c-\x7e]*$/;
@@ -73,9 +71,21 @@ function groupsOf(source: string): number | undefined {
   }
 }
 
+/** What browsers look at together. */
+export interface CookiePolicy {
+  readonly name: string;
+  readonly path: string;
+  readonly domain: string | undefined;
+  readonly domainPattern: RegExp | undefined;
+  readonly httpOnly: boolean;
+  readonly secure: boolean | 'auto';
+  readonly sameSite: 'lax' | 'strict' | 'none' | false;
+  readonly partitioned: boolean;
+}
+
 // RFC 6265bis 4.1.2.7 (SameSite) and 4.1.3 (name prefixes, which browsers compare without regard to case); for
 // Partitioned, and the prefixes with Http, the drafts that Chromium follows.
-export function* policyProblems(cookie: Omit<ResolvedCookieOptions, 'attributes'>): Iterable<string> {
+export function* policyProblems(cookie: CookiePolicy): Iterable<string> {
   const prefix = /^__(host-http|host|http|secure)-/i.exec(cookie.name)?.[1]?.toLowerCase();
   const named = `A cookie named ${cookie.name}`;
   const isOfHost = prefix?.startsWith('host');
