@@ -22,7 +22,8 @@ const LONGEST_PAUSE = 1000;
 // A connection whose other end has vanished is never closed by TCP while we wait. Longer than the reader blocks.
 const SILENCE = 10_000;
 
-const retryStrategy = (attempt: number) => Math.min(50 * 2 ** attempt, LONGEST_PAUSE);
+const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
+const retryStrategy = retryAfter(LONGEST_PAUSE);
 
 /** Whatever the application's own client is set to. */
 const COMMON: RedisOptions = {
@@ -61,6 +62,8 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
       autoResendUnfulfilledCommands: false,
       enableOfflineQueue: false,
       commandTimeout: options.commandTimeout,
+      // A request that comes when Redis is back waits for the end of the pause, and is to be answered in time.
+      retryStrategy: retryAfter(options.commandTimeout / 4),
       // Soon: until it is replaced, a connection that died silently fails every request.
       socketTimeout: 2 * options.commandTimeout,
     }),
