@@ -35,11 +35,12 @@ export class RequestEdits {
     }
   }
 
-  /** The request knows that these were written. */
+  /** The request knows that these were written. What it has set since, while an answer was lost, is still to be. */
   written({ attributes }: CreateSession | UpdateSession): void {
-    for (const name of attributes.keys()) {
-      this.#allowed.delete(name);
-      this.#due.delete(name);
+    for (const [name, text] of attributes) {
+      const allowed = this.#allowed.get(name) ?? [];
+      this.#allowed.set(name, allowed.slice(allowed.indexOf(text) + 1));
+      if (this.#due.get(name) === text) this.#due.delete(name);
     }
   }
 
