@@ -35,6 +35,8 @@ export class SessionEventConsumer {
   #joined = false;
   /** Not by the clock, which may be set back. */
   #nextPoll = 0;
+  /** Since it last looked for entries to begin. */
+  readonly #acknowledged = new Set<string>();
 
   constructor(
     private readonly group: SessionEventGroup,
@@ -93,6 +95,7 @@ export class SessionEventConsumer {
     const { signal } = this.#stopping;
     await this.#join();
     await this.#slots.untilFree(signal);
+    this.#acknowledged.clear();
     const untilPoll = this.#nextPoll - performance.now();
     // BLOCK 0 would be for ever.
     for (const delivery of await this.group.read(this.#slots.free, Math.max(1, Math.ceil(untilPoll)))) {
@@ -128,8 +131,7 @@ export class SessionEventConsumer {
 
   #begin(delivery: EventDelivery): void {
     const { entry, redelivered } = delivery;
-    // What this instance takes over from itself is only slow.
-    if (this.#stopping.signal.aborted || this.#slots.has(entry)) return;
+    if (this.#stopping.signal.aborted || this.#isOwn(entry)) return;
     this.#slots.begin(entry, redelivered, () =>
       this.#handle(delivery).catch((error: unknown) => {
         // Of what was left to others when this instance stopped, nobody waits to hear.
@@ -139,10 +141,19 @@ export class SessionEventConsumer {
     );
   }
 
+  /** Whether this instance took an entry over from itself: it was only slow, and may have finished while it asked. */
+  #isOwn(entry: StreamEntry): boolean {
+    return this.#slots.has(entry) || this.#acknowledged.has(nameOf(entry));
+  }
+
   async #handle(delivery: EventDelivery): Promise<void> {
     const { entry, failures } = delivery;
     const failure = await this.#attempt(delivery);
-    if (!failure) return this.group.acknowledge(entry);
+    if (!failure) {
+      await this.group.acknowledge(entry);
+      this.#acknowledged.add(nameOf(entry));
+      return;
+    }
     switch (await this.group.fail(entry, failure)) {
       case 'retry': {
         const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;

@@ -1,6 +1,9 @@
+import { setImmediate } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import { eventually, LeakGuard } from '@nest-session/testing';
+import { SessionEventGroup } from '../../src/delivery/session-event.group.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 
@@ -12,11 +15,12 @@ const LEASE = 1000;
 let store: Store;
 let instances: EventInstance[] = [];
 beforeAll(async () => {
-  store = await Store.open();
+  store = await Store.open({ steppableClock: true });
 });
 afterEach(async () => {
   for (const instance of instances) await instance.stop();
   instances = [];
+  jest.restoreAllMocks();
   await store.client.flushall();
 });
 afterAll(() => store.close());
@@ -55,3 +59,54 @@ it('a handler that takes three times the lease runs once, although others look f
   await eventually(async () => (await store.pending(GROUP)) === 0);
   expect(runs).toEqual([id]);
 });
+
+it('an entry that its instance takes over from itself, and finishes before it hears so, is not handled again', async () => {
+  const runs: string[] = [];
+  let finish!: () => void;
+  const finished = new Promise<void>((resolve) => (finish = resolve));
+  @Injectable()
+  class Handlers {
+    @OnSessionEvent(SessionDeletedEvent)
+    async handle({ sessionId }: SessionDeletedEvent) {
+      runs.push(sessionId);
+      await finished;
+    }
+  }
+  const takenOver = holdTakenOver();
+  const acknowledged = jest.spyOn(SessionEventGroup.prototype, 'acknowledge');
+  await start(Handlers);
+  const id = await endSession();
+  await eventually(() => runs.length > 0);
+  // As if the process had stood still: nothing has renewed its lease.
+  await store.server.stepClock(10 * LEASE);
+  await takenOver.happened;
+  finish();
+  await eventually(async () => (await store.pending(GROUP)) === 0);
+  await Promise.all(acknowledged.mock.results.map(({ value }) => value));
+  await setImmediate();
+  takenOver.tell();
+  const next = await endSession();
+  await eventually(() => runs.includes(next));
+  expect(runs).toEqual([id, next]);
+});
+
+/** The first answer that takes something over reaches its instance only when told. */
+function holdTakenOver() {
+  const { takeOver } = SessionEventGroup.prototype;
+  let tell!: () => void;
+  const told = new Promise<void>((resolve) => (tell = resolve));
+  const happened = new Promise<void>((resolve) => {
+    jest.spyOn(SessionEventGroup.prototype, 'takeOver').mockImplementation(async function (
+      this: SessionEventGroup,
+      ...of
+    ) {
+      const taken = await takeOver.apply(this, of);
+      if (taken.length > 0) {
+        resolve();
+        await told;
+      }
+      return taken;
+    });
+  });
+  return { happened, tell };
+}
