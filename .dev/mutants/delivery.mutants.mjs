@@ -37,6 +37,16 @@ export const delivery = [
     },
   },
   {
+    mistake: 'An instance that was slow handles again what it has finished while it took it over from itself',
+    file: `${DELIVERY}/session-event.consumer.ts`,
+    code: 'this.#acknowledged.add(nameOf(entry));',
+    instead: '',
+    killedBy: {
+      file: `${TESTS}/delivery/lease.spec.ts`,
+      test: 'an entry that its instance takes over from itself, and finishes before it hears so, is not handled again',
+    },
+  },
+  {
     mistake: 'An instance takes back what another one has taken over',
     file: `${SCRIPTS}/renew-lease.lua`,
     code: 'pending_at(KEYS[1], ARGV[1], position, ARGV[2])',
