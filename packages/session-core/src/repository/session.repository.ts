@@ -5,7 +5,8 @@ import type { SaveOutcome, Session } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
 import { isWellFormedSessionId } from '../session/session-key.js';
 import type { SessionChange, SessionRecord, WriteReply } from '../session/session-record.js';
-import { type SessionTimeouts, type SessionWriter, TrackedSession } from '../session/tracked-session.js';
+import { type SessionWriter, TrackedSession } from '../session/tracked-session.js';
+import type { SessionTimeouts } from '../session/tracked-timeouts.js';
 import { answerOf } from './store.answer.js';
 
 /** What a repository has to know of the application. `SESSION_OPTIONS` is such. */

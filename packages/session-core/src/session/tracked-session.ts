@@ -1,6 +1,7 @@
 import { SessionAttributeError, SessionStateError, SessionStoreError } from '../session.errors.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { indexChangesOf } from './index-changes.js';
+import { RefusesProperties } from './refuses-properties.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
 import type { SessionKey, SessionToken } from './session-key.js';
 import type {
@@ -13,6 +14,7 @@ import type {
 } from './session-record.js';
 import { StoredAttributes } from './stored-attributes.js';
 import { assertName, TrackedAttributes } from './tracked-attributes.js';
+import { type SessionTimeouts, TrackedTimeouts } from './tracked-timeouts.js';
 
 /** What a session has its repository do. */
 type Changes = CreateSession | UpdateSession | DeleteSession;
@@ -31,32 +33,15 @@ export interface SessionWriter {
 // A collision of 256 random bits does not happen; a broken random source or a writer that lies must not loop for ever.
 const MAX_COLLISIONS = 3;
 
-/**
- * Assigning to a property that a session does not have, such as `session.visits = 1`, would be lost without a word.
- * The assignment walks up the prototypes until it gets here.
- */
-const RefusesProperties = function () {} as unknown as new () => object;
-RefusesProperties.prototype = new Proxy(Object.prototype, {
-  set(_target, property): never {
-    throw new TypeError(
-      `A session keeps attributes, not properties: use session.setAttribute('${String(property)}', value)`,
-    );
-  },
-});
-
-/** How long a session lives. */
-export type SessionTimeouts = Pick<SessionRecord, 'maxInactiveInterval' | 'absoluteTimeout'>;
-
 /** The one implementation of `Session`: remembers its own changes, and has its repository write them. */
 export class TrackedSession extends RefusesProperties implements Session {
   readonly #writer: SessionWriter;
   readonly #attributes: TrackedAttributes;
+  readonly #timeouts: TrackedTimeouts;
   readonly #presentedIds: readonly string[];
   readonly #idleTime: number | undefined;
   #creationTime: number;
   #lastAccessedTime: number;
-  #timeouts: SessionTimeouts;
-  #storedTimeouts: SessionTimeouts;
   #id: string;
   #token: SessionToken | undefined;
   /** The id in the store; undefined as long as it has none. */
@@ -104,12 +89,11 @@ export class TrackedSession extends RefusesProperties implements Session {
     super();
     this.#writer = writer;
     this.#attributes = new TrackedAttributes(new StoredAttributes(record.attributes, writer.serializer));
+    this.#timeouts = new TrackedTimeouts(record);
     this.#presentedIds = presentedIds;
     this.#idleTime = idleTimeOf(record);
     this.#creationTime = record.creationTime;
     this.#lastAccessedTime = record.lastAccessedTime;
-    const { maxInactiveInterval, absoluteTimeout } = record;
-    this.#timeouts = this.#storedTimeouts = { maxInactiveInterval, absoluteTimeout };
     this.#id = record.id;
     this.#token = token;
     this.#storedId = token ? undefined : record.id;
@@ -132,31 +116,21 @@ export class TrackedSession extends RefusesProperties implements Session {
   }
 
   get maxInactiveInterval(): number {
-    return this.#timeouts.maxInactiveInterval;
+    return this.#timeouts.all.maxInactiveInterval;
   }
 
   set maxInactiveInterval(seconds: number) {
     this.#assertWritable();
-    if (!isSeconds(seconds)) {
-      throw new RangeError(
-        'maxInactiveInterval takes whole seconds, or a negative number for a session that never expires',
-      );
-    }
-    this.#timeouts = { ...this.#timeouts, maxInactiveInterval: seconds };
+    this.#timeouts.setMaxInactiveInterval(seconds);
   }
 
   get absoluteTimeout(): number {
-    return this.#timeouts.absoluteTimeout;
+    return this.#timeouts.all.absoluteTimeout;
   }
 
   set absoluteTimeout(seconds: number) {
     this.#assertWritable();
-    if (!isSeconds(seconds) || (seconds <= 0 && seconds !== -1)) {
-      throw new RangeError(
-        'absoluteTimeout takes whole seconds from the creation of the session, or -1 for none; call invalidate() to end it now',
-      );
-    }
-    this.#timeouts = { ...this.#timeouts, absoluteTimeout: seconds };
+    this.#timeouts.setAbsoluteTimeout(seconds);
   }
 
   get principalName(): string | undefined {
@@ -260,7 +234,7 @@ export class TrackedSession extends RefusesProperties implements Session {
     if (this.#invalidated) return !this.isNew;
     // Interval 0: it would be over as soon as it was stored.
     if (this.isNew) return this.maxInactiveInterval !== 0 && this.#attributes.hasChanges;
-    return this.#id !== this.#storedId || this.#hasOtherTimeouts || this.#attributes.hasChanges;
+    return this.#id !== this.#storedId || this.#timeouts.hasChanges || this.#attributes.hasChanges;
   }
 
   /** The token that the client has to be given: that of a session created or rotated here, once it is stored. */
@@ -330,11 +304,6 @@ export class TrackedSession extends RefusesProperties implements Session {
     return this.#keepsIdle ? { keepsIdle: true } : {};
   }
 
-  get #hasOtherTimeouts(): boolean {
-    const [now, stored] = [this.#timeouts, this.#storedTimeouts];
-    return now.maxInactiveInterval !== stored.maxInactiveInterval || now.absoluteTimeout !== stored.absoluteTimeout;
-  }
-
   #changes(): Changes | undefined {
     if (!this.isDirty) return undefined;
     const id = this.#storedId;
@@ -343,16 +312,10 @@ export class TrackedSession extends RefusesProperties implements Session {
     const indexes = indexChangesOf(attributes, this.#writer.serializer);
     if (id === undefined) {
       const presentedIds = this.#presentedIds;
-      return { kind: 'create', id: this.#id, presentedIds, ...this.#timeouts, attributes, indexes };
+      return { kind: 'create', id: this.#id, presentedIds, ...this.#timeouts.all, attributes, indexes };
     }
     const newId = this.#id === id ? undefined : this.#id;
-    const changed = (name: keyof SessionTimeouts) =>
-      this.#timeouts[name] === this.#storedTimeouts[name] ? undefined : this.#timeouts[name];
-    const timeouts = {
-      maxInactiveInterval: changed('maxInactiveInterval'),
-      absoluteTimeout: changed('absoluteTimeout'),
-    };
-    return { kind: 'update', id, newId, ...timeouts, ...this.#access, attributes, indexes };
+    return { kind: 'update', id, newId, ...this.#timeouts.changes(), ...this.#access, attributes, indexes };
   }
 
   #settle(changes: Changes, reply: WriteReply): SaveOutcome {
@@ -364,11 +327,7 @@ export class TrackedSession extends RefusesProperties implements Session {
       return this.#ended === 'gone' ? 'gone' : 'saved';
     }
     this.#storedId = (changes.kind === 'update' ? changes.newId : undefined) ?? changes.id;
-    const { maxInactiveInterval, absoluteTimeout } = this.#storedTimeouts;
-    this.#storedTimeouts = {
-      maxInactiveInterval: changes.maxInactiveInterval ?? maxInactiveInterval,
-      absoluteTimeout: changes.absoluteTimeout ?? absoluteTimeout,
-    };
+    this.#timeouts.saved(changes);
     this.#attributes.saved(changes.attributes);
     return 'saved';
   }
@@ -446,9 +405,4 @@ function idleTimeOf(record: SessionRecord): number | undefined {
   const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
   const absolute = absoluteTimeout < 0 ? Infinity : creationTime + absoluteTimeout * 1000 - lastAccessedTime;
   return Math.max(0, Math.min(idle, absolute) - timeToLive);
-}
-
-/** Whole, and in the 32 bits that Spring keeps such times in. */
-function isSeconds(seconds: unknown): seconds is number {
-  return Number.isInteger(seconds) && Math.abs(Number(seconds)) < 2 ** 31;
 }
