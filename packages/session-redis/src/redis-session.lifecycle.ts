@@ -13,7 +13,8 @@ import type { Redis } from 'ioredis';
 import { atMost } from './at-most.js';
 import { closeConnection } from './connection/close-connection.js';
 import type { RedisConnections } from './connection/redis.connections.js';
-import { checkStore } from './connection/store.check.js';
+import { isAnswer } from './connection/reply.errors.js';
+import { checkStore, ForeignStoreError } from './connection/store.check.js';
 import type { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import type { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import type { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
@@ -132,11 +133,10 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     const preload = () => SessionScripts.preload(request).catch(() => undefined);
     background.connect().catch(() => undefined);
     await this.#connect(request);
-    if (request.status === 'ready') {
-      await preload();
-      await checkStore(request, this.partitions);
-    } else {
-      background.once('ready', () => void this.#checkLate());
+    if (request.status === 'ready') await preload();
+    if (!(await this.#isChecked())) {
+      if (background.status === 'ready') void this.#checkLate();
+      else background.once('ready', () => void this.#checkLate());
     }
     // With every further connection: a Redis that was restarted has forgotten the scripts.
     request.on('ready', () => void preload());
@@ -152,6 +152,20 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     }
     // OutageLog says why it failed, and ioredis goes on trying.
     await atMost(this.options.commandTimeout, connected);
+  }
+
+  /** False when Redis is not there, or does not answer within `commandTimeout`. */
+  async #isChecked(): Promise<boolean> {
+    const { request } = this.connections;
+    if (request.status !== 'ready') return false;
+    try {
+      await checkStore(request, this.partitions);
+      return true;
+    } catch (cause) {
+      if (cause instanceof ForeignStoreError || isAnswer(cause)) throw cause;
+      if (!this.options.requireAtStart) return false;
+      throw new SessionStoreError('Redis does not answer, and `requireAtStart` is set', { cause });
+    }
   }
 
   async #checkLate(): Promise<void> {

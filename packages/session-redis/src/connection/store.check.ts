@@ -5,10 +5,13 @@ import type { SessionPartitions } from '../keys/session.partitions.js';
 /** The version of the data format in Redis (docs/redis-data-model.md). */
 const FORMAT = '1';
 
+/** What is in Redis is not for this version, or not for these options. */
+export class ForeignStoreError extends Error {}
+
 /**
  * Checks, on the first connection, that this version may use what is in Redis: the format and the number of partitions
  * are recorded there by whoever comes first.
- * @throws Error when they are others
+ * @throws ForeignStoreError when they are others
  */
 export async function checkStore(client: Redis, { namespace, meta, all }: SessionPartitions): Promise<void> {
   const recorded = () => client.hmget(meta, 'version', 'partitions');
@@ -20,13 +23,13 @@ export async function checkStore(client: Redis, { namespace, meta, all }: Sessio
   }
   const [version, partitions] = await recorded();
   if (version !== FORMAT) {
-    throw new Error(
+    throw new ForeignStoreError(
       `The sessions in namespace "${namespace}" have format ${version}, and this version of the library uses format ` +
         `${FORMAT}. Use another namespace, or the version that wrote them`,
     );
   }
   if (partitions !== count) {
-    throw new Error(
+    throw new ForeignStoreError(
       `The sessions in namespace "${namespace}" are in ${partitions} partitions, and the option \`partitions\` is ` +
         `${count}. Set it to ${partitions}, or use another namespace: sessions cannot change their partitions`,
     );

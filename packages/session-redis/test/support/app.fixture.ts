@@ -16,6 +16,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { OnSessionEvent, Session, SessionEvent, SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
 import { HttpAgent, SessionEventRecorder } from '@nest-session/testing';
+import { PATIENCE } from './patience.js';
 
 /** A door that a handler waits at until the test opens it. */
 class Gate {
@@ -99,6 +100,7 @@ export interface AppOptions {
   /** @default 'express' */
   adapter?: keyof typeof ADAPTERS;
   session?: SessionModuleOptions;
+  /** @default with `commandTimeout: PATIENCE` */
   redis?: RedisSessionModuleOptions;
   imports?: ModuleMetadata['imports'];
   /** Of the root module. */
@@ -129,7 +131,11 @@ export class App {
     const nest = await NestFactory.create(
       {
         module: AppModule,
-        imports: [SessionModule.forRoot(session), RedisSessionModule.forRoot(redis), ...imports],
+        imports: [
+          SessionModule.forRoot(session),
+          RedisSessionModule.forRoot({ commandTimeout: PATIENCE, ...redis }),
+          ...imports,
+        ],
         controllers: [TestController],
         providers: [...providers, ...(handlers ? [Handlers] : [])],
       },

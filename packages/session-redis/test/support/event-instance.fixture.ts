@@ -4,12 +4,16 @@ import { SessionModule } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { LogRecorder } from '../../../session-core/test/http/log.recorder.js';
 import { DELIVERY_PACE } from '../../src/redis-session.tokens.js';
+import { PATIENCE } from './patience.js';
 
 /** So that a test needs no real minutes. */
 const PACE = { pollInterval: 20, firstBackOff: 20, longestBackOff: 100 };
 
 export interface EventInstanceOptions extends Pick<ModuleMetadata, 'imports' | 'providers' | 'controllers'> {
+  /** With `commandTimeout: PATIENCE` unless it has another. */
   readonly redis: RedisSessionModuleOptions;
+  /** Milliseconds, where a test needs others. */
+  readonly pace?: Partial<typeof PACE>;
 }
 
 /** An instance of an application that handles session events, without HTTP, and quicker to try again. */
@@ -19,14 +23,18 @@ export class EventInstance {
 
   private constructor(readonly module: TestingModule) {}
 
-  static async start({ redis, imports = [], ...metadata }: EventInstanceOptions): Promise<EventInstance> {
+  static async start({ redis, pace, imports = [], ...metadata }: EventInstanceOptions): Promise<EventInstance> {
     const module = await Test.createTestingModule({
-      imports: [SessionModule.forRoot(), RedisSessionModule.forRoot(redis), ...imports],
+      imports: [
+        SessionModule.forRoot(),
+        RedisSessionModule.forRoot({ commandTimeout: PATIENCE, ...redis }),
+        ...imports,
+      ],
       ...metadata,
     })
       .setLogger(EventInstance.log)
       .overrideProvider(DELIVERY_PACE)
-      .useValue(PACE)
+      .useValue({ ...PACE, ...pace })
       .compile();
     return new EventInstance(await module.init());
   }

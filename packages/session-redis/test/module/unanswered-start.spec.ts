@@ -1,0 +1,38 @@
+import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+let store: Store;
+let proxy: TcpProxy;
+beforeAll(async () => {
+  store = await Store.open();
+  proxy = await TcpProxy.start({ port: store.server.port });
+});
+afterAll(async () => {
+  await proxy.stop();
+  await store.close();
+});
+beforeEach(async () => {
+  await store.client.flushall();
+  // A connection can be made; but it cannot be asked what is stored.
+  proxy.hold('reply', 'hmget');
+});
+afterEach(() => proxy.release());
+
+const start = (requireAtStart: boolean) =>
+  EventInstance.start({ redis: { url: proxy.url, commandTimeout: '100ms', requireAtStart } });
+
+it('an application starts although Redis has ceased to answer, and says later what is wrong with what is stored', async () => {
+  await store.client.hset(store.partitions.meta, 'version', '99', 'partitions', '1');
+  const instance = await start(false);
+  expect(EventInstance.log.matching(/have format 99/)).toEqual([]);
+  proxy.release();
+  await eventually(() => expect(EventInstance.log.matching(/^error .*have format 99/)).toHaveLength(1));
+  await instance.stop();
+});
+
+it('an application that requires Redis does not start when it has ceased to answer', async () => {
+  await expect(start(true)).rejects.toThrow('requireAtStart');
+});
