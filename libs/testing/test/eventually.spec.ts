@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { eventually } from '@nest-session/testing';
 
 describe('eventually', () => {
@@ -27,6 +28,20 @@ describe('eventually', () => {
     const failure: Error = await eventually(check, { timeout: 20, interval: 1 }).catch((error) => error);
     expect(calls).toBeGreaterThan(1);
     expect(failure.message).toBe(`call ${calls}`);
+  });
+
+  it('does not count how long the process stood still', async () => {
+    const { now } = Date;
+    let stoodStill = 0;
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + stoodStill);
+    let calls = 0;
+    const check = () => {
+      stoodStill += 60_000;
+      return ++calls === 3;
+    };
+    await eventually(check, { interval: 1 });
+    clock.mockRestore();
+    expect(calls).toBe(3);
   });
 
   it('rejects with the result that was not enough', async () => {
