@@ -11,10 +11,12 @@ let store: Store;
 let apps: App[];
 beforeAll(async () => {
   store = await Store.open();
-  const redis = { url: store.server.url };
+  // Without faults, and so also without one that stands still for longer than the lease.
+  const redis = { url: store.server.url, events: { lease: '1h' } };
   apps = await Promise.all(
     (['express', 'fastify', 'express', 'fastify'] as const).map((adapter) => App.start({ adapter, redis })),
   );
+  await eventually(async () => (await store.readers()) === apps.length);
 });
 afterAll(async () => {
   for (const app of apps) await app.stop();

@@ -33,7 +33,8 @@ afterAll(async () => {
 
 async function start(provider: new () => unknown, options: RedisSessionModuleOptions = {}): Promise<EventInstance> {
   const cleanup = { cron: '0 0 0 29 2 *' };
-  const redis = { url: store.server.url, cleanup, ...options };
+  // Without canaries, of which one might be among the keys when they are counted.
+  const redis = { url: store.server.url, cleanup, notifications: 'off' as const, ...options };
   const instance = await EventInstance.start({ redis, providers: [provider as never] });
   instances.push(instance);
   return instance;
@@ -85,12 +86,14 @@ async function readAndUnread(events: RedisSessionModuleOptions['events']) {
 }
 
 const length = () => store.client.xlen(store.keys.events);
+/** What was said of groups. */
+const logged = () => EventInstance.log.matching(/ group "/);
 
 it('a group that nobody reads is told of, waited for up to the retention, and then no more; what it misses is counted', async () => {
   const { pass, visit, reports, groups, recorded } = await readAndUnread({ retention: '1h' });
   await pass(14);
   expect(await reports()).toMatchObject({ lag: 14 * PER_TICK, dropped: 0, consumers: [] });
-  expect(EventInstance.log.lines).toEqual([expect.stringMatching(/^warn Nobody reads the events of group "reports"/)]);
+  expect(logged()).toEqual([expect.stringMatching(/^warn Nobody reads the events of group "reports"/)]);
 
   for (const ticks of [3, 15]) {
     await pass(ticks);
@@ -98,7 +101,7 @@ it('a group that nobody reads is told of, waited for up to the retention, and th
     expect(await reports()).toMatchObject({ lag: PER_TICK, dropped: recorded() - PER_TICK });
     expect(await store.client.keys('nest:session:sessions:*')).toHaveLength(PER_TICK / 2);
   }
-  expect(EventInstance.log.lines).toEqual([
+  expect(logged()).toEqual([
     expect.stringMatching(/^warn Nobody reads the events of group "reports"/),
     expect.stringMatching(/^warn \d+ events were removed that group "reports" had not handled/),
   ]);

@@ -6,6 +6,8 @@ import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
+const minute = () => Math.floor(Date.now() / 60_000);
+
 let server: RedisServer;
 beforeAll(async () => {
   server = await RedisServer.start();
@@ -13,19 +15,20 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 it('ticks once a minute beside the jobs of the application, which tick once as well', async () => {
-  const ticks = { theirs: 0, afterwards: 0 };
+  /** The minutes of the ticks. A tick for which the machine was too slow is left out, of either. */
+  const ticks = { ours: [] as number[], theirs: [] as number[], afterwards: [] as number[] };
 
   @Injectable()
   class TheirJobs {
     @Cron('0 * * * * *')
     eachMinute() {
-      ticks.theirs++;
+      ticks.theirs.push(minute());
     }
 
     // By then every job of the full minute has begun.
     @Cron('2 * * * * *')
     alsoEachMinute() {
-      ticks.afterwards++;
+      ticks.afterwards.push(minute());
     }
   }
 
@@ -36,18 +39,23 @@ it('ticks once a minute beside the jobs of the application, which tick once as w
     providers: [TheirJobs],
   });
   try {
-    const sweeps = jest.spyOn(app.sweeper, 'runOnce');
+    const { runOnce } = app.sweeper;
+    jest.spyOn(app.sweeper, 'runOnce').mockImplementation((options) => {
+      ticks.ours.push(minute());
+      return runOnce.call(app.sweeper, options);
+    });
     expect(app.nest.get(SchedulerRegistry).getCronJob('session-cleanup').isActive).toBe(true);
     const { id } = (await app.agent().post('/set/cart', { value: ['apple'] })).json() as { id: string };
     const event = await app.events.next('expired', id, { timeout: 170_000 });
     expect(event.session.getAttribute('cart')).toEqual(['apple']);
-    await eventually(() => ticks.afterwards === ticks.theirs && ticks.theirs > 0, { timeout: 60_000 });
-    expect(sweeps.mock.calls).toHaveLength(ticks.theirs);
+    const isComplete = (each: number) => ticks.ours.includes(each) && ticks.theirs.includes(each);
+    await eventually(() => ticks.afterwards.some(isComplete), { timeout: 180_000 });
+    for (const minutes of [ticks.ours, ticks.theirs]) expect(minutes).toEqual([...new Set(minutes)]);
     expect(app.events.count('expired', id)).toBe(1);
   } finally {
     await app.stop();
   }
-}, 240_000);
+}, 360_000);
 
 it('runs on its own in an application without @nestjs/schedule', async () => {
   const redis = { url: server.url, notifications: 'off' as const, cleanup: { cron: '* * * * * *' } };

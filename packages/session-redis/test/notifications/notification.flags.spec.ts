@@ -25,6 +25,8 @@ afterAll(async () => {
 beforeEach(async () => {
   await client.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction', 'notify-keyspace-events', '');
   await client.flushall();
+  // Behind what was announced before.
+  await subscriber.ping();
   heard.clear();
 });
 

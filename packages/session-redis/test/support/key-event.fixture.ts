@@ -9,6 +9,11 @@ import { GRACE, RETENTION, type Store } from './store.fixture.js';
 /** So that a test needs no real minutes. */
 const PACE = { heartbeat: 50, proof: 100 };
 
+/** Milliseconds after which a connection that is silent is taken for dead: soon, where a test waits for that. */
+const IMPATIENT = 3000;
+// What is announced while a connection is made again is lost: not because this process, or Redis, stood still.
+const PATIENT = 60_000;
+
 /** What one instance of an application has running to hear of expiries, quicker to notice that it hears nothing. */
 export class KeyEvents {
   private constructor(
@@ -17,10 +22,10 @@ export class KeyEvents {
     readonly stop: () => Promise<void>,
   ) {}
 
-  /** `subscriberUrl`: where only the connection for notifications leads. */
-  static start(store: Store, url = store.server.url, subscriberUrl = url): KeyEvents {
+  /** `subscriberUrl`: where only the connection for notifications leads, which is then soon taken for dead. */
+  static start(store: Store, url = store.server.url, subscriberUrl?: string): KeyEvents {
     const { background } = createConnections(resolveRedisSessionOptions({ url }));
-    const subscriber = subscriberTo(subscriberUrl);
+    const subscriber = subscriberTo(subscriberUrl ?? url, subscriberUrl === undefined ? PATIENT : IMPATIENT);
     const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
     const scripts = new SessionScripts(background, store.partitions, { grace: GRACE, retention: RETENTION });
     const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, 100);
@@ -35,10 +40,10 @@ export class KeyEvents {
   }
 }
 
-/** A connection for notifications as the module makes it, but less patient. */
-export function subscriberTo(url: string) {
+/** A connection for notifications as the module makes it. */
+export function subscriberTo(url: string, socketTimeout = PATIENT) {
   const { subscriber } = createConnections(resolveRedisSessionOptions({ url }));
-  return subscriber.duplicate({ socketTimeout: 3000, disconnectTimeout: 10 }).on('error', () => undefined);
+  return subscriber.duplicate({ socketTimeout, disconnectTimeout: 10 }).on('error', () => undefined);
 }
 
 /** How often the expiry of each session was recorded. */

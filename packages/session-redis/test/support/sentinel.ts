@@ -35,10 +35,9 @@ export class Sentinel {
     const program = process.env['REDIS_SERVER'] ?? 'redis-server';
     const child = spawn('/bin/sh', ['-c', script, program, config], { stdio: ['pipe', 'ignore', 'ignore'] });
     const client = new Redis(port, { retryStrategy: () => 50 }).on('error', () => undefined);
-    await eventually(async () => {
-      const replicas = (await client.call('SENTINEL', 'REPLICAS', name)) as unknown[];
-      return replicas.length > 0;
-    });
+    // It asks the master every ten seconds, and the replica may have come just after that.
+    const isKnown = async () => ((await client.call('SENTINEL', 'REPLICAS', name)) as unknown[]).length > 0;
+    await eventually(isKnown, { timeout: 60_000 });
     client.disconnect();
     return new Sentinel(child, home, port);
   }

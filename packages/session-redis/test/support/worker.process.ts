@@ -1,9 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { eventually } from '@nest-session/testing';
+import { eventually, type EventuallyOptions } from '@nest-session/testing';
 
 const WORKER = fileURLToPath(new URL('worker.mjs', import.meta.url));
+
+/** Milliseconds; to load an application takes long where several processes do it at once. */
+const START_TIMEOUT = 60_000;
 
 interface WorkerOptions {
   /** @default worker.mjs */
@@ -28,7 +31,7 @@ export class WorkerProcess {
       env: { ...process.env, NODE_OPTIONS: '', ...environment },
     });
     const worker = new WorkerProcess(child);
-    await worker.saysLine(ready);
+    await worker.saysLine(ready, { timeout: START_TIMEOUT });
     return worker;
   }
 
@@ -42,11 +45,11 @@ export class WorkerProcess {
   }
 
   /** Resolves when a line of its output matches. */
-  async saysLine(pattern: RegExp): Promise<void> {
+  async saysLine(pattern: RegExp, options?: EventuallyOptions): Promise<void> {
     await eventually(() => {
       if (this.child.exitCode !== null) throw new Error(`The worker ended: ${this.#output}`);
       if (!this.lines.some((line) => pattern.test(line))) throw new Error(`No ${String(pattern)} in: ${this.#output}`);
-    });
+    }, options);
   }
 
   /** Resolves when the process has gone. */
