@@ -29,7 +29,10 @@ afterEach(async () => {
 afterAll(() => store.close());
 
 function start(group: string, ...providers: Type[]): Promise<EventInstance> {
-  return opened({ redis: { url: store.server.url, events: { group, attempts: 2 }, cleanup: { cron: NEVER } }, providers });
+  return opened({
+    redis: { url: store.server.url, events: { group, attempts: 2 }, cleanup: { cron: NEVER } },
+    providers,
+  });
 }
 
 async function opened(options: EventInstanceOptions): Promise<EventInstance> {
