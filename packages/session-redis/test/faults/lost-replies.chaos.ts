@@ -156,7 +156,9 @@ describe('an application whose save is not answered', () => {
   let other: App;
   beforeAll(async () => {
     await store.client.flushall();
-    app = await App.start({ redis: { url: proxy.url, notifications: 'off' }, handlers: false });
+    // ioredis keeps the timer of a command that is never answered.
+    const redis = { url: proxy.url, notifications: 'off' as const, commandTimeout: '1s' };
+    app = await App.start({ redis, handlers: false });
     other = await App.start({ redis: { url: store.server.url, notifications: 'off' }, handlers: false });
   });
   afterAll(async () => {
