@@ -5,6 +5,7 @@ import { type AddressInfo, createConnection, createServer, type Server, type Soc
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { standStill } from './support/stand-still.js';
 
 const HERE = /leak\.guard\.spec\.ts/;
 
@@ -120,6 +121,15 @@ describe('LeakGuard', () => {
     server.close();
     await guard.check();
     await expect(answer).resolves.toMatchObject({ text: 'late' });
+  });
+
+  it('waits for it also when the process has stood still for the whole time', async () => {
+    const { server } = await listening();
+    setTimeout(() => {
+      standStill(200);
+      setImmediate(() => server.close());
+    }, 1);
+    await guard.check({ grace: 100 });
   });
 
   it('fails a test file that leaves something behind, and only that', async () => {

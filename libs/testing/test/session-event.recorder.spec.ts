@@ -8,6 +8,7 @@ import {
   SessionSnapshot,
 } from '@nest-session/core';
 import { SessionEventRecorder } from '@nest-session/testing';
+import { standStill } from './support/stand-still.js';
 
 const CLASSES = { created: SessionCreatedEvent, deleted: SessionDeletedEvent, expired: SessionExpiredEvent };
 
@@ -39,6 +40,16 @@ describe('SessionEventRecorder', () => {
     recorder.record(expired);
     await expect(next).resolves.toBe(expired);
     await expect(other).resolves.toMatchObject({ id: 'created:s2' });
+  });
+
+  it('goes on waiting when the process has stood still for the whole time', async () => {
+    const next = recorder.next('created', 's1', { timeout: 40 });
+    const created = event('created', 's1');
+    setTimeout(() => {
+      standStill(100);
+      setImmediate(() => recorder.record(created));
+    }, 1);
+    await expect(next).resolves.toBe(created);
   });
 
   it('takes the class of an event as well, or what several have in common', async () => {

@@ -223,9 +223,10 @@ describe('TcpProxy in front of Redis', () => {
   });
 
   it('is a black hole: nothing is answered, nothing is closed; what went through it is closed afterwards', async () => {
-    const client = await connect({ commandTimeout: 250 });
+    const client = await connect();
     const ended = once(client, 'end');
     proxy.blackHole();
+    client.options.commandTimeout = 250;
     await expect(client.set('key', 'value')).rejects.toThrow('Command timed out');
     expect(client.status).toBe('ready');
     expect(await direct.get('key')).toBeNull();

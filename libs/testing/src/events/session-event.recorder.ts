@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent, type SessionEventClass, type SessionEventType } from '@nest-session/core';
 
+// A process that stood still has not heard anything: what is waited for is counted in so many parts, however long they are.
+const PARTS = 20;
+
 interface Waiter {
   readonly matches: (event: SessionEvent) => boolean;
   readonly resolve: (event: SessionEvent) => void;
@@ -50,16 +53,19 @@ export class SessionEventRecorder {
       const waiter: Waiter = {
         matches,
         resolve: (event) => {
-          clearTimeout(timer);
+          clearInterval(timer);
           this.#waiters.delete(waiter);
           resolve(event);
         },
       };
       this.#waiters.add(waiter);
-      const timer = setTimeout(() => {
+      let left = PARTS;
+      const timer = setInterval(() => {
+        if (--left > 0) return;
+        clearInterval(timer);
         this.#waiters.delete(waiter);
         reject(new Error(this.#missing(kind, sessionId, timeout)));
-      }, timeout);
+      }, timeout / PARTS);
     });
   }
 
