@@ -96,23 +96,20 @@ export class Chromium {
     return (await result) as T;
   }
 
-  /** Resolves when a page reports this event the next time. */
-  next(method: string, sessionId: string): Promise<void> {
-    return new Promise((resolve) => {
-      const listener = (message: Message) => {
-        if (message.method !== method || message.sessionId !== sessionId) return;
-        this.#listeners.delete(listener);
-        resolve();
-      };
-      this.#listeners.add(listener);
+  /** Calls `listener` for each event of this kind that a page reports. */
+  on<T>(method: string, sessionId: string, listener: (params: T) => void): void {
+    this.#listeners.add((message) => {
+      if (message.method === method && message.sessionId === sessionId) listener(message.params as T);
     });
   }
 
   async stop(): Promise<void> {
     const isOver = once(this.#process, 'exit');
-    await this.call('Browser.close');
+    // It may end before it has answered.
+    await this.call('Browser.close').catch(() => undefined);
     await isOver;
-    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+    // Its own processes may end after it, and write until then.
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 20 });
   }
 
   #read(text: string): void {
@@ -148,8 +145,10 @@ export class BrowserUser {
       targetId,
       flatten: true,
     });
+    const tab = new BrowserTab(browser, sessionId, targetId);
     await browser.call('Page.enable', {}, sessionId);
-    return new BrowserTab(browser, sessionId);
+    await browser.call('Page.setLifecycleEventsEnabled', { enabled: true }, sessionId);
+    return tab;
   }
 
   /** All cookies that the browser keeps for this user. */
@@ -160,23 +159,50 @@ export class BrowserUser {
   }
 }
 
+/** What happens to a document while it is loaded. */
+interface LifecycleEvent {
+  readonly frameId: string;
+  readonly loaderId: string;
+  readonly name: string;
+}
+
 export class BrowserTab {
+  /** The documents that have been here and were loaded, with their frames. */
+  readonly #loaded = new Set<string>();
+  #onLoaded: () => void = () => undefined;
+
+  /** `frameId`: that of the page itself. */
   constructor(
     private readonly browser: Chromium,
     private readonly sessionId: string,
-  ) {}
+    frameId: string,
+  ) {
+    browser.on<LifecycleEvent>('Page.lifecycleEvent', sessionId, (event) => {
+      if (event.name !== 'load' || event.frameId !== frameId) return;
+      this.#loaded.add(event.loaderId);
+      this.#onLoaded();
+    });
+  }
 
   /** Opens an address as if it had been typed, and waits until the page, its frames included, is there. */
   async open(url: string): Promise<string> {
-    return this.#whileLoading(async () => {
-      const { errorText } = await this.browser.call<{ errorText?: string }>('Page.navigate', { url }, this.sessionId);
-      if (errorText !== undefined) throw new Error(`${url}: ${errorText}`);
-    });
+    const { errorText, loaderId } = await this.browser.call<{ errorText?: string; loaderId?: string }>(
+      'Page.navigate',
+      { url },
+      this.sessionId,
+    );
+    if (errorText !== undefined) throw new Error(`${url}: ${errorText}`);
+    // Not any page: the empty one of a new tab may still be about to be there.
+    await this.#untilLoaded((document) => document === loaderId);
+    return this.text();
   }
 
   /** Runs a script that leads to another page, and waits until that is there. */
   async follow(script: string): Promise<string> {
-    return this.#whileLoading(() => this.evaluate(script));
+    const before = new Set(this.#loaded);
+    await this.evaluate(script);
+    await this.#untilLoaded((document) => !before.has(document));
+    return this.text();
   }
 
   /** The text of the page. */
@@ -194,10 +220,7 @@ export class BrowserTab {
     return result.value;
   }
 
-  async #whileLoading(start: () => Promise<unknown>): Promise<string> {
-    const isLoaded = this.browser.next('Page.loadEventFired', this.sessionId);
-    await start();
-    await isLoaded;
-    return this.text();
+  async #untilLoaded(isMeant: (document: string) => boolean): Promise<void> {
+    while (![...this.#loaded].some(isMeant)) await new Promise<void>((resolve) => (this.#onLoaded = resolve));
   }
 }
