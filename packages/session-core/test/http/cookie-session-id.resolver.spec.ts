@@ -79,10 +79,20 @@ describe('CookieSessionIdResolver', () => {
 
   it('passes 9 KB of cookies in linear time', () => {
     const resolver = resolverOf();
-    const request = requestWith({ cookie: 'SESSION='.repeat(1125) + ';SESSION=a'.repeat(1000) });
-    const start = process.hrtime.bigint();
-    for (let round = 0; round < 100; round++) expect(resolver.resolve(request)).toEqual([]);
-    expect(Number(process.hrtime.bigint() - start) / 1e6).toBeLessThan(1000);
+    const nineKilobytes = 'SESSION='.repeat(1125) + ';SESSION=a'.repeat(1000);
+    // Of many rounds the shortest, for which the machine did nothing else.
+    const timeOf = (cookie: string) => {
+      const request = requestWith({ cookie });
+      const times = Array.from({ length: 100 }, () => {
+        const start = performance.now();
+        expect(resolver.resolve(request)).toEqual([]);
+        return performance.now() - start;
+      });
+      return Math.min(...times);
+    };
+    timeOf(nineKilobytes);
+    // Were it square, it would be 256 times.
+    expect(timeOf(nineKilobytes.repeat(16)) / timeOf(nineKilobytes)).toBeLessThan(64);
   });
 
   function setCookie(cookie: SessionModuleOptions['cookie'], request = requestWith({}), method = 'send'): string {

@@ -13,7 +13,7 @@ import { type MicroserviceOptions, Transport } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
-import { freePort, HttpAgent, LeakGuard, ManualClock } from '@nest-session/testing';
+import { HttpAgent, LeakGuard, ManualClock } from '@nest-session/testing';
 import {
   KeepSessionIdle,
   MapSessionModule,
@@ -71,7 +71,7 @@ class ShopController {
 const guards = (...providers: Provider[]): Partial<SessionAppOptions> => ({ providers });
 
 async function hybrid(app: INestApplication): Promise<void> {
-  const options = { host: '127.0.0.1', port: await freePort() };
+  const options = { host: '127.0.0.1', port: 0 };
   app.connectMicroservice<MicroserviceOptions>({ transport: Transport.TCP, options }, { inheritAppConfig: true });
   await app.startAllMicroservices();
 }

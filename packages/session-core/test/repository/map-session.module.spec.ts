@@ -79,7 +79,7 @@ describe('MapSessionModule', () => {
       }
     }
     module = await Test.createTestingModule({
-      imports: [TwoSeconds, MapSessionModule.forRoot()],
+      imports: [TwoSeconds, MapSessionModule.forRoot({ clock: new ManualClock() })],
       providers: [Recording, Cache],
     }).compile();
     await module.init();
@@ -98,7 +98,7 @@ describe('MapSessionModule', () => {
       override serialize = (value: unknown) => `v1:${super.serialize(value)}`;
       override deserialize = (text: string) => super.deserialize(text.slice(3));
     }
-    const app = await start({ serializer: new Marked() });
+    const app = await start({ serializer: new Marked(), clock: new ManualClock() });
     const repository = app.get(MapSessionRepository);
     const session = repository.createSession();
     session.setAttribute('a', 'bc');
