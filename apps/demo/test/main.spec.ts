@@ -33,12 +33,12 @@ describe('the demo as a program, without Redis', () => {
     const { id } = (await agent.get('/session')).json<{ id: string }>();
     await agent.request('PUT', '/session', { body: { maxInactiveInterval: 1 } });
     expect(await events.next('expired', id)).toMatchObject({ items: ['apple'] });
-    expect(output).toMatch(`expired ${id}`);
-    expect(output).toMatch('somebody has left behind: apple');
+    await eventually(() => expect(output).toMatch(`expired ${id}`));
+    await eventually(() => expect(output).toMatch('somebody has left behind: apple'));
 
     const exit = once(program, 'exit');
     program.kill('SIGTERM');
     expect(await exit).toEqual([null, 'SIGTERM']);
-    expect(events.isEnded).toBe(true);
+    await eventually(() => events.isEnded);
   });
 });

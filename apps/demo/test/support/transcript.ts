@@ -60,7 +60,8 @@ export function systemShell(cwd: string): Shell {
 
 /** As much of curl as the README needs, where there is none: -i, -d, and a jar of cookies for -b and -c. */
 export function curlStandIn(origin: string): { shell: Shell; close: () => void } {
-  const agent = new HttpAgent(origin, { keepAlive: true, headers: { accept: '*/*' } });
+  // As curl does, which asks for a connection to be kept and then ends with it.
+  const agent = new HttpAgent(origin, { headers: { accept: '*/*', connection: 'keep-alive' } });
   const shell: Shell = async (command) => {
     const [, url = ''] = / (http:\S+)$/.exec(command) ?? [];
     const [, body] = / -d (\S+)/.exec(command) ?? [];
