@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Controller, type INestApplication, Post } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Session, SessionModule } from '@nest-session/core';
-import { HttpAgent, sessionOf } from '@nest-session/testing';
+import { freePort, HttpAgent, sessionOf } from '@nest-session/testing';
 import { FileSessionModule } from '../src/file-session.module.js';
 
 @Controller('visits')
@@ -38,12 +38,15 @@ describe('an application with sessions in files', () => {
   }
 
   it('knows its clients after a restart', async () => {
+    // Nobody takes it meanwhile, as the port of an outgoing connection.
+    const port = await freePort();
+    await app.listen(port, '127.0.0.1');
     const agent = await HttpAgent.for(app);
     await agent.post('/visits');
     const before = await sessionOf(app, agent);
     await app.close();
     app = await createApp();
-    await app.listen(new URL(agent.origin).port, '127.0.0.1');
+    await app.listen(port, '127.0.0.1');
     expect((await agent.post('/visits')).text).toBe('2');
     const after = await sessionOf(app, agent);
     expect([after?.id, after?.creationTime]).toEqual([before?.id, before?.creationTime]);

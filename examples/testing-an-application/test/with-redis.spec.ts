@@ -38,5 +38,5 @@ describe('the shop, with a Redis of its own', () => {
     const id = (await sessionOf(app, bob))?.id;
     const expired = await app.get(SessionEventRecorder).next(SessionExpiredEvent, id);
     expect(expired.session.getAttribute('items')).toEqual(['plum']);
-  }, 30_000);
+  });
 });
