@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { capture, onStopSignal } from './processes.mjs';
 
-// Only for what would never end: it takes seconds.
-const TIMEOUT = 180_000;
+// Only for what would never end: it takes seconds, and minutes where a machine is slow.
+const TIMEOUT = 1_200_000;
 
 const stopped = new AbortController();
 
@@ -21,17 +21,17 @@ export function temporaryFolder(purpose) {
 }
 
 /**
- * Runs a command to its end, for three minutes at the most unless it is given longer. Resolves to its exit code, null when
- * it did not end by itself, and output.
+ * Runs a command to its end, for twenty minutes at the most. Resolves to its exit code, null when it did not end by itself,
+ * and output.
  */
-export async function runIn(folder, command, args, env = {}, timeout = TIMEOUT) {
+export async function runIn(folder, command, args, env = {}) {
   const { code, output } = await capture(command, args, {
     cwd: folder,
     env: { ...process.env, NO_COLOR: '1', ...env },
     signal: stopped.signal,
-    timeout,
+    timeout: TIMEOUT,
     // npm goes on writing for a while after any other.
     killSignal: 'SIGKILL',
   });
-  return { code, output: code === null ? `${output}\nNot ended after ${timeout} ms, or killed.` : output };
+  return { code, output: code === null ? `${output}\nNot ended after ${TIMEOUT} ms, or killed.` : output };
 }

@@ -4,6 +4,7 @@ import { before, test } from 'node:test';
 import type { INestApplication } from '@nestjs/common';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import {
+  eventually,
   HttpAgent,
   type HttpResponse,
   LeakGuard,
@@ -101,7 +102,7 @@ test('a route that does without its session does so before a guard of the root m
   } finally {
     redis.thaw();
   }
-  assert.deepEqual((await customer.get('/welcome')).json(), { user: 'ann' });
+  await eventually(async () => assert.deepEqual((await customer.get('/welcome')).json(), { user: 'ann' }));
 });
 
 test('an expired session reaches @OnSessionEvent and @OnEvent, with its data', async () => {

@@ -147,7 +147,8 @@ function shopOf(name: string, redisUrl: string): DynamicModule {
     ScheduleModule.forRoot(),
     EventEmitterModule.forRoot(),
     SessionModule.forRoot({ cookie: { name } }),
-    RedisSessionModule.forRoot({ url: redisUrl, namespace: name }),
+    // Longer than usual: the machine has several of these applications, and compilers, at a time.
+    RedisSessionModule.forRoot({ url: redisUrl, namespace: name, commandTimeout: '5s' }),
   ];
   return { module: ShopModule, imports };
 }

@@ -29,8 +29,8 @@ export async function findByModel(mutants, copies) {
 }
 
 async function holdToModel(store, copy) {
-  const options = { env: { RUNS: `${SEQUENCES}` }, timeout: 600_000 };
-  const { tests, output } = await copy.test([FILE], [`sessions in ${store} ${TEST}`], options);
+  const env = { RUNS: `${SEQUENCES}` };
+  const { tests, output } = await copy.test([FILE], [`sessions in ${store} ${TEST}`], { env });
   const failed = tests.filter(({ status }) => status === 'failed');
   const hasPassed = failed.length === 0 && tests.some(({ status }) => status === 'passed');
   const [, count] = /Sequence (\d+)/.exec(failed[0]?.failureMessages[0] ?? '') ?? [];

@@ -47,17 +47,11 @@ export class MutantCopy {
    * Runs the tests of some files whose names are these, or end with one of them. Resolves to what Jest tells of each, of
    * those that it passed over as well, and the output.
    */
-  async test(files, names, { env, timeout, workers = 1 } = {}) {
+  async test(files, names, { env, workers = 1 } = {}) {
     const outputFile = join(this.folder, `run-${++this.#runs}.json`);
     const pattern = `(^| )(${names.map(literally).join('|')})$`;
     const args = [...JEST, `--maxWorkers=${workers}`, '--json', `--outputFile=${outputFile}`, '-t', pattern];
-    const { output } = await runIn(
-      this.folder,
-      process.execPath,
-      [...args, '--runTestsByPath', ...files],
-      env,
-      timeout,
-    );
+    const { output } = await runIn(this.folder, process.execPath, [...args, '--runTestsByPath', ...files], env);
     const report = await readFile(outputFile, 'utf8').catch(() => '{"testResults":[]}');
     const tests = JSON.parse(report).testResults.flatMap(({ assertionResults }) => assertionResults);
     return { output, tests };

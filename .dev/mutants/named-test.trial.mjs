@@ -19,7 +19,7 @@ export async function failByName(mutants, copies) {
 function testAll(mutants, copy) {
   const files = new Set(mutants.map(({ killedBy }) => killedBy.file));
   const names = new Set(mutants.map(({ killedBy }) => killedBy.test));
-  return copy.test([...files], [...names], { workers: '100%', timeout: 600_000 });
+  return copy.test([...files], [...names], { workers: '100%' });
 }
 
 function problemOf(name, { tests }) {
