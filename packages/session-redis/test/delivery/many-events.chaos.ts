@@ -77,4 +77,4 @@ it('five instances handle 50,000 events in spite of two kills and a restart of R
       new Set([events, handlers, trimmed, store.partitions.meta]),
     ),
   );
-});
+}, 600_000);
