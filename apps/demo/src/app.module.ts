@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { EventEmitterModule } from '@nestjs/event-emitter';
 import { ScheduleModule } from '@nestjs/schedule';
-import { MapSessionModule, SessionModule } from '@nest-session/core';
+import { type Duration, MapSessionModule, SessionModule } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 import { AuthModule } from './auth/auth.module.js';
 import { CartModule } from './cart/cart.module.js';
@@ -22,7 +22,11 @@ const WITHOUT_SESSION = /^\/(page\.(css|js)|favicon\.svg|events)?(\?|$)/;
     }),
     process.env.SESSION_STORE === 'memory'
       ? MapSessionModule.forRoot()
-      : RedisSessionModule.forRoot({ url: process.env.REDIS_URL }),
+      : RedisSessionModule.forRoot({
+          url: process.env.REDIS_URL,
+          // Such as '5s', for a Redis that is far away or on a busy machine.
+          commandTimeout: process.env.COMMAND_TIMEOUT as Duration | undefined,
+        }),
     AuthModule,
     CartModule,
     EventsModule,

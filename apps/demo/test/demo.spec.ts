@@ -15,7 +15,8 @@ describe('demo', () => {
   beforeAll(async () => {
     redis = await RedisServer.start();
     process.env.REDIS_URL = redis.url;
-    // Only now: the module reads the address when it is loaded.
+    process.env.COMMAND_TIMEOUT = '30s';
+    // Only now: the module reads them when it is loaded.
     const { createDemo } = await import('../src/create-demo.js');
     app = await createDemo({ logger: false, abortOnError: false });
     await app.listen(0, '127.0.0.1');

@@ -94,7 +94,7 @@ describe.each([
     redis = await RedisServer.start({ steppableClock: true });
     const port = await freePort();
     origin = `http://localhost:${port}`;
-    program = start(path(), { REDIS_URL: redis.url, PORT: `${port}` });
+    program = start(path(), { REDIS_URL: redis.url, COMMAND_TIMEOUT: '30s', PORT: `${port}` });
     const agent = new HttpAgent(origin);
     await eventually(async () => (await agent.get('/is-there-anybody')).status === 404, { timeout: 60_000 });
     // However long a step takes, the session of the one before is still there.
