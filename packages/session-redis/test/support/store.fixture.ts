@@ -113,6 +113,14 @@ export class Store {
     return (await this.events(id)).map((event) => event['type']!);
   }
 
+  /** The types of the events of each of many sessions, which have kept their ids. */
+  async eventTypesOf(ids: readonly string[]): Promise<string[][]> {
+    const types = new Map(ids.map((id) => [id, [] as string[]]));
+    const events = (await this.#inAll((keys) => this.#entries(keys.events))).flat();
+    for (const { type, session } of events) types.get(session!)?.push(type!);
+    return [...types.values()];
+  }
+
   /** Epoch milliseconds by the clock of Redis. */
   async now(): Promise<number> {
     const [seconds, microseconds] = await this.client.time();
