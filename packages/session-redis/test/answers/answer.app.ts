@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import {
   type ArgumentsHost,
   Catch,
@@ -20,7 +20,6 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { type Session, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
-import { freePort } from '@nest-session/testing';
 import { type AnswerClient, Http2Client, HttpClient, InjectClient } from './answer.client.js';
 import {
   AnswerController,
@@ -96,6 +95,8 @@ export class AnswerApp {
     configure(nest);
     if (column.isHybrid) await connectMicroservice(nest);
     await nest.listen(0, '127.0.0.1');
+    // The client keeps connections as well: one that the server closes meanwhile would fail its next request.
+    (nest.getHttpServer() as Server).keepAliveTimeout = 0;
     return new AnswerApp(nest, await clientOf(column, nest), companion);
   }
 
@@ -149,7 +150,7 @@ function configure(app: INestApplication): void {
 }
 
 async function connectMicroservice(app: INestApplication): Promise<void> {
-  const options = { host: '127.0.0.1', port: await freePort() };
+  const options = { host: '127.0.0.1', port: 0 };
   app.connectMicroservice<MicroserviceOptions>({ transport: Transport.TCP, options }, { inheritAppConfig: true });
   await app.startAllMicroservices();
 }

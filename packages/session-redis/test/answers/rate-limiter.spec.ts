@@ -32,7 +32,10 @@ function appModule() {
   class AppModule {}
   return {
     module: AppModule,
-    imports: [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: proxy.url, notifications: 'off' })],
+    imports: [
+      SessionModule.forRoot(),
+      RedisSessionModule.forRoot({ url: proxy.url, notifications: 'off', commandTimeout: '1m' }),
+    ],
     controllers: [TestController],
   };
 }

@@ -1,9 +1,10 @@
+import type { AddressInfo, Server } from 'node:net';
 import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ClientProxyFactory, MessagePattern, type MicroserviceOptions, Transport } from '@nestjs/microservices';
 import { Session, SessionContext, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, RedisSessionRepository } from '@nest-session/redis';
-import { freePort, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
 import { lastValueFrom } from 'rxjs';
 
 LeakGuard.install();
@@ -49,7 +50,10 @@ function appModule() {
   class AppModule {}
   return {
     module: AppModule,
-    imports: [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: server.url, notifications: 'off' })],
+    imports: [
+      SessionModule.forRoot(),
+      RedisSessionModule.forRoot({ url: server.url, notifications: 'off', commandTimeout: '1m' }),
+    ],
     controllers: [TestController],
     providers: [Greeter],
   };
@@ -57,13 +61,16 @@ function appModule() {
 
 it('message handlers of a hybrid application have no session of a request, and find sessions by their id', async () => {
   const app = await NestFactory.create(appModule(), { logger: false, abortOnError: false });
-  const at = { host: '127.0.0.1', port: await freePort() };
-  app.connectMicroservice<MicroserviceOptions>({ transport: Transport.TCP, options: at }, { inheritAppConfig: true });
+  const microservice = app.connectMicroservice<MicroserviceOptions>(
+    { transport: Transport.TCP, options: { host: '127.0.0.1', port: 0 } },
+    { inheritAppConfig: true },
+  );
   await app.startAllMicroservices();
   await app.listen(0, '127.0.0.1');
   const { id } = (await new HttpAgent(await app.getUrl()).get('/visit')).json<{ id: string }>();
 
-  const client = ClientProxyFactory.create({ transport: Transport.TCP, options: at });
+  const { port } = microservice.unwrap<Server>().address() as AddressInfo;
+  const client = ClientProxyFactory.create({ transport: Transport.TCP, options: { host: '127.0.0.1', port } });
   expect(await lastValueFrom(client.send('visited', id))).toEqual({ greeting: 'hello nobody', visited: true });
   await client.close();
   await app.close();

@@ -54,8 +54,8 @@ describe.each(['express', 'fastify'] as const)('an outage of Redis, on %s,', (ad
   });
 
   it('is answered by each route as its policy says, and is over without a restart of the application', async () => {
-    await client.post('/set/a', { value: 'kept' });
-    expect((await client.get('/with/required')).json()).toEqual({ a: 'kept' });
+    await eventually(async () => expect((await client.post('/set/a', { value: 'kept' })).status).toBe(201));
+    await isKept();
     for (let outage = 1; outage <= 2; outage++) {
       await server.kill();
       begun = 0;
@@ -66,8 +66,14 @@ describe.each(['express', 'fastify'] as const)('an outage of Redis, on %s,', (ad
       expect((await client.get('/read')).status).toBe(503);
 
       await server.restart();
-      await eventually(async () => expect((await client.get('/with/required')).json()).toEqual({ a: 'kept' }));
-      expect((await client.get('/with/optional')).json()).toEqual({ a: 'kept' });
+      await isKept();
     }
   });
+
+  /** What takes longer than the short command timeout is asked for again. */
+  async function isKept(): Promise<void> {
+    for (const policy of ['required', 'optional']) {
+      await eventually(async () => expect((await client.get(`/with/${policy}`)).json()).toEqual({ a: 'kept' }));
+    }
+  }
 });

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   logged.length = 0;
-  connections = createConnections(resolveRedisSessionOptions({ url: proxy.url }));
+  connections = createConnections(resolveRedisSessionOptions({ url: proxy.url, commandTimeout: '1m' }));
 });
 afterEach(async () => {
   Object.values(connections).forEach(closeConnection);
@@ -121,7 +121,7 @@ describe('a client of the application', () => {
   });
 
   it('is neither used, changed nor closed', async () => {
-    const client = new Redis(server.port, { ...options, commandTimeout: 20_000 });
+    const client = new Redis(server.port, { ...options, commandTimeout: 60_000 });
     await client.connect();
     const id = await client.client('ID');
     const before = { ...client.options };

@@ -32,7 +32,7 @@ afterAll(async () => {
 const increment = (connection: RequestConnection, key: string) => connection.run((redis) => redis.incr(key));
 
 it('waits for a connection that is being made again, and sends each command once', async () => {
-  const connection = new RequestConnection(client, 20_000);
+  const connection = new RequestConnection(client, 60_000);
   for (let round = 1; round <= 50; round++) {
     proxy.cut();
     await eventually(() => client.status !== 'ready', { interval: 1 });
@@ -55,7 +55,7 @@ it('fails at once, not after its time, when the connection is lost before the an
 it('waits on the very first command too', async () => {
   const lazy = new Redis(proxy.url, { ...RULES, lazyConnect: true, disconnectTimeout: 10 });
   try {
-    expect(await increment(new RequestConnection(lazy, 20_000), 'first')).toBe(1);
+    expect(await increment(new RequestConnection(lazy, 60_000), 'first')).toBe(1);
   } finally {
     lazy.disconnect();
   }
@@ -68,7 +68,7 @@ it('fails in time when there is no connection, and does not send afterwards what
   await eventually(() => client.status !== 'ready', { interval: 1 });
   await expect(increment(connection, 'given-up')).rejects.toThrow('did not answer within 100 ms');
   await proxy.accept();
-  expect(await increment(new RequestConnection(client, 20_000), 'given-up')).toBe(1);
+  expect(await increment(new RequestConnection(client, 60_000), 'given-up')).toBe(1);
 });
 
 it('never sends again what had no answer', async () => {
@@ -76,13 +76,13 @@ it('never sends again what had no answer', async () => {
   const dropped = proxy.dropNextReply((burst) => burst.includes('unanswered'));
   await expect(increment(connection, 'unanswered')).rejects.toBeInstanceOf(SessionStoreError);
   await dropped;
-  expect(await increment(new RequestConnection(client, 20_000), 'marker')).toBe(1);
+  expect(await increment(new RequestConnection(client, 60_000), 'marker')).toBe(1);
   expect(await direct.get('unanswered')).toBe('1');
 });
 
 it('keeps the values of a command that failed out of its error', async () => {
   await direct.set('text', 'x');
-  const connection = new RequestConnection(client, 20_000);
+  const connection = new RequestConnection(client, 60_000);
   const error: unknown = await connection
     .run((redis) => redis.hset('text', 'sessionAttr:card', 'very secret'))
     .catch((e: unknown) => e);

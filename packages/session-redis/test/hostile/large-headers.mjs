@@ -31,7 +31,7 @@ class AppModule {}
 Module({
   imports: [
     SessionModule.forRoot({ sessionIdResolver }),
-    RedisSessionModule.forRoot({ url: process.env.REDIS_URL, notifications: 'off' }),
+    RedisSessionModule.forRoot({ url: process.env.REDIS_URL, notifications: 'off', commandTimeout: '1m' }),
   ],
   controllers: [ReadController],
 })(AppModule);

@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { HttpAgent, type HttpResponse, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -38,9 +39,12 @@ describe.each(['express', 'fastify'] as const)(
     let late: LateRequests;
     const keys = new SessionKeys(adapter);
     beforeAll(async () => {
-      const redis = { url: server.url, namespace: adapter, commandTimeout: '1m' };
+      // Without notifications, no key among the shadows but those of sessions.
+      const redis = { url: server.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' } as const;
       app = await App.start({ adapter, imports: [LateModule], redis, handlers: false });
       agent = new HttpAgent(app.url, { keepAlive: true });
+      // So that the server does not close a connection while the next request is on its way.
+      (app.nest.getHttpServer() as Server).keepAliveTimeout = 0;
       late = app.nest.get(LateRequests, { strict: false });
     });
     afterAll(async () => {
