@@ -12,12 +12,13 @@ it('goes on with the promoted replica after a failover: nothing that ended meanw
   const client = new Redis({ sentinels: [{ port: sentinel.port }], name: 'sessions', lazyConnect: true });
   // No sweep but the one of the listener, so that what is reported later was heard.
   const cleanup = { cron: '0 0 0 1 1 *' };
-  const app = await App.start({ session: { timeout: '2s' }, redis: { client, cleanup } });
+  const app = await App.start({ session: { timeout: '2s' }, redis: { client, cleanup, commandTimeout: '10s' } });
   try {
     const meanwhile = await Promise.all(Array.from({ length: 20 }, () => create(app)));
     const direct = new Redis(master.url, { retryStrategy: () => null }).on('error', () => undefined);
     await eventually(async () => expect(await direct.wait(1, 1000)).toBe(1));
     await master.kill();
+    await sentinel.look();
 
     for (const id of meanwhile) {
       const event = await app.events.next('expired', id, { timeout: 60_000 });

@@ -12,7 +12,9 @@ const HOUR = 60 * MINUTE;
 
 let store: Store;
 beforeAll(async () => {
-  store = await Store.open();
+  store = await Store.open({ steppableClock: true });
+  // What a test creates in a row belongs to the same minute.
+  await store.server.stopClock();
 });
 afterAll(() => store.close());
 beforeEach(() => store.client.flushall());

@@ -9,9 +9,8 @@ import { GRACE, RETENTION, type Store } from './store.fixture.js';
 /** So that a test needs no real minutes. */
 const PACE = { heartbeat: 50, proof: 100 };
 
-/** Milliseconds after which a connection that is silent is taken for dead: soon, where a test waits for that. */
-const IMPATIENT = 3000;
-// What is announced while a connection is made again is lost: not because this process, or Redis, stood still.
+// Milliseconds after which a connection that is silent is taken for dead. What is announced while it is made again is
+// lost: not because this process, or Redis, stood still.
 const PATIENT = 60_000;
 
 /** What one instance of an application has running to hear of expiries, quicker to notice that it hears nothing. */
@@ -22,10 +21,10 @@ export class KeyEvents {
     readonly stop: () => Promise<void>,
   ) {}
 
-  /** `subscriberUrl`: where only the connection for notifications leads, which is then soon taken for dead. */
-  static start(store: Store, url = store.server.url, subscriberUrl?: string): KeyEvents {
+  /** `subscriberUrl`: where only the connection for notifications leads; `silence`: ms until that is taken for dead. */
+  static start(store: Store, url = store.server.url, subscriberUrl = url, silence = PATIENT): KeyEvents {
     const { background } = createConnections(resolveRedisSessionOptions({ url }));
-    const subscriber = subscriberTo(subscriberUrl ?? url, subscriberUrl === undefined ? PATIENT : IMPATIENT);
+    const subscriber = subscriberTo(subscriberUrl, silence);
     const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
     const scripts = new SessionScripts(background, store.partitions, { grace: GRACE, retention: RETENTION });
     const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, 100);

@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { eventually, freePort, type RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 
-/** One real Sentinel that watches a master, and alone decides when it is gone: a second after it answered last. */
+/** One real Sentinel that watches a master, and alone decides when it is gone: not before it is told to look. */
 export class Sentinel {
   private constructor(
+    private readonly name: string,
     private readonly child: ChildProcess,
     private readonly home: string,
     readonly port: number,
@@ -26,7 +27,8 @@ export class Sentinel {
         'bind 127.0.0.1',
         `dir ${home}`,
         `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
-        `sentinel down-after-milliseconds ${name} 1000`,
+        // One that stands still for a while is not gone.
+        `sentinel down-after-milliseconds ${name} 600000`,
         `sentinel failover-timeout ${name} 5000`,
       ].join('\n'),
     );
@@ -39,7 +41,14 @@ export class Sentinel {
     const isKnown = async () => ((await client.call('SENTINEL', 'REPLICAS', name)) as unknown[]).length > 0;
     await eventually(isKnown, { timeout: 60_000 });
     client.disconnect();
-    return new Sentinel(child, home, port);
+    return new Sentinel(name, child, home, port);
+  }
+
+  /** From now on, a master that answered last a second ago is gone. */
+  async look(): Promise<void> {
+    const client = new Redis(this.port);
+    await client.call('SENTINEL', 'SET', this.name, 'down-after-milliseconds', '1000');
+    client.disconnect();
   }
 
   async stop(): Promise<void> {
