@@ -6,6 +6,9 @@ import { EventStream } from './support/event.stream.js';
 
 LeakGuard.install();
 
+// A program starts, where others want the machine as well.
+const SLOWLY = { timeout: 120_000 };
+
 const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 
 describe('the demo as a program, without Redis', () => {
@@ -26,7 +29,7 @@ describe('the demo as a program, without Redis', () => {
       const address = /^Open (http:\/\/localhost:\d+)$/m.exec(output)?.[1];
       if (!address) throw new Error(`No address in: ${output}`);
       return address;
-    });
+    }, SLOWLY);
     const agent = new HttpAgent(origin);
     const events = await EventStream.open(agent);
     await agent.post('/cart', { name: 'apple' });
@@ -40,5 +43,5 @@ describe('the demo as a program, without Redis', () => {
     program.kill('SIGTERM');
     expect(await exit).toEqual([null, 'SIGTERM']);
     await eventually(() => events.isEnded);
-  });
+  }, 300_000);
 });
