@@ -41,7 +41,8 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     const ids = await Promise.all(Array.from({ length: 250 }, () => store.create({ a: '1' })));
     const spy = claims();
     await expire(...ids.map((id) => shadow(id)));
-    await eventually(async () => expect(await recordedExpirations(store)).toEqual(new Map(ids.map((id) => [id, 1]))));
+    await eventually(async () => (await recordedExpirations(store)).size >= ids.length);
+    expect(await recordedExpirations(store)).toEqual(new Map(ids.map((id) => [id, 1])));
     expect(spy.mock.calls.length).toBeLessThan(25 * partitions);
     expect(Math.max(...spy.mock.calls.map(([, batch]) => batch.length))).toBeLessThanOrEqual(100);
     expect(members(spy).toSorted()).toEqual(ids.map((id) => `expires:${id}`).toSorted());
