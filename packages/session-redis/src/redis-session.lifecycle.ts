@@ -14,7 +14,8 @@ import { atMost } from './at-most.js';
 import { closeConnection } from './connection/close-connection.js';
 import type { RedisConnections } from './connection/redis.connections.js';
 import { isAnswer } from './connection/reply.errors.js';
-import { checkStore, ForeignStoreError } from './connection/store.check.js';
+import type { RequestConnection } from './connection/request.connection.js';
+import { checkStore } from './connection/store.check.js';
 import type { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import type { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import type { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
@@ -28,6 +29,7 @@ import {
   KEY_EVENT_LISTENER,
   REDIS_CONNECTIONS,
   REDIS_SESSION_OPTIONS,
+  REQUEST_CONNECTION,
   SESSION_EVENT_BROADCASTER,
   SESSION_EVENT_CONSUMER,
   SESSION_EVENT_TRIMMER,
@@ -48,6 +50,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
     @Inject(REDIS_CONNECTIONS) private readonly connections: RedisConnections,
+    @Inject(REQUEST_CONNECTION) private readonly requestConnection: RequestConnection,
     @Inject(SESSION_PARTITIONS) private readonly partitions: SessionPartitions,
     @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
     @Inject(KEY_EVENT_LISTENER) private readonly listener: KeyEventListener,
@@ -130,7 +133,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   async #open(): Promise<void> {
     const { request, background } = this.connections;
-    const preload = () => SessionScripts.preload(request).catch(() => undefined);
+    const preload = () => this.requestConnection.run(SessionScripts.preload).catch(() => undefined);
     background.connect().catch(() => undefined);
     await this.#connect(request);
     if (request.status === 'ready') await preload();
@@ -156,13 +159,12 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   /** False when Redis is not there, or does not answer within `commandTimeout`. */
   async #isChecked(): Promise<boolean> {
-    const { request } = this.connections;
-    if (request.status !== 'ready') return false;
+    if (this.connections.request.status !== 'ready') return false;
     try {
-      await checkStore(request, this.partitions);
+      await checkStore(this.requestConnection, this.partitions);
       return true;
     } catch (cause) {
-      if (cause instanceof ForeignStoreError || isAnswer(cause)) throw cause;
+      if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) throw cause;
       if (!this.options.requireAtStart) return false;
       throw new SessionStoreError('Redis does not answer, and `requireAtStart` is set', { cause });
     }
@@ -170,7 +172,8 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   async #checkLate(): Promise<void> {
     // The application runs by now: it can only be told.
-    await checkStore(this.connections.background, this.partitions).catch((error: unknown) =>
+    const { background } = this.connections;
+    await checkStore({ run: (command) => command(background) }, this.partitions).catch((error: unknown) =>
       this.#logger.error(String(error)),
     );
   }

@@ -61,7 +61,6 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
     request: open('request', {
       autoResendUnfulfilledCommands: false,
       enableOfflineQueue: false,
-      commandTimeout: options.commandTimeout,
       // A request that comes when Redis is back waits for the end of the pause, and is to be answered in time.
       retryStrategy: retryAfter(options.commandTimeout / 4),
       // Soon: until it is replaced, a connection that died silently fails every request.

@@ -27,8 +27,9 @@ export class RequestConnection {
     const over = new AbortController();
     let fail!: (error: SessionStoreError) => void;
     const failed = new Promise<never>((_, reject) => (fail = reject));
-    const timeout = () => fail(new SessionStoreError(`Redis did not answer within ${this.commandTimeout} ms`));
-    const timer = setTimeout(timeout, this.commandTimeout);
+    const giveUp = () => fail(new SessionStoreError(`Redis did not answer within ${this.commandTimeout} ms`));
+    // Timers come before what has arrived is read: after the process has stood still, the answer may be there.
+    const timer = setTimeout(() => setImmediate(giveUp), this.commandTimeout);
     try {
       return await Promise.race([this.#send(command, over.signal, fail), failed]);
     } catch (error) {

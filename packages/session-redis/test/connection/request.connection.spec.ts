@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { inspect } from 'node:util';
 import { SessionStoreError } from '@nest-session/core';
 import { eventually, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
@@ -69,6 +70,16 @@ it('fails in time when there is no connection, and does not send afterwards what
   await expect(increment(connection, 'given-up')).rejects.toThrow('did not answer within 100 ms');
   await proxy.accept();
   expect(await increment(new RequestConnection(client, 60_000), 'given-up')).toBe(1);
+});
+
+it('hears an answer that arrived while the process stood still, although the time is over', async () => {
+  const connection = new RequestConnection(direct, 100);
+  const answer = increment(connection, 'stalled');
+  const begun = performance.now();
+  // Redis' own client: ours cannot be asked, since nothing may run in this process.
+  const stored = () => execFileSync('redis-cli', ['-u', server.url, 'get', 'stalled'], { encoding: 'utf8' }).trim();
+  while (stored() !== '1' || performance.now() - begun < 200);
+  expect(await answer).toBe(1);
 });
 
 it('never sends again what had no answer', async () => {
