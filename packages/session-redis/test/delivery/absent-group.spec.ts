@@ -85,21 +85,23 @@ it('a group that was away for half an hour gets all it has missed, in order, and
   for (let minute = 0; minute < MINUTES_AWAY; minute++) {
     alive.push(await liveAMinute());
     await cleanUp(present.instance);
-    const names = await recorded();
-    await eventually(() => expect(present.handled).toHaveLength(names.length));
+    const { length } = await recorded();
+    await eventually(() => present.handled.length >= length);
   }
   const missed = await recorded();
   expect(missed).toHaveLength(MINUTES_AWAY * (2 * PER_MINUTE - 1));
   // Each in its minute, once, in order.
   expect(present.handled.map(({ id }) => id)).toEqual(missed);
-  expect(await present.groups.list()).toMatchObject([
-    { name: 'reports', lag: missed.length, pending: 0, dropped: 0 },
-    { name: 'web', lag: 0, pending: 0, dropped: 0 },
-  ]);
+  await eventually(async () =>
+    expect(await present.groups.list()).toMatchObject([
+      { name: 'reports', lag: missed.length, pending: 0, dropped: 0 },
+      { name: 'web', lag: 0, pending: 0, dropped: 0 },
+    ]),
+  );
   const whileAway = await memory();
 
   const back = await join('reports');
-  await eventually(() => expect(back.handled).toHaveLength(missed.length));
+  await eventually(() => back.handled.length >= missed.length);
   expect(back.handled).toEqual(missed.map((id) => ({ id, hasData: true })));
   await eventually(isAllDone);
   expect(present.handled).toHaveLength(missed.length);
