@@ -15,6 +15,12 @@ function resolverOf(cookie: SessionModuleOptions['cookie'] = {}) {
   return new CookieSessionIdResolver(cookie);
 }
 
+/** The last character of 43 holds four bits of the 256, and two that nobody reads. */
+function withOtherEnd(text: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1)!) ^ 1];
+}
+
 function encode(text: string): string {
   return Buffer.from(text).toString('base64');
 }
@@ -41,11 +47,21 @@ describe('CookieSessionIdResolver', () => {
     [`SESSION="${token}"`, []],
     [`SESSION=${token}!`, []],
     [`SESSION=${encode(token)}`, []],
+    // No blanks to a browser, which lets anybody set a cookie of such a name, a __Host- prefix after it or not.
+    [`\u00a0SESSION=${token}`, []],
+    [`SESSION\u00a0=${token}`, []],
+    [`\vSESSION=${token}; SESSION=\f${token}`, []],
+    [`SESSION=\u00a0${token}; SESSION=${other}\u00a0`, []],
     [`SESSION`, []],
     [';;;=;', []],
     ['', []],
   ])('reads %j', (cookie, expected) => {
     expect(tokensOf(cookie)).toEqual(expected);
+  });
+
+  it('reads no cookie without a name, even if its value begins with ours', () => {
+    const name = 'n'.repeat(42);
+    expect(tokensOf(`${name}=; ${name}x`, { name })).toEqual([]);
   });
 
   it('reads no cookie where there is none', () => {
@@ -201,6 +217,8 @@ describe('CookieSessionIdResolver', () => {
         },
         /Which tenant\?/,
       ],
+      ['a promise', () => Promise.resolve({ path: '/tenant' }), /returned a promise/],
+      ['a promise that is rejected', () => Promise.reject(new Error('Which tenant?')), /returned a promise/],
     ])('are not those of %s: one line says so', (_, others, reason) => {
       const resolver = resolverOf({ attributes: others as typeof attributes });
       for (let answer = 0; answer < 3; answer++) {
@@ -243,6 +261,9 @@ describe('CookieSessionIdResolver', () => {
       ['has an empty one', ({ token: sent }) => `SESSION=${sent}.`, /is badly signed/],
       ['has a short one', ({ cookie }) => cookie.slice(0, -2), /is badly signed/],
       ['has a long one', ({ cookie }) => `${cookie}AA`, /is badly signed/],
+      ['has one that decodes to the same bytes', ({ cookie }) => `${cookie}=`, /is badly signed/],
+      ['has one with something else in it', ({ cookie }) => `${cookie}!`, /is badly signed/],
+      ['has one that ends in another bit', ({ cookie }) => withOtherEnd(cookie), /is badly signed/],
       ['has two', ({ cookie }) => `${cookie}${cookie.slice(cookie.indexOf('.'))}`, /is malformed/],
       ['has that of another token', ({ cookie }) => cookie.replace(/=.{43}/, `=${other}`), /is badly signed/],
       ['is malformed all the same', ({ cookie }) => cookie.replace('=', '=!'), /is malformed/],

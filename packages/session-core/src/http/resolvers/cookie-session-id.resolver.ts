@@ -86,6 +86,11 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   #attributesFor(request: IncomingMessage): ResolvedCookieAttributes {
     try {
       const others = this.#cookie.attributes?.(request);
+      // What no compiler has checked. A rejection that nobody hears of would end the process.
+      if (others instanceof Promise) {
+        others.catch(() => undefined);
+        throw new TypeError('it has returned a promise, for which no answer waits: return the attributes themselves');
+      }
       return others === undefined ? this.#cookie : overrideAttributes(this.#cookie, others);
     } catch (error) {
       // The session is stored and its answer on the way: with the cookie that was configured it is not lost.
@@ -108,6 +113,23 @@ function* cookieValues(header: string, name: string): Iterable<string> {
   if (!header.includes(`${name}=`)) return;
   for (const pair of header.split(';')) {
     const separator = pair.indexOf('=');
-    if (pair.slice(0, separator).trim() === name) yield pair.slice(separator + 1).trim();
+    if (separator >= 0 && withoutBlanks(pair.slice(0, separator)) === name) {
+      yield withoutBlanks(pair.slice(separator + 1));
+    }
   }
+}
+
+/**
+ * RFC 6265bis, 5.6: spaces and tabs. `trim()` takes away more, such as a no-break space: a name with one is no `__Host-`
+ * name to the browser, so that other hosts of the domain can set it, and must be none here.
+ */
+function withoutBlanks(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isBlank(text[start])) start++;
+  while (end > start && isBlank(text[end - 1])) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t';
 }
