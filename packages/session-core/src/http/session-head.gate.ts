@@ -22,16 +22,29 @@ export class SessionHeadGate implements HeadGate {
   }
 
   complete(): void {
-    const { session, resolver, request, response } = this;
-    if (session.isUsed) for (const header of resolver.headers) appendVary(response, header);
+    const { session, response } = this;
     const hasHeaders = session.addHeaders(response);
-    const { tokenToSend: token, presented, isRemembered } = session;
-    const client = { presented, isRemembered };
-    if (token) resolver.send(request, response, token, client);
-    else if (session.isSessionDeleted) resolver.expire(request, response, client);
-    else if (!hasHeaders) return;
+    try {
+      const answered: unknown = this.#answerClient();
+      // The compiler lets the method of a resolver be `async`.
+      if (answered instanceof Promise) answered.catch(reportResolver);
+    } catch (error) {
+      // What is stored is stored. An exception in the midst of whatever sends the answer could end the process.
+      reportResolver(error);
+    }
     // A cache that kept the answer would hand out the session, or end it, once more.
-    forbidStoring(response);
+    if (session.tokenToSend || session.isSessionDeleted || hasHeaders) forbidStoring(response);
+  }
+
+  /** Returns what the resolver has: nothing, if it is as it should be. */
+  #answerClient(): unknown {
+    const { session, resolver, request, response } = this;
+    const { tokenToSend: token, presented, isRemembered } = session;
+    // A cookie that is sent again depends on the one that came, also when nobody has asked for the session.
+    if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
+    const client = { presented, isRemembered };
+    if (token) return resolver.send(request, response, token, client);
+    return session.isSessionDeleted ? resolver.expire(request, response, client) : undefined;
   }
 
   passed(): void {
@@ -47,8 +60,18 @@ export class SessionHeadGate implements HeadGate {
 
   replace(error: unknown): ErrorAnswer {
     if (error instanceof SessionStoreError) return { status: error.getStatus(), body: error.getResponse() };
-    logger.error(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    logger.error(described(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
     return { status, body: { statusCode: status, message: 'Internal server error' } };
   }
+}
+
+function reportResolver(error: unknown): void {
+  logger.error(
+    `The SessionIdResolver has failed, and an answer leaves without what it was to add: ${described(error)}`,
+  );
+}
+
+function described(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -145,7 +145,9 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
 
     it('is sent again by requests that do not ask for the session, and after a save', async () => {
       clock.advance(MINUTE);
-      expect((await agent.get('/plain')).setCookies).toHaveLength(1);
+      const plain = await agent.get('/plain');
+      expect(plain.setCookies).toHaveLength(1);
+      expect([plain.headers['cache-control'], plain.headers.vary]).toEqual(['no-store', 'Cookie']);
       clock.advance(MINUTE);
       expect((await agent.get('/not-found')).setCookies).toHaveLength(1);
       clock.advance(MINUTE);
