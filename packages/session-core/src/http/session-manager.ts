@@ -79,7 +79,8 @@ export class SessionManager {
   }
 
   async #endCurrent(): Promise<boolean> {
-    const { session } = this.#sessionRequest;
+    const { session, isSessionDeleted } = this.#sessionRequest;
+    if (isSessionDeleted) return false;
     session.invalidate();
     return (await session.save()) === 'saved' && !session.isNew;
   }

@@ -37,6 +37,11 @@ class AccountsController {
     return { ended: await this.manager.end(alias) };
   }
 
+  @Delete('twice/:alias')
+  async endTwice(@Param('alias') alias: string) {
+    return { ended: [await this.manager.end(alias), await this.manager.end(alias)] };
+  }
+
   @Delete('late/:alias')
   async endLate(@Param('alias') alias: string, @Res() reply: RawReply) {
     const response = rawOf(reply);
@@ -172,6 +177,14 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect((await browser.get('/?_s=1', { headers })).json()).toEqual({ alias: '1' });
     expect((await browser.request('DELETE', '/accounts/1')).json()).toEqual({ ended: false });
     expect((await browser.request('DELETE', '/accounts/0')).json()).toEqual({ ended: true });
+    expect(browser.cookies).toEqual({});
+  });
+
+  it.each(['0', '1'])('are ended once, also by a request of alias 0 that ends %s twice', async (alias) => {
+    const { browser } = await start();
+    await browser.post(`/login/ann?_s=${alias}`);
+    const ended = await browser.request('DELETE', `/twice/${alias}`);
+    expect(ended.json()).toEqual({ ended: [true, false] });
     expect(browser.cookies).toEqual({});
   });
 
