@@ -25,7 +25,8 @@ export class OptionReader {
     private readonly problems: string[] = [],
   ) {
     this.#given = isRecord(given) ? given : {};
-    if (given !== undefined && !isRecord(given)) problems.push(`${path || 'The argument'} must be an object.`);
+    if (given !== undefined && !isRecord(given))
+      problems.push(`${path === '' ? 'The argument' : `Option \`${path}\``} must be an object.`);
   }
 
   /** Milliseconds. */
@@ -36,7 +37,9 @@ export class OptionReader {
     if (value === undefined) return undefined;
     if (rules.never && value === 'never') return Infinity;
     const ms = parseDuration(value);
-    const problem = typeof ms === 'string' ? ms : durationProblem(value, ms, rules);
+    // Who gave a number of something does not mean that.
+    const orNever = rules.never && !(Number(value) > 0) ? ", or 'never'" : '';
+    const problem = typeof ms === 'string' ? ms + orNever : durationProblem(value, ms, rules);
     return problem === undefined ? Number(ms) : this.#refuse(name, problem, fallback === undefined ? undefined : 0);
   }
 

@@ -15,7 +15,9 @@ describe('parseDuration', () => {
 
   it.each<[unknown, string]>([
     [30, "is the bare number 30: name its unit, such as '30s' or '30ms'"],
-    [NaN, 'is the bare number NaN'],
+    [NaN, "is NaN, which is not a duration: write a number and its unit, such as '30m'"],
+    [Infinity, 'is Infinity, which is not a duration'],
+    [-1, 'is -1, which is not a duration'],
     ['30', "write a number and its unit, such as '30m' (units: ms, s, m, h, d)"],
     ['-5s', 'is not a duration'],
     ['5 s', 'is not a duration'],

@@ -56,6 +56,10 @@ describe('resolveSessionOptions', () => {
     [{ timeout: '30000d' }, 'Option `timeout` is 30000d: it must be at most 2147483647s.'],
     [{ absoluteTimeout: 0 }, 'Option `absoluteTimeout` is 0: it must be at least 1s.'],
     [{ absoluteTimeout: '1.0005s' }, 'Option `absoluteTimeout` must be a number of whole seconds.'],
+    [
+      { timeout: -1 },
+      "Option `timeout` is -1, which is not a duration: write a number and its unit, such as '30m' (units: ms, s, m, h, d), or 'never'.",
+    ],
     [{ touchInterval: 'never' }, 'Option `touchInterval` is not a duration'],
     [
       { timeout: '1m', touchInterval: '1m' },
@@ -92,7 +96,7 @@ describe('resolveSessionOptions', () => {
       { somethingElse: 1 },
       'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, maxAttributeSize, exclude, keepIdle.',
     ],
-    [{ cookie: 'SESSION' }, 'cookie must be an object.'],
+    [{ cookie: 'SESSION' }, 'Option `cookie` must be an object.'],
     [null, 'The argument must be an object.'],
     [[], 'The argument must be an object.'],
   ])('refuses %p', (given, problem) => {
