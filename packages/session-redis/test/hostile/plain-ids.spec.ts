@@ -84,4 +84,16 @@ describe('sessions whose ids are plain, drawn by a generator of the application,
     });
     expect(log.lines.join('\n')).not.toContain(id);
   });
+
+  it('are not in the log where something foreign stands in the place of a session', async () => {
+    const agent = app.agent();
+    const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
+    const shadow = `nest:session:sessions:expires:${id}`;
+    await client.multi().del(shadow).rpush(shadow, 'foreign').exec();
+    expect((await agent.post('/set/a', { value: 2 })).status).toBe(503);
+    expect(
+      log.matching(/store failed.*WRONGTYPE nest:session:sessions:expires:\.\.\. is a list, not a string/),
+    ).toHaveLength(1);
+    expect(log.lines.join('\n')).not.toContain(id);
+  });
 });

@@ -37,9 +37,10 @@ local function shared_keys()
   return { { bucket_list, 'zset' }, { events, 'stream' } }
 end
 
--- The {key, type} of a session's own.
+-- The {key, type} of a session's own, and how the key is shown: an id may be the token itself, and errors are logged.
 local function keys_of(session)
-  return { { session.key, 'hash' }, { session.shadow, 'string' } }
+  local shown = session_of('...')
+  return { { session.key, 'hash', shown.key }, { session.shadow, 'string', shown.shadow } }
 end
 
 -- Reads in which bucket and in which indexes a session stands: `bucket` and `entries` are where it really does, whatever
