@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sumUp } from './checks.mjs';
 import { ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
+import { contract } from './mutants/contract.mutants.mjs';
 import { delivery } from './mutants/delivery.mutants.mjs';
 import { mapStore } from './mutants/map-store.mutants.mjs';
 import { findByModel } from './mutants/model.trial.mjs';
@@ -23,7 +24,7 @@ await main(async () => {
     allowPositionals: true,
   });
   // Those that take longest first.
-  const all = [...delivery, ...requests, ...redisStore, ...mapStore];
+  const all = [...delivery, ...requests, ...redisStore, ...contract, ...mapStore];
   for (const mutant of all) mutated(readFileSync(join(root, mutant.file), 'utf8'), mutant);
   const chosen = all.filter(({ mistake }) => words.every((word) => mistake.includes(word)));
   await ensurePackages();

@@ -9,6 +9,7 @@ import {
   SessionExpiredEvent,
   type SessionRecord,
   SessionSnapshot,
+  type UpdateSession,
   type WriteReply,
 } from '@nest-session/core';
 import {
@@ -116,6 +117,94 @@ class SavesWhole extends Correct {
   }
 }
 
+/** Reads a session in one step, and writes what it has read in another one. */
+class TakesTwoSteps extends Correct {
+  protected async writeWhole(change: UpdateSession): Promise<WriteReply> {
+    const [record] = await this.load([change.id]);
+    await new Promise((resolve) => setImmediate(resolve));
+    return super.write({ ...change, attributes: new Map([...(record?.attributes ?? []), ...change.attributes]) });
+  }
+}
+
+class SavesInTwoSteps extends TakesTwoSteps {
+  override write(change: SessionChange): Promise<WriteReply> {
+    const isPlain = change.kind === 'update' && !change.newId && !change.expected;
+    return isPlain ? this.writeWhole(change) : super.write(change);
+  }
+}
+
+class UpdatesInTwoSteps extends TakesTwoSteps {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return change.kind === 'update' && change.expected ? this.writeWhole(change) : super.write(change);
+  }
+}
+
+class TouchesInTwoSteps extends TakesTwoSteps {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return change.kind === 'touch'
+      ? this.writeWhole({ ...NO_CHANGES, ...change, kind: 'update' })
+      : super.write(change);
+  }
+}
+
+class RotatesInTwoSteps extends TakesTwoSteps {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return change.kind === 'update' && change.newId ? this.writeWhole(change) : super.write(change);
+  }
+}
+
+class WritesTimesInTwoSteps extends Correct {
+  override async write(change: SessionChange): Promise<WriteReply> {
+    const [record] = change.kind === 'update' ? await super.load([change.id]) : [];
+    if (change.kind !== 'update' || !record || change.maxInactiveInterval === 0) return super.write(change);
+    await new Promise((resolve) => setImmediate(resolve));
+    const { maxInactiveInterval, absoluteTimeout } = record;
+    const times = {
+      maxInactiveInterval: change.maxInactiveInterval ?? maxInactiveInterval,
+      absoluteTimeout: change.absoluteTimeout ?? absoluteTimeout,
+    };
+    return super.write(change.id === record.id && !change.newId ? { ...change, ...times } : change);
+  }
+}
+
+class LoadsAFew extends Correct {
+  override load(ids: readonly string[]): Promise<SessionRecord[]> {
+    return super.load(ids.slice(0, 50));
+  }
+}
+
+class TellsTimesAsTexts extends Correct {
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    const records = await super.load(ids);
+    return records.map((record) => ({ ...record, timeToLive: String(record.timeToLive) as unknown as number }));
+  }
+}
+
+class LivesForeverWithoutInterval extends Correct {
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    const records = await super.load(ids);
+    return records.map((record) => (record.maxInactiveInterval < 0 ? { ...record, timeToLive: undefined } : record));
+  }
+}
+
+class TrimsTexts extends Correct {
+  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    return (await super.load(ids)).map((record) => {
+      const attributes = [...record.attributes].map(([name, text]) => [name, text.trim()] as const);
+      return { ...record, attributes };
+    });
+  }
+}
+
+class CutsUpdates extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    if (change.kind !== 'update') return super.write(change);
+    const cut = (text: string | null) => text && text.slice(0, 65_535);
+    const attributes = new Map([...change.attributes].map(([name, text]) => [name, cut(text)]));
+    return super.write({ ...change, attributes });
+  }
+}
+
 class RenewsAlways extends Correct {
   override write(change: SessionChange): Promise<WriteReply> {
     return super.write(change.kind === 'update' ? { ...change, keepsIdle: false } : change);
@@ -209,6 +298,12 @@ class IsEmptyWhenItIsDown extends Correct {
   }
 }
 
+class CollidesWhenItIsDown extends Correct {
+  override async write(change: SessionChange): Promise<WriteReply> {
+    return this.isDown && change.kind === 'create' ? { outcome: 'collision' } : super.write(change);
+  }
+}
+
 class WritesAlthoughItFails extends Correct {
   override async write(change: SessionChange): Promise<WriteReply> {
     const wasDown = this.isDown;
@@ -258,6 +353,16 @@ describe('sessionRepositoryContract', () => {
     [TellsNoTimeToLive, 'loading: tells for how long a session has been idle'],
     [BringsBack, 'saving: does not bring back a session that was deleted'],
     [SavesWhole, 'saving: writes what changed and nothing else'],
+    [SavesInTwoSteps, 'races: of two saves of different attributes'],
+    [UpdatesInTwoSteps, 'races: a save and an update of another attribute'],
+    [TouchesInTwoSteps, 'races: an access leaves what is saved meanwhile'],
+    [RotatesInTwoSteps, 'races: a save and a change of id are both kept'],
+    [WritesTimesInTwoSteps, 'races: of two changes of different times'],
+    [LoadsAFew, 'loading: finds a hundred sessions at once'],
+    [TellsTimesAsTexts, 'loading: tells times in whole numbers'],
+    [LivesForeverWithoutInterval, 'loading: tells for how long a session has been idle'],
+    [TrimsTexts, 'names and values: gives back every text as it was'],
+    [CutsUpdates, 'names and values: takes a value of a megabyte'],
     [RenewsAlways, 'saving: does not renew a session that is to be kept idle'],
     [RenewsNever, 'saving: renews the session'],
     [OpensOldIds, 'change of id: ends the old id at once'],
@@ -274,6 +379,7 @@ describe('sessionRepositoryContract', () => {
     [ReportsNoDeletions, 'events: tell once of a session that is deleted, by an interval of 0'],
     [ReportsWithoutData, 'events: tell once of a session that expires, with the data it had'],
     [IsEmptyWhenItIsDown, 'outages: are errors of whatever is asked of the store'],
+    [CollidesWhenItIsDown, 'outages: are errors of each step'],
     [WritesAlthoughItFails, 'outages: leave everything that a save was to change as it was'],
   ])('finds out about a store like %p: %s', async (Store, sentence) => {
     const checks = checksOf(Store).filter(({ group, name }) => `${group}: ${name}`.startsWith(sentence));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TrackedSession } from '@nest-session/core';
 import type { CheckGroup, Checks } from './check.group.js';
-import { DAY, MINUTE, type Trial } from './trial.js';
+import { DAY, INTERVAL, MINUTE, type Trial } from './trial.js';
 
 const HOUR = 60 * MINUTE;
 
@@ -67,6 +67,21 @@ export const ABSOLUTE_END: CheckGroup = {
 
     ...passedByNone,
 
+    'that is changed together with the interval counts, and so does this': async (t) => {
+      const [limited, idle] = [await t.stored(), await t.stored()];
+      limited.maxInactiveInterval = 120 * 60;
+      limited.absoluteTimeout = 60 * 60;
+      idle.maxInactiveInterval = 10 * 60;
+      idle.absoluteTimeout = 60 * 60;
+      for (const session of [limited, idle]) await t.saves(session);
+      await t.advance(10 * MINUTE + 1);
+      await t.isOver(idle.id);
+      await t.advance(40 * MINUTE);
+      await t.load(limited.id);
+      await t.advance(10 * MINUTE);
+      await t.isOver(limited.id);
+    },
+
     'does not replace the interval': async (t) => {
       const { id } = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 60 * 60));
       await t.advance(30 * MINUTE + 1);
@@ -112,6 +127,16 @@ export const ABSOLUTE_END: CheckGroup = {
       await t.isOver(later.id);
       await t.advance(400 * DAY);
       assert.equal((await t.load(never.id)).absoluteTimeout, -1);
+    },
+
+    'that is taken away leaves the interval': async (t) => {
+      const session = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 10 * 60));
+      session.absoluteTimeout = -1;
+      await t.saves(session);
+      await t.advanceToJustBefore(INTERVAL);
+      await t.load(session.id);
+      await t.advancePast();
+      await t.isOver(session.id);
     },
   },
 };

@@ -11,6 +11,11 @@ const ALIKE: readonly (readonly [string, string])[] = [
   ['"\u00e9"', '"e\u0301"'],
   ['1', '1.0'],
   ['"1"', '1'],
+  ['"😀"', '"😁"'],
+  ['a\0b', 'a\0c'],
+  ['{"a":1,"b":2}', '{"b":2,"a":1}'],
+  ['[]', '[ ]'],
+  [`"${'n'.repeat(100_000)}1"`, `"${'n'.repeat(100_000)}2"`],
 ];
 
 function update(id: string, text: string | null, expected: string | undefined): UpdateSession {
@@ -35,6 +40,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       const { id } = await t.stored({ n: 1 });
       assert.deepEqual(await t.write(update(id, '3', '2')), { outcome: 'conflict', current: '1' });
       assert.deepEqual(await t.write(update(id, '3', undefined)), { outcome: 'conflict', current: '1' });
+      assert.deepEqual(await t.write(update(id, null, '2')), { outcome: 'conflict', current: '1' });
       assert.deepEqual(await t.attributesOf(id), { n: 1 });
     },
 
@@ -51,6 +57,8 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       assert.deepEqual(await t.attributesOf(id), { a: 1, n: 2 });
       assert.deepEqual(await t.write(update(id, null, '2')), { outcome: 'saved' });
       assert.deepEqual(await t.attributesOf(id), { a: 1 });
+      assert.deepEqual(await t.write(update(id, '3', undefined)), { outcome: 'saved' });
+      assert.deepEqual(await t.attributesOf(id), { a: 1, n: 3 });
     },
 
     'is a conflict also where somebody else has written the same text': async (t) => {
@@ -79,6 +87,15 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       assert.deepEqual(await t.attributesOf(id), { n: 1 });
       await t.advance(10 * MINUTE + 1);
       await t.isOver(id);
+    },
+
+    'writes all that it names when it is done': async (t) => {
+      const { id } = await t.stored({ n: 1, removed: 1, kept: 1 });
+      const change = update(id, '2', '1');
+      const attributes = new Map([...change.attributes, ['other', '1'], ['removed', null]]);
+      assert.deepEqual(await t.write({ ...change, attributes, maxInactiveInterval: 600 }), { outcome: 'saved' });
+      assert.deepEqual(await t.attributesOf(id), { n: 2, kept: 1, other: 1 });
+      assert.equal((await t.load(id)).maxInactiveInterval, 600);
     },
 
     'runs again with the value that another request has stored': async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { generateSessionKey, type Session } from '@nest-session/core';
+import { generateSessionKey, PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
 import type { CheckGroup } from './check.group.js';
 import { DAY, FOLLOWED, INTERVAL, MINUTE, SECOND, type Trial } from './trial.js';
 
@@ -79,11 +79,32 @@ export const CREATION: CheckGroup = {
       }
     },
 
-    'refuses it also when the session has ended since': async (t) => {
+    'takes a principal that is no text, and that no index lists': async (t) => {
+      const { id } = await t.stored({ [PRINCIPAL_NAME_INDEX_NAME]: 5 });
+      assert.deepEqual(await t.attributesOf(id), { [PRINCIPAL_NAME_INDEX_NAME]: 5 });
+    },
+
+    'refuses it also under an id that is taken': async (t) => {
       const session = await t.stored();
       const previousId = await t.rotates(session);
-      await t.repository.deleteById(session.id);
+      const times = { maxInactiveInterval: MINUTE / SECOND, absoluteTimeout: -1 };
+      const nothing = { attributes: new Map(), indexes: new Map() };
+      const change = { kind: 'create', id: session.id, presentedIds: [previousId], ...times, ...nothing } as const;
+      assert.deepEqual(await t.write(change), { outcome: 'gone' });
+    },
+
+    'refuses it also when the session has ended since, in whatever way': async (t) => {
+      const session = await t.stored();
+      const previousId = await t.rotates(session);
+      await t.repository.deleteById(previousId);
       assert.equal((await savedBy(t, previousId))[0], 'gone');
+
+      const short = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = 20));
+      const previousIdOfShort = await t.rotates(short);
+      await t.advance(20 * SECOND + 1);
+      await t.reportExpired();
+      await t.isOver(short.id);
+      assert.equal((await savedBy(t, previousIdOfShort))[0], 'gone');
     },
 
     'gives no session an id that another one has changed a moment ago': async (t) => {
@@ -104,17 +125,22 @@ export const CREATION: CheckGroup = {
     },
 
     'takes a client that presents an id which nobody has, or of a session that is over': async (t) => {
-      const deleted = await t.stored();
-      await t.repository.deleteById(deleted.id);
-      const expired = await t.stored();
-      await t.expireAll();
-      for (const presentedId of [generateSessionKey().id, deleted.id, expired.id]) {
+      const takes = async (presentedId: string) => {
         const [outcome, session] = await savedBy(t, presentedId);
         assert.equal(outcome, 'saved');
         assert.notEqual(session.id, presentedId);
         assert.deepEqual(await t.attributesOf(session.id), { late: true });
         await t.isOver(presentedId);
-      }
+      };
+      await takes(generateSessionKey().id);
+      const deleted = await t.stored();
+      await t.repository.deleteById(deleted.id);
+      await takes(deleted.id);
+      const expired = await t.stored();
+      await t.expireAll();
+      await takes(expired.id);
+      await t.reportExpired();
+      await takes(expired.id);
     },
 
     'stores nothing again when a session is sent twice because an answer was lost': async (t) => {

@@ -9,7 +9,7 @@ import {
 } from '@nest-session/core';
 import { atOnce, ROUNDS } from './at-once.js';
 import type { CheckGroup, Checks } from './check.group.js';
-import { DAY, INTERVAL, MINUTE, type Trial } from './trial.js';
+import { DAY, INTERVAL, MINUTE, SECOND, type Trial } from './trial.js';
 
 /** Every way of being deleted, by a request that has set `last` before. */
 const DELETIONS: Readonly<Record<string, (session: TrackedSession, t: Trial) => Promise<unknown>>> = {
@@ -19,6 +19,12 @@ const DELETIONS: Readonly<Record<string, (session: TrackedSession, t: Trial) => 
     return t.saves(session);
   },
   'an interval of 0': (session, t) => {
+    session.maxInactiveInterval = 0;
+    return t.saves(session);
+  },
+  'keeping it idle with an interval of 0': async (session, t) => {
+    await t.advance(MINUTE);
+    session.keepIdle();
     session.maxInactiveInterval = 0;
     return t.saves(session);
   },
@@ -119,6 +125,86 @@ export const EVENTS: CheckGroup = {
 
     ...deletions,
 
+    'tell of a session that is deleted by an old id under the one that it has': async (t) => {
+      const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      const previousId = await t.rotates(session);
+      assert.equal(await t.repository.deleteById(previousId), true);
+      assert.deepEqual(await t.eventTypes(), ['created', 'id-changed', 'deleted']);
+      hasData((await t.events()).at(-1)!, session);
+    },
+
+    'tell what a request has set that ends the session under its old id': async (t) => {
+      const session = await t.stored({ cart: [] }, (each) => (each.principalName = 'ann'));
+      const late = await t.load(session.id);
+      await t.rotates(session);
+      late.setAttribute('cart', ['apple']);
+      late.maxInactiveInterval = 0;
+      assert.equal(await late.save(), 'gone');
+      assert.deepEqual(await t.eventTypes(), ['created', 'id-changed', 'deleted']);
+      hasData((await t.events()).at(-1)!, session);
+    },
+
+    'tell of a session that is ended in the step that was to change its id, under the one that it has': async (t) => {
+      const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      const update = { kind: 'update', id: session.id, attributes: new Map(), indexes: new Map() } as const;
+      await t.write({ ...update, newId: t.idFor(session.id), maxInactiveInterval: 0 });
+      assert.deepEqual(await t.eventTypes(), ['created', 'deleted']);
+      hasData((await t.events()).at(-1)!, session);
+    },
+
+    'have all attributes, large ones as well, and the times that the session had': async (t) => {
+      const attributes = { a: 1, b: ['x'], large: 'ä'.repeat(500_000), last: null };
+      const [deleted, expired] = [await t.stored(attributes), await t.stored(attributes)];
+      for (const session of [deleted, expired]) {
+        session.absoluteTimeout = 7200;
+        await t.saves(session);
+      }
+      await t.advance(MINUTE);
+      for (const session of [deleted, expired]) await t.repository.touch(session);
+      const { lastAccessedTime } = await t.load(expired.id);
+      await t.advance(MINUTE);
+      await t.repository.deleteById(deleted.id);
+      await t.expireAll();
+      await t.reportExpired();
+      for (const { id, creationTime } of [deleted, expired]) {
+        const { session, dataLost } = (await t.events(id)).at(-1)!;
+        assert.equal(dataLost, false);
+        assert.deepEqual([session.creationTime, session.absoluteTimeout], [creationTime, 7200]);
+        t.isAbout(session.lastAccessedTime - creationTime, MINUTE);
+        assert.deepEqual(session.attributeNames.toSorted(), ['a', 'b', 'large']);
+        assert.deepEqual([session.getAttribute('a'), session.getAttribute('b')], [1, ['x']]);
+        assert.equal(session.getAttribute('large'), attributes.large);
+      }
+      assert.equal((await t.events(expired.id)).at(-1)!.session.lastAccessedTime, lastAccessedTime);
+    },
+
+    'tell when somebody has noticed that the time of a session is over': async (t) => {
+      const session = await t.stored();
+      await t.advance(INTERVAL + 10 * SECOND);
+      await t.reportExpired();
+      const event = (await t.events()).at(-1)!;
+      assert.equal(event.type, 'expired');
+      t.isAbout(event.at - session.creationTime, INTERVAL + 10 * SECOND);
+    },
+
+    'tell of the end of a session whose id is drawn again before anybody has noticed': async (t) => {
+      const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      let other = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
+      while (!t.mayReplace(session.id, other.id)) {
+        other = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
+      }
+      await t.expireAll();
+      const times = { maxInactiveInterval: -1, absoluteTimeout: -1 };
+      const { id } = session;
+      const nothing = { presentedIds: [], attributes: new Map(), indexes: new Map() };
+      await t.write({ kind: 'create', id, ...times, ...nothing });
+      await t.write({ ...nothing, kind: 'update', id: other.id, newId: id });
+      await t.reportExpired();
+      const expired = (await t.events(id)).filter((event) => event instanceof SessionExpiredEvent);
+      assert.equal(expired.length, 1);
+      hasData(expired[0]!, session);
+    },
+
     'tell once of a session that expires, with the data it had': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       await t.expireAll();
@@ -187,6 +273,16 @@ export const EVENTS: CheckGroup = {
       hasData((await t.events()).at(-1)!, session);
     },
 
+    'tell of a session that expires without an attribute': async (t) => {
+      const session = await t.stored();
+      session.removeAttribute('a');
+      await t.saves(session);
+      await t.expireAll();
+      await t.reportExpired();
+      const event = (await t.events()).at(-1)!;
+      assert.deepEqual([event.type, event.session.attributeNames, event.dataLost], ['expired', [], false]);
+    },
+
     'tell of a session that had no end and was given one': async (t) => {
       const session = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
       await t.advance(DAY);
@@ -244,6 +340,39 @@ export const EVENTS: CheckGroup = {
       assert.equal(event.type, 'deleted');
       assert.deepEqual(event.session.attributeNames, ['a']);
       assert.equal(event.session.getAttribute('a'), 2);
+    },
+
+    'have nothing that came after its time was over': async (t) => {
+      const { id } = await t.stored({ a: 1 });
+      const late = await t.load(id);
+      const { lastAccessedTime } = late;
+      await t.expireAll();
+      late.setAttribute('a', 2);
+      late.setAttribute('late', true);
+      assert.equal(await late.save(), 'gone');
+      await t.reportExpired();
+      const { session, type } = (await t.events()).at(-1)!;
+      assert.equal(type, 'expired');
+      assert.deepEqual([session.attributeNames, session.getAttribute('a')], [['a'], 1]);
+      assert.equal(session.lastAccessedTime, lastAccessedTime);
+    },
+
+    'tell of no change that was not done, nor twice of one that was sent twice': async (t) => {
+      const session = await t.stored({ a: 1 });
+      let other = await t.stored();
+      while (!t.mayReplace(other.id, session.id)) other = await t.stored();
+      const { length } = await t.events();
+      const { id } = session;
+      const update = { kind: 'update', id, attributes: new Map(), indexes: new Map() } as const;
+      const times = { maxInactiveInterval: 0, absoluteTimeout: -1 };
+      const newId = t.idFor(id);
+      await t.write({ ...update, ...times, kind: 'create', presentedIds: [] });
+      await t.write({ ...update, newId: other.id });
+      await t.write({ ...update, newId, expected: { name: 'a', text: '2' } });
+      await t.write({ ...update, maxInactiveInterval: 0, expected: { name: 'a', text: '2' } });
+      assert.equal((await t.events()).length, length);
+      for (let i = 0; i < 2; i++) await t.write({ ...update, newId });
+      assert.deepEqual(await t.eventTypes(id, newId), ['created', 'id-changed']);
     },
 
     'tell of nothing else': async (t) => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, TrackedSession } from '@nest-session/core';
 import { ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
-import { DAY, MINUTE, type Trial } from './trial.js';
+import { DAY, INTERVAL, MINUTE, SECOND, type Trial } from './trial.js';
 
 const signedInAs = (name: string) => (session: { principalName: string | undefined }) => {
   session.principalName = name;
@@ -48,9 +48,59 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await idsOf(t, 'ann'), []);
     },
 
-    'follows the principal of a session': async (t) => {
+    'finds all of many sessions': async (t) => {
+      const ids: string[] = [];
+      for (let i = 0; i < 150; i++) ids.push((await t.stored({ i }, signedInAs('ann'))).id);
+      assert.deepEqual(await idsOf(t, 'ann'), ids.toSorted());
+    },
+
+    'finds sessions as they are found by their id': async (t) => {
+      const { id } = await t.stored({ a: 1, b: ['x'] }, (session) => {
+        session.principalName = 'ann';
+        session.maxInactiveInterval = 600;
+        session.absoluteTimeout = 7200;
+      });
+      await t.advance(MINUTE);
+      await t.repository.touch(await t.load(id));
+      await t.advance(MINUTE);
+      const [first] = await t.indexed.findByPrincipalName('ann');
+      assert.ok(first, 'The session is not found');
+      const found = TrackedSession.of(first);
+      assert.deepEqual(found.toJSON(), (await t.load(id)).toJSON());
+      assert.deepEqual([found.getAttribute('b'), found.principalName], [['x'], 'ann']);
+      t.isAbout(found.idleTime!, MINUTE);
+    },
+
+    'lists sessions of nobody under no name': async (t) => {
+      const session = await t.stored({ a: 1 }, signedInAs('ann'));
+      session.principalName = undefined;
+      await t.saves(session);
+      await t.stored();
+      for (const name of ['', 'null', 'undefined']) assert.deepEqual(await idsOf(t, name), []);
+    },
+
+    'is one of several, of which each changes alone': async (t) => {
+      const id = t.idFor((await t.stored()).id);
+      const find = async (name: string, value: string) =>
+        (await t.indexed.findByIndex(name, value)).map((session) => session.id);
+      const nothing = { presentedIds: [], attributes: new Map(), indexes: new Map() };
+      const times = { maxInactiveInterval: INTERVAL / SECOND, absoluteTimeout: -1 };
+      const indexes = new Map([
+        ['one', 'x'],
+        ['two', 'x'],
+      ]);
+      await t.write({ ...nothing, kind: 'create', id, ...times, indexes });
+      await t.write({ ...nothing, kind: 'update', id, indexes: new Map([['one', 'y']]) });
+      assert.deepEqual([await find('one', 'x'), await find('one', 'y')], [[], [id]]);
+      assert.deepEqual([await find('two', 'x'), await find('two', 'y')], [[id], []]);
+      const newId = t.idFor(id);
+      await t.write({ ...nothing, kind: 'update', id, newId, indexes: new Map([['one', null]]) });
+      assert.deepEqual([await find('one', 'y'), await find('two', 'x')], [[], [newId]]);
+    },
+
+    'follows the principal of a session, also to the one that it had': async (t) => {
       const session = await t.stored();
-      for (const name of ['ann', 'bob']) {
+      for (const name of ['ann', 'bob', 'bob', 'ann', 'bob']) {
         session.principalName = name;
         await t.saves(session);
         assert.deepEqual(await idsOf(t, name), [session.id]);
@@ -59,6 +109,14 @@ export const INDEX: CheckGroup = {
       session.principalName = undefined;
       await t.saves(session);
       assert.deepEqual(await idsOf(t, 'bob'), []);
+    },
+
+    'follows a principal that an update of the attribute sets': async (t) => {
+      const session = await t.stored();
+      await session.updateAttribute(PRINCIPAL_NAME_INDEX_NAME, () => 'ann');
+      assert.deepEqual(await idsOf(t, 'ann'), [session.id]);
+      await session.updateAttribute(PRINCIPAL_NAME_INDEX_NAME, () => undefined);
+      assert.deepEqual(await idsOf(t, 'ann'), []);
     },
 
     'keeps a session that is saved, touched and updated': async (t) => {
@@ -81,6 +139,9 @@ export const INDEX: CheckGroup = {
       await t.rotates(session);
       assert.deepEqual(await idsOf(t, 'ann'), []);
       assert.deepEqual(await idsOf(t, 'bob'), [session.id]);
+      session.principalName = undefined;
+      await t.rotates(session);
+      assert.deepEqual(await idsOf(t, 'bob'), []);
     },
 
     'has no session that is over, however it has ended': async (t) => {

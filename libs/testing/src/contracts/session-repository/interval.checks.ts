@@ -14,7 +14,7 @@ export const INTERVAL: CheckGroup = {
   name: 'interval',
   checks: {
     'of a session can be longer or shorter than that of others': async (t) => {
-      for (const seconds of [120 * 60, 10 * 60]) {
+      for (const seconds of [120 * 60, 10 * 60, 61]) {
         const { id } = await t.stored();
         await setInterval(t, id, seconds);
         await t.advanceToJustBefore(seconds * SECOND);
@@ -56,6 +56,26 @@ export const INTERVAL: CheckGroup = {
       assert.equal((await t.load(id)).maxInactiveInterval, -1);
     },
 
+    'may be any negative number': async (t) => {
+      const { id } = await t.stored();
+      const session = await t.load(id);
+      session.maxInactiveInterval = -5;
+      await t.saves(session);
+      await t.advance(DAY);
+      const { maxInactiveInterval } = await t.load(id);
+      assert.ok(maxInactiveInterval < 0);
+    },
+
+    'may be as long as the seconds that 32 bits can count': async (t) => {
+      const longest = 2 ** 31 - 1;
+      const session = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = each.absoluteTimeout = longest));
+      await t.advance(400 * DAY);
+      await t.reportExpired();
+      assert.equal(await t.repository.touch(session), 'touched');
+      const loaded = await t.load(session.id);
+      assert.deepEqual([loaded.maxInactiveInterval, loaded.absoluteTimeout], [longest, longest]);
+    },
+
     'of 0 ends the session': async (t) => {
       const { id } = await t.stored();
       const session = await t.load(id);
@@ -80,7 +100,10 @@ export const INTERVAL: CheckGroup = {
         await t.saves(session);
       }
       await t.isOver(over.id);
-      await t.load(shorter.id);
+      for (const { id, creationTime } of [longer, shorter]) {
+        const { lastAccessedTime, maxInactiveInterval } = await t.load(id);
+        assert.deepEqual([lastAccessedTime, maxInactiveInterval], [creationTime, id === longer.id ? 60 * 60 : 25 * 60]);
+      }
       await t.advance(5 * MINUTE + 1);
       await t.isOver(shorter.id);
       await t.advance(30 * MINUTE);

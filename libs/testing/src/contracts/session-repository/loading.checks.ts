@@ -42,6 +42,24 @@ export const LOADING: CheckGroup = {
       assert.deepEqual(await t.repository.findByIds([]), []);
     },
 
+    'finds a hundred sessions at once': async (t) => {
+      const ids: string[] = [];
+      for (let i = 0; i < 100; i++) ids.push((await t.stored({ i })).id);
+      const found = await t.repository.findByIds(ids);
+      assert.deepEqual(
+        found.map((session) => session?.getAttribute('i')),
+        ids.map((_, i) => i),
+      );
+    },
+
+    'tells times in whole numbers': async (t) => {
+      const { id } = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 20 * 60));
+      const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = await t.recordOf(id);
+      const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
+      for (const [name, time] of Object.entries(times))
+        assert.ok(Number.isSafeInteger(time), `${name} is ${typeof time}`);
+    },
+
     'finds a session until its time is over, and not longer although nobody has noticed': async (t) => {
       const { id } = await t.stored();
       await t.advanceToJustBefore(INTERVAL);
@@ -72,9 +90,13 @@ export const LOADING: CheckGroup = {
     'tells for how long a session has been idle, from which follows when an access is recorded': async (t) => {
       const usual = await t.stored();
       const limited = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 20 * 60));
+      const onlyLimited = await t.stored({ a: 1 }, (each) => {
+        each.absoluteTimeout = 20 * 60;
+        each.maxInactiveInterval = -1;
+      });
       const endless = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
       await t.advance(10 * MINUTE);
-      for (const { id } of [usual, limited]) {
+      for (const { id } of [usual, limited, onlyLimited]) {
         const { idleTime } = await t.load(id);
         assert.ok(idleTime !== undefined, 'A session that ends has a `timeToLive`');
         t.isAbout(idleTime, 10 * MINUTE);

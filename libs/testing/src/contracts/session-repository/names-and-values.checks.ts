@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import type { CreateSession } from '@nest-session/core';
 import type { CheckGroup } from './check.group.js';
+import { INTERVAL, SECOND } from './trial.js';
 
 /** What means something in one place or another; as names of attributes and of principals nothing but themselves. */
 export const NAMES: readonly string[] = [
@@ -36,7 +38,28 @@ export const NAMES: readonly string[] = [
   '\u00e9',
   'e\u0301',
   '😀',
+  '\ufeffa',
+  'a\u200b',
+  'a\0b',
+  'a\0c',
+  'a.',
+  '../a',
+  'ａ',
+  'ß',
+  'ss',
+  'i',
+  'I',
+  'ı',
+  '1',
+  '01',
+  '1.0',
+  '+',
+  '%20',
+  '😁',
+  'null',
+  'undefined',
   'n'.repeat(300),
+  `${'n'.repeat(299)}m`,
 ];
 
 const VALUES: readonly unknown[] = [
@@ -58,6 +81,47 @@ const VALUES: readonly unknown[] = [
   'ä \u2028 😀',
   '"quoted" \\ {x} % $1',
 ];
+
+// What another serializer than that of JSON may make of a value, or JSON that is written in another way.
+const TEXTS: readonly string[] = [
+  ' ',
+  ' a',
+  'a ',
+  '\n',
+  '\0',
+  'a\0b',
+  '\ufeffa',
+  'NULL',
+  'undefined',
+  '1.0',
+  '01',
+  '{ "b":1, "a":2 }',
+  '"\\u00e4"',
+  '\u00e9',
+  'e\u0301',
+  '😀',
+];
+
+// Of letters, digits, `-` and `_`, 22 to 128 of them.
+const IDS: readonly string[] = [
+  '_'.repeat(22),
+  'a'.repeat(22),
+  'A'.repeat(22),
+  `${'a'.repeat(21)}A`,
+  `${'a'.repeat(21)}_`,
+  'a'.repeat(23),
+  '-'.repeat(22),
+  '0'.repeat(22),
+  `0${'0'.repeat(22)}`,
+  'a'.repeat(127),
+  'a'.repeat(128),
+  `${'a'.repeat(127)}b`,
+];
+
+function creationOf(id: string, attributes: ReadonlyMap<string, string>): CreateSession {
+  const times = { maxInactiveInterval: INTERVAL / SECOND, absoluteTimeout: -1 };
+  return { kind: 'create', id, presentedIds: [], ...times, attributes, indexes: new Map() };
+}
 
 export const NAMES_AND_VALUES: CheckGroup = {
   name: 'names and values',
@@ -95,11 +159,59 @@ export const NAMES_AND_VALUES: CheckGroup = {
       );
     },
 
-    'takes a value of a megabyte, and a hundred attributes': async (t) => {
+    'takes in an update what it takes at the creation': async (t) => {
+      const session = await t.stored();
+      const attributes = NAMES.map((name, i) => [name, VALUES[i % VALUES.length]] as const);
+      for (const [name, value] of attributes) session.setAttribute(name, value);
+      await t.saves(session);
+      const loaded = await t.load(session.id);
+      for (const [name, value] of attributes) assert.deepEqual(loaded.getAttribute(name), value, name);
+    },
+
+    'gives back every text as it was': async (t) => {
+      const id = t.idFor((await t.stored()).id);
+      const texts = new Map(TEXTS.map((text, i) => [`created ${i}`, text]));
+      assert.equal((await t.write(creationOf(id, texts))).outcome, 'created');
+      const more = new Map(TEXTS.map((text, i) => [`updated ${i}`, text]));
+      await t.write({ kind: 'update', id, attributes: more, indexes: new Map() });
+      assert.deepEqual(new Map((await t.recordOf(id)).attributes), new Map([...texts, ...more]));
+    },
+
+    'takes all ids that can be, and keeps them apart': async (t) => {
+      for (const [i, id] of IDS.entries()) {
+        assert.equal((await t.write(creationOf(id, new Map([['i', `${i}`]])))).outcome, 'created', id);
+      }
+      const found = await t.repository.findByIds(IDS);
+      assert.deepEqual(
+        found.map((session) => [session?.id, session?.getAttribute('i')]),
+        IDS.map((id, i) => [id, i]),
+      );
+      for (const id of IDS) {
+        assert.equal(await t.repository.touch(await t.load(id)), 'touched', id);
+        assert.equal(await t.repository.deleteById(id), true, id);
+        assert.equal(await t.repository.deleteById(id), false, id);
+        await t.isOver(id);
+      }
+    },
+
+    'finds an id in no other case': async (t) => {
+      const session = await t.stored();
+      for (const id of [session.id.toLowerCase(), session.id.toUpperCase()]) {
+        assert.equal(await t.repository.findById(id), null);
+        assert.equal(await t.repository.deleteById(id), false);
+      }
+      await t.load(session.id);
+    },
+
+    'takes a value of a megabyte, and a thousand attributes': async (t) => {
       const large = 'ä'.repeat(500_000);
-      const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`name ${i}`, i]));
-      const { id } = await t.stored({ large, ...many });
-      assert.deepEqual(await t.attributesOf(id), { large, ...many });
+      const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`name ${i}`, i]));
+      const session = await t.stored({ large, ...many });
+      assert.deepEqual(await t.attributesOf(session.id), { large, ...many });
+      const larger = 'ö'.repeat(600_000);
+      session.setAttribute('large', larger);
+      await t.saves(session);
+      assert.deepEqual(await t.attributesOf(session.id), { large: larger, ...many });
     },
   },
 };

@@ -23,7 +23,23 @@ export const OUTAGES: CheckGroup = {
       assert.equal((await t.load(session.id)).getAttribute('n'), 0);
     },
 
+    'are errors of each step, and never an answer': async (t) => {
+      const { id } = await t.stored();
+      const nothing = { presentedIds: [], attributes: new Map<string, string>(), indexes: new Map<string, string>() };
+      const times = { maxInactiveInterval: -1, absoluteTimeout: -1 };
+      await t.outage(async () => {
+        await assert.rejects(t.write({ ...nothing, ...times, kind: 'create', id: t.idFor(id) }));
+        await assert.rejects(t.write({ ...nothing, ...times, kind: 'update', id }));
+        await assert.rejects(t.write({ ...nothing, kind: 'update', id, expected: { name: 'a', text: '2' } }));
+        await assert.rejects(t.write({ kind: 'touch', id }));
+        await assert.rejects(t.write({ kind: 'delete', id }));
+      });
+      assert.notEqual((await t.load(id)).maxInactiveInterval, -1);
+    },
+
     'leave a session that is new to be stored afterwards': async (t) => {
+      // A store that has not been used yet fails before it does anything.
+      await t.stored();
       const session = t.repository.createSession();
       session.setAttribute('a', 1);
       await t.outage(() => assert.rejects(session.save(), SessionStoreError));

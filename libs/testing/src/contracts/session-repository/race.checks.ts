@@ -49,6 +49,7 @@ const races: Readonly<Record<string, Race>> = {
   'a save and a change of id are both kept': async (t, one, two, round) => {
     const { id } = await t.stored({ a: 1 });
     const [saving, rotating] = [await t.load(id, one), await t.load(id, two)];
+    saving.setAttribute('a', 2);
     saving.setAttribute('late', true);
     rotating.setAttribute('user', 'ann');
     const newId = rotating.changeSessionId();
@@ -61,7 +62,92 @@ const races: Readonly<Record<string, Race>> = {
       ['saved', 'saved'],
     );
     await t.isOver(id);
-    assert.deepEqual(await t.attributesOf(newId), { a: 1, late: true, user: 'ann' });
+    assert.deepEqual(await t.attributesOf(newId), { a: 2, late: true, user: 'ann' });
+  },
+
+  'of two saves of different attributes both are kept': async (t, one, two, round) => {
+    const { id } = await t.stored({ a: 0, b: 0 });
+    const sessions = [await t.load(id, one), await t.load(id, two)] as const;
+    sessions[0].setAttribute('a', 1);
+    sessions[1].setAttribute('b', 1);
+    sessions[1].setAttribute('c', 1);
+    await atOnce(
+      round,
+      () => t.saves(sessions[0]),
+      () => t.saves(sessions[1]),
+    );
+    assert.deepEqual(await t.attributesOf(id), { a: 1, b: 1, c: 1 });
+  },
+
+  'a save and an update of another attribute are both kept': async (t, one, two, round) => {
+    const { id } = await t.stored({ a: 0, n: 0 });
+    const [saving, updating] = [await t.load(id, one), await t.load(id, two)];
+    saving.setAttribute('a', 1);
+    await atOnce(
+      round,
+      () => t.saves(saving),
+      () => updating.updateAttribute<number>('n', (n = 0) => n + 1),
+    );
+    assert.deepEqual(await t.attributesOf(id), { a: 1, n: 1 });
+  },
+
+  'a session is found, and whole, while it is saved': async (t, one, two, round) => {
+    const { id } = await t.stored({ a: 0, large: 'x'.repeat(100_000), b: 0 });
+    const saving = await t.load(id, one);
+    for (const name of ['a', 'b']) saving.setAttribute(name, 1);
+    await atOnce(
+      round,
+      () => t.saves(saving),
+      async () => {
+        for (let i = 0; i < 5; i++) {
+          const session = await t.load(id, two);
+          assert.equal(session.getAttribute('a'), session.getAttribute('b'));
+        }
+      },
+    );
+  },
+
+  'an access leaves what is saved meanwhile': async (t, one, two, round) => {
+    const { id } = await t.stored({ a: 0, removed: 0 });
+    const [touching, saving] = [await t.load(id, one), await t.load(id, two)];
+    saving.setAttribute('a', 1);
+    saving.removeAttribute('removed');
+    saving.maxInactiveInterval = 600;
+    await atOnce(
+      round,
+      () => one.touch(touching),
+      () => t.saves(saving),
+    );
+    assert.deepEqual(await t.attributesOf(id), { a: 1 });
+    assert.equal((await t.load(id)).maxInactiveInterval, 600);
+  },
+
+  'an access leaves a change of id': async (t, one, two, round) => {
+    const { id } = await t.stored({ a: 1 });
+    const [touching, rotating] = [await t.load(id, one), await t.load(id, two)];
+    const newId = rotating.changeSessionId();
+    const [reply] = await atOnce(
+      round,
+      () => one.touch(touching),
+      () => t.saves(rotating),
+    );
+    assert.ok(reply === 'touched' || reply === 'moved');
+    await t.isOver(id);
+    assert.deepEqual(await t.attributesOf(newId), { a: 1 });
+  },
+
+  'of two changes of different times both are kept': async (t, one, two, round) => {
+    const { id } = await t.stored();
+    const sessions = [await t.load(id, one), await t.load(id, two)] as const;
+    sessions[0].maxInactiveInterval = 600;
+    sessions[1].absoluteTimeout = 7200;
+    await atOnce(
+      round,
+      () => t.saves(sessions[0]),
+      () => t.saves(sessions[1]),
+    );
+    const { maxInactiveInterval, absoluteTimeout } = await t.load(id);
+    assert.deepEqual([maxInactiveInterval, absoluteTimeout], [600, 7200]);
   },
 
   'of two changes of id one is done, and its request alone has a token': async (t, one, two, round) => {

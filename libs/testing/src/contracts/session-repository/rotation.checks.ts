@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Session, UpdateSession } from '@nest-session/core';
 import type { CheckGroup, Checks } from './check.group.js';
-import { FOLLOWED, INTERVAL, MINUTE } from './trial.js';
+import { FOLLOWED, INTERVAL, MINUTE, SECOND } from './trial.js';
 
 /** What a request that was held open across a change of id must not do. */
 const REFUSED: Readonly<Record<string, (session: Session) => void>> = {
@@ -9,7 +9,10 @@ const REFUSED: Readonly<Record<string, (session: Session) => void>> = {
   'a principal': (session) => (session.principalName = 'mallory'),
   'no principal': (session) => (session.principalName = undefined),
   'another interval': (session) => (session.maxInactiveInterval = -1),
+  'a longer interval': (session) => (session.maxInactiveInterval = 7200),
+  'a shorter interval': (session) => (session.maxInactiveInterval = 60),
   'another absolute end': (session) => (session.absoluteTimeout = -1),
+  'a later absolute end': (session) => (session.absoluteTimeout = 7200),
 };
 
 const refusals: Checks = Object.fromEntries(
@@ -117,6 +120,7 @@ export const ROTATION: CheckGroup = {
       ];
       session.setAttribute('user', 'ann');
       await t.rotates(session);
+      assert.deepEqual(await t.attributesOf(session.id), { n: 0, removed: 0, user: 'ann' });
       saving.setAttribute('late', true);
       await t.saves(saving);
       removing.removeAttribute('removed');
@@ -128,18 +132,39 @@ export const ROTATION: CheckGroup = {
       assert.equal(saving.tokenToSend, undefined);
     },
 
-    'renews the session for them': async (t) => {
-      const [saved, touched] = [await t.stored(), await t.stored()];
+    'answers, of what is done under another id than was asked for, that it has moved': async (t) => {
+      const { id } = await t.stored();
+      const newId = t.idFor(id);
+      await t.write(changeOfId(id, newId));
+      const update = { kind: 'update', attributes: new Map([['a', '2']]), indexes: new Map() } as const;
+      for (const [asked, outcome] of [
+        [id, 'moved'],
+        [newId, 'saved'],
+      ] as const) {
+        assert.deepEqual(await t.write({ kind: 'touch', id: asked }), { outcome });
+        assert.deepEqual(await t.write({ ...update, id: asked }), { outcome });
+      }
+      assert.deepEqual(await t.write({ kind: 'delete', id }), { outcome: 'moved' });
+      assert.deepEqual(await t.write({ kind: 'delete', id: newId }), { outcome: 'gone' });
+    },
+
+    'renews the session for them, unless they are to keep it idle': async (t) => {
+      const [saved, touched, idle] = [await t.stored(), await t.stored(), await t.stored()];
       const [saving, touching] = [await t.load(saved.id), await t.load(touched.id)];
+      const keeping = await t.load(idle.id);
       await t.advance(20 * MINUTE);
-      for (const session of [saved, touched]) {
+      for (const session of [saved, touched, idle]) {
         session.keepIdle();
         await t.rotates(session);
       }
       saving.setAttribute('late', true);
       await t.saves(saving);
       assert.equal(await t.repository.touch(touching), 'moved');
+      keeping.keepIdle();
+      keeping.setAttribute('late', true);
+      await t.saves(keeping);
       await t.advance(20 * MINUTE);
+      await t.isOver(idle.id);
       await t.load(saved.id);
       await t.load(touched.id);
     },
@@ -151,6 +176,7 @@ export const ROTATION: CheckGroup = {
       await t.advanceToJustBefore(FOLLOWED);
       late.setAttribute('late', 1);
       await t.saves(late);
+      assert.equal(await t.repository.touch(touching), 'moved');
       await t.advancePast();
       tooLate.setAttribute('late', 2);
       assert.equal(await tooLate.save(), 'gone');
@@ -171,6 +197,48 @@ export const ROTATION: CheckGroup = {
       await t.saves(second);
       assert.equal(await t.repository.touch(touching), 'moved');
       assert.deepEqual(await t.attributesOf(session.id), { a: 1, first: true, second: true });
+    },
+
+    'does so for a minute from each change': async (t) => {
+      const session = await t.stored();
+      const first = await t.load(session.id);
+      await t.rotates(session);
+      const second = await t.load(session.id);
+      await t.advance(40 * SECOND);
+      await t.rotates(session);
+      await t.advance(21 * SECOND);
+      for (const late of [first, second]) late.setAttribute('late', true);
+      assert.equal(await first.save(), 'gone');
+      await t.saves(second);
+      assert.deepEqual(await t.attributesOf(session.id), { a: 1, late: true });
+    },
+
+    'that is not done leaves no trace': async (t) => {
+      const session = await t.stored();
+      let other = await t.stored();
+      while (!t.mayReplace(other.id, session.id)) other = await t.stored();
+      const change = changeOfId(session.id, t.idFor(session.id));
+      const conflict = await t.write({ ...change, expected: { name: 'a', text: '2' } });
+      assert.deepEqual(conflict, { outcome: 'conflict', current: '1' });
+      const both = { ...changeOfId(session.id, other.id), expected: { name: 'a', text: '2' } };
+      assert.deepEqual(await t.write(both), conflict);
+      assert.deepEqual(await t.write(changeOfId(session.id, other.id)), { outcome: 'collision' });
+      assert.equal(await t.repository.touch(session), 'touched');
+      const next = t.repository.createSession([session.id]);
+      next.setAttribute('a', 1);
+      await t.saves(next);
+      assert.deepEqual(await t.write(change), { outcome: 'saved' });
+    },
+
+    'is not done where the same step ends the session': async (t) => {
+      const { id } = await t.stored();
+      const change = changeOfId(id, t.idFor(id));
+      assert.deepEqual(await t.write({ ...change, maxInactiveInterval: 0 }), { outcome: 'saved' });
+      await t.isOver(id);
+      await t.isOver(change.newId!);
+      const next = t.repository.createSession([id]);
+      next.setAttribute('a', 1);
+      await t.saves(next);
     },
 
     ...refusals,
@@ -214,6 +282,18 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.write(change), { outcome: 'saved' });
       await t.isOver(newId);
       assert.deepEqual(await t.attributesOf(session.id), { a: 3 });
+    },
+
+    'that is sent again is no access, and is gone when the session is': async (t) => {
+      const { id } = await t.stored();
+      const newId = t.idFor(id);
+      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'saved' });
+      const { lastAccessedTime } = await t.load(newId);
+      await t.advance(10 * SECOND);
+      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'saved' });
+      assert.equal((await t.load(newId)).lastAccessedTime, lastAccessedTime);
+      await t.repository.deleteById(newId);
+      assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'gone' });
     },
   },
 };

@@ -92,6 +92,9 @@ export const SAVING: CheckGroup = {
       session.removeAttribute('a');
       await t.saves(session);
       assert.deepEqual(await t.attributesOf(session.id), {});
+      assert.equal(await t.repository.touch(session), 'touched');
+      await t.rotates(session);
+      assert.deepEqual(await t.attributesOf(session.id), {});
     },
 
     'renews the session': async (t) => {
@@ -105,6 +108,18 @@ export const SAVING: CheckGroup = {
       await t.load(id);
       await t.advancePast();
       await t.isOver(id);
+    },
+
+    'renews a session of which only the times are changed': async (t) => {
+      const session = await t.stored();
+      await t.advance(20 * MINUTE);
+      session.maxInactiveInterval = 25 * 60;
+      await t.saves(session);
+      t.isAbout((await t.load(session.id)).lastAccessedTime - session.creationTime, 20 * MINUTE);
+      await t.advance(20 * MINUTE);
+      session.absoluteTimeout = 120 * 60;
+      await t.saves(session);
+      t.isAbout((await t.load(session.id)).lastAccessedTime - session.creationTime, 40 * MINUTE);
     },
 
     'does not renew a session that is to be kept idle': async (t) => {
@@ -134,6 +149,23 @@ export const SAVING: CheckGroup = {
       assert.equal((await t.load(id)).lastAccessedTime, lastAccessedTime);
       await t.advance(20 * MINUTE);
       await t.load(id);
+    },
+
+    'counts from now where the clock has gone back behind the last access': async (t) => {
+      const [touched, saved, idle] = [await t.stored(), await t.stored(), await t.stored()];
+      await t.advance(20 * MINUTE);
+      for (const session of [touched, saved, idle]) await t.repository.touch(session);
+      await t.advance(-10 * MINUTE);
+      await t.repository.touch(touched);
+      saved.setAttribute('a', 2);
+      idle.keepIdle();
+      idle.maxInactiveInterval = 20 * 60;
+      for (const session of [saved, idle]) await t.saves(session);
+      await t.advance(20 * MINUTE + 1);
+      await t.isOver(idle.id);
+      for (const { id } of [touched, saved]) await t.load(id);
+      await t.advance(10 * MINUTE);
+      for (const { id } of [touched, saved]) await t.isOver(id);
     },
 
     'writes attributes, times and another id in one step': async (t) => {

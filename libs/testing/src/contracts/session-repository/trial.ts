@@ -6,6 +6,7 @@ import {
   type SessionChange,
   type SessionEvent,
   SessionIds,
+  type SessionRecord,
   type SessionRepository,
   TrackedSession,
   type WriteReply,
@@ -35,6 +36,8 @@ export class Trial {
     const ids = new PreparedIds();
     const store = await open({ timeout: INTERVAL / SECOND, ids: new SessionIds(ids) });
     if (offers.includes('nodes')) assert.ok(store.other, '`nodes` are offered by `other`');
+    // A clock of a test begins at a full minute, or day, and what a store cuts off of its times would not be seen.
+    await store.advance(12_345);
     return new Trial(store, ids, slack);
   }
 
@@ -98,6 +101,13 @@ export class Trial {
   async attributesOf(id: string): Promise<Record<string, unknown>> {
     const session = await this.load(id);
     return Object.fromEntries(session.attributeNames.toSorted().map((name) => [name, session.getAttribute(name)]));
+  }
+
+  /** What the store hands out of a session, which is there. */
+  async recordOf(id: string): Promise<SessionRecord> {
+    const [record] = await this.repository['load']([id]);
+    assert.ok(record, 'The session is not found');
+    return record;
   }
 
   /** One step of the store itself. */

@@ -1,0 +1,420 @@
+// Mistakes that authors of stores make, in the two stores that there are: the contract has to notice each by itself. They
+// are no mistakes of a `store`, since few of them are within the reach of the model-based tests.
+const MAP = 'packages/session-core/src/repository/map-session.store.ts';
+const SCRIPTS = 'packages/session-redis/src/scripts';
+
+const inMemory = (mistake, code, instead, test) => ({
+  mistake: `In a store in memory, ${mistake}`,
+  file: MAP,
+  code,
+  instead,
+  killedBy: { file: 'packages/session-core/test/repository/map-session.repository.spec.ts', test },
+});
+
+const inScript = (name, mistake, code, instead, test) => ({
+  mistake: `In a store in scripts, ${mistake}`,
+  file: `${SCRIPTS}/${name}.lua`,
+  code,
+  instead,
+  killedBy: { file: 'packages/session-redis/test/repository/redis-session.contract.spec.ts', test },
+});
+
+const GET = 'const session = this.#sessions.get(id);';
+const TAKEN = "    if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };\n";
+const FOUND = "    if (!session) return { outcome: 'gone' };\n";
+const WRITTEN = '    apply(change.attributes, session.attributes);\n    apply(change.indexes, session.indexes);\n';
+const LISTED = 'indexes.get(indexName) === value,';
+const MATCHES = 'if (expected && session.attributes.get(expected.name) !== expected.text) {';
+const MARK = '{ id: newId, until: this.clock.now() + MOVED_FOR }';
+
+const ids = [
+  inMemory(
+    'an id of a session that is over is free before anybody has noticed',
+    'return this.#sessions.has(id) || this.#moved.has(id);',
+    'return this.#alive(id) !== undefined || this.#moved.has(id);',
+    'events tell of the end of a session whose id is drawn again before anybody has noticed',
+  ),
+  inMemory(
+    'ids have no case',
+    GET,
+    'const session = [...this.#sessions.values()].find((each) => each.id.toLowerCase() === id.toLowerCase());',
+    'names and values finds an id in no other case',
+  ),
+  inMemory(
+    'ids are compared by what fits into a column of 64 characters',
+    GET,
+    'const session = [...this.#sessions.values()].find((each) => each.id.slice(0, 64) === id.slice(0, 64));',
+    'names and values takes all ids that can be, and keeps them apart',
+  ),
+];
+
+const changesOfId = [
+  inMemory(
+    'an expiry forgets the former ids of its session',
+    '    this.#sessions.delete(session.id);\n    this.record(new Ended(',
+    `    this.#sessions.delete(session.id);
+    if (Ended === SessionExpiredEvent) this.#moved.clear();
+    this.record(new Ended(`,
+    'creation refuses it also when the session has ended since, in whatever way',
+  ),
+  inMemory(
+    'a change of id leaves its mark before it is a conflict',
+    "      return { outcome: 'conflict', current",
+    `      if (newId !== undefined) this.#moved.set(id, ${MARK});
+      return { outcome: 'conflict', current`,
+    'change of id that is not done leaves no trace',
+  ),
+  inMemory(
+    'it is looked for a collision before the texts are compared',
+    '    if (expected && session.attributes',
+    `${TAKEN}    if (expected && session.attributes`,
+    'change of id that is not done leaves no trace',
+  ),
+  inMemory(
+    'an id is taken before it is seen that the request is late',
+    '    if (presentedIds.some(',
+    "    if (this.#isTaken(id)) return { outcome: 'collision' };\n    if (presentedIds.some(",
+    'creation refuses it also under an id that is taken',
+  ),
+  inMemory(
+    'a session changes its id in the step that ends it',
+    '    if (session.deadline <= this.clock.now()) {\n',
+    `    if (session.deadline <= this.clock.now()) {
+      if (newId !== undefined) this.#move(session, newId);
+`,
+    'events tell of a session that is ended in the step that was to change its id, under the one that it has',
+  ),
+  inMemory(
+    'each change of id prolongs the marks of those before',
+    '    const previousSessionId = session.id;\n',
+    `    const previousSessionId = session.id;
+    for (const [id, mark] of this.#moved) {
+      if (mark.id === previousSessionId) this.#moved.set(id, { id: mark.id, until: this.clock.now() + MOVED_FOR });
+    }
+`,
+    'change of id does so for a minute from each change',
+  ),
+  inMemory(
+    'a late access prolongs the mark that it follows',
+    "      case 'touch':\n",
+    `      case 'touch':
+        if (outcome === 'moved') this.#moved.set(change.id, { id: session.id, until: this.clock.now() + MOVED_FOR });
+`,
+    'change of id does so for a minute, and then no more',
+  ),
+  inMemory(
+    'a late save renews what is to be kept idle',
+    'if (!keepsIdle) this.#renew(session);',
+    'if (!keepsIdle || isMoved) this.#renew(session);',
+    'change of id renews the session for them, unless they are to keep it idle',
+  ),
+  inMemory(
+    'a late save is answered as any other',
+    'return this.#update(change, session) ?? { outcome };',
+    "return this.#update(change, session) ?? { outcome: change.maxInactiveInterval === 0 ? outcome : 'saved' };",
+    'change of id answers, of what is done under another id than was asked for, that it has moved',
+  ),
+  inMemory(
+    'a late end leaves out what was set with it',
+    'apply(change.attributes, session.attributes);',
+    'if (!isMoved || maxInactiveInterval === undefined) apply(change.attributes, session.attributes);',
+    'events tell what a request has set that ends the session under its old id',
+  ),
+  inMemory(
+    'a change of id that is sent twice is done, whatever has become of the session',
+    FOUND,
+    `    if (!session) {
+      const wasDone = change.kind === 'update' && this.#moved.get(change.id)?.id === change.newId;
+      return { outcome: wasDone && change.newId ? 'saved' : 'gone' };
+    }
+`,
+    'change of id that is sent again is no access, and is gone when the session is',
+  ),
+  inMemory(
+    'a change of id that is sent twice renews',
+    'if (newId !== undefined && this.#moved.get(id)?.id === newId) return',
+    'if (newId !== undefined && this.#moved.get(id)?.id === newId && (this.#renew(session), true)) return',
+    'change of id that is sent again is no access, and is gone when the session is',
+  ),
+  inMemory(
+    'a late request may give the session an interval, if only it ends',
+    '(maxInactiveInterval ?? 0) !== 0',
+    '(maxInactiveInterval ?? 0) < 0',
+    'change of id refuses, as a whole, a save that gives the session under its old id a shorter interval',
+  ),
+  inMemory(
+    'a late request may give the session an absolute end',
+    'absoluteTimeout !== undefined || change',
+    'absoluteTimeout === -1 || change',
+    'change of id refuses, as a whole, a save that gives the session under its old id a later absolute end',
+  ),
+  inScript(
+    'delete-session',
+    'a deletion by an old id forgets that it was one',
+    "if not session then return { 'gone' } end",
+    "if not session then return { 'gone' } end\nredis.call('DEL', moved_key(ARGV[4]))",
+    'creation refuses it also when the session has ended since, in whatever way',
+  ),
+  inScript(
+    'save-session',
+    'a change of id leaves its mark before the texts are compared',
+    "if expectation ~= 'any' then",
+    "if rotates then redis.call('SET', KEYS[5], new_id, 'PX', 60000) end\nif expectation ~= 'any' then",
+    'change of id that is not done leaves no trace',
+  ),
+  inScript(
+    'save-session',
+    'a change of id that is sent twice is looked for before the session',
+    'local session = live_session(',
+    `if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
+local session = live_session(`,
+    'change of id that is sent again is no access, and is gone when the session is',
+  ),
+];
+
+const times = [
+  inMemory(
+    'the end counts from a last access that lies in the future',
+    'Math.min(session.lastAccessedTime, this.clock.now())',
+    'session.lastAccessedTime',
+    'saving counts from now where the clock has gone back behind the last access',
+  ),
+  inMemory(
+    'only an interval of -1 is none',
+    'return seconds < 0 ?',
+    'return seconds === -1 ?',
+    'interval may be any negative number',
+  ),
+  inMemory(
+    'milliseconds are counted in 32 bits',
+    'since + seconds * 1000;',
+    'since + ((seconds * 1000) | 0);',
+    'interval may be as long as the seconds that 32 bits can count',
+  ),
+  inMemory(
+    'intervals are counted in minutes',
+    'since + seconds * 1000;',
+    'since + Math.floor(seconds / 60) * 60_000;',
+    'interval of a session can be longer or shorter than that of others',
+  ),
+  inMemory(
+    'an absolute end that is taken away takes the interval along',
+    '    if (session.deadline <= this.clock.now()) {\n',
+    `    if (absoluteTimeout === -1) session.deadline = Infinity;
+    if (session.deadline <= this.clock.now()) {
+`,
+    'absolute end that is taken away leaves the interval',
+  ),
+  inMemory(
+    'sessions are created at a full second',
+    'const creationTime = this.clock.now();',
+    'const creationTime = Math.floor(this.clock.now() / 1000) * 1000;',
+    'creation stamps it by the clock of the store, and tells that time',
+  ),
+  inMemory(
+    'a save of times records no access',
+    'if (!keepsIdle) this.#renew(session);',
+    'if (!keepsIdle && maxInactiveInterval === undefined) this.#renew(session);\n    else if (!keepsIdle) this.#setEnd(session);',
+    'saving renews a session of which only the times are changed',
+  ),
+  inScript(
+    'save-session',
+    'a save that keeps the session idle and changes its times is an access',
+    'elseif sets_end then set_end(session, new_end, now) end',
+    'elseif sets_end then renew(session, new_end, now) end',
+    'interval that is changed without an access counts from the last one',
+  ),
+  inScript(
+    'save-session',
+    'the interval of a session that is kept idle is not recorded',
+    "if interval then redis.call('HSET'",
+    "if interval and not keeps_idle then redis.call('HSET'",
+    'interval that is changed without an access counts from the last one',
+  ),
+  inScript(
+    'includes/expiration',
+    'an end that is not to be moved forward is not moved',
+    "redis.call('PEXPIREAT', session.shadow, integer(new_end.at))",
+    `redis.call('PEXPIREAT', session.shadow, integer(new_end.at), 'NX')
+  redis.call('PEXPIREAT', session.shadow, integer(new_end.at), 'GT')`,
+    'interval of a session can be longer or shorter than that of others',
+  ),
+];
+
+const texts = [
+  inMemory(
+    'expected texts are compared by what fits into a column of 255 characters',
+    MATCHES,
+    'if (expected && session.attributes.get(expected.name)?.slice(0, 255) !== expected.text?.slice(0, 255)) {',
+    'update of an attribute compares texts character by character',
+  ),
+  inMemory(
+    'expected texts end at a NUL',
+    MATCHES,
+    "if (expected && session.attributes.get(expected.name)?.split('\\0')[0] !== expected.text?.split('\\0')[0]) {",
+    'update of an attribute compares texts character by character',
+  ),
+  inMemory(
+    'a removal compares nothing',
+    'if (expected && session.attributes',
+    'if (expected && change.attributes.get(expected.name) !== null && session.attributes',
+    'update of an attribute that expects another text than there is writes nothing, and is told that text',
+  ),
+  inMemory(
+    'an update of an attribute writes nothing else',
+    'apply(change.attributes, session.attributes);',
+    `const named = ([name]: readonly [string, unknown]) => !expected || name === expected.name;
+    apply(new Map([...change.attributes].filter(named)), session.attributes);`,
+    'update of an attribute writes all that it names when it is done',
+  ),
+  inScript(
+    'save-session',
+    'a removal leaves an empty text',
+    "redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1])",
+    "redis.call('HSET', session.key, 'sessionAttr:' .. removal[1], '')",
+    'update of an attribute that expects what there is, or that there is nothing, is done',
+  ),
+];
+
+const indexes = [
+  inMemory(
+    'an update of an attribute changes no index',
+    WRITTEN,
+    WRITTEN.replace('apply(change.indexes', 'if (!expected) apply(change.indexes'),
+    'index follows a principal that an update of the attribute sets',
+  ),
+  inMemory(
+    'a change of one index drops the others',
+    WRITTEN,
+    `    if (change.indexes.size > 0) session.indexes.clear();\n${WRITTEN}`,
+    'index is one of several, of which each changes alone',
+  ),
+  inMemory(
+    'a principal that is removed with a change of id stays in the index',
+    WRITTEN,
+    `${WRITTEN}    for (const [name, value] of change.indexes) if (newId && value === null) session.indexes.set(name, 'bob');\n`,
+    'index follows a session to another id',
+  ),
+  inMemory(
+    'what is in no index is listed under an empty value',
+    LISTED,
+    "(indexes.get(indexName) ?? '') === value,",
+    'index lists sessions of nobody under no name',
+  ),
+  inMemory(
+    'values of indexes are compared by what fits into a column of 255 characters',
+    LISTED,
+    'indexes.get(indexName)?.slice(0, 255) === value.slice(0, 255),',
+    'index takes all names, and finds each by exactly that name',
+  ),
+  inMemory(
+    'values of indexes that are numbers are compared as such',
+    LISTED,
+    "[indexes.get(indexName), Number(indexes.get(indexName) || 'none')].includes(Number(value) || value),",
+    'index takes all names, and finds each by exactly that name',
+  ),
+  inMemory(
+    'a look-up finds one page of sessions',
+    'return found.map((session) =>',
+    'return found.slice(0, 100).map((session) =>',
+    'index finds all of many sessions',
+  ),
+  inMemory(
+    'a look-up tells no time to live',
+    'return found.map((session) => this.#recordOf(session));',
+    'return found.map((session) => ({ ...this.#recordOf(session), timeToLive: undefined }));',
+    'index finds sessions as they are found by their id',
+  ),
+  inScript(
+    'includes/arguments',
+    'a session leaves the index after it has entered it',
+    '  session.entries = entries\n',
+    `  for _, entry in ipairs(session.entries) do
+    if changed[entry[1]] then redis.call('SREM', index_key(entry[1], entry[2]), session.id) end
+  end
+  session.entries = entries
+`,
+    'index follows the principal of a session, also to the one that it had',
+  ),
+  inScript(
+    'includes/arguments',
+    'a change of one index drops the others',
+    'if changed[entry[1]] then redis',
+    'if #changes > 0 then redis',
+    'index is one of several, of which each changes alone',
+  ),
+];
+
+const events = [
+  inMemory(
+    'a deletion by an old id is told under that',
+    '        this.#end(session, SessionDeletedEvent);\n',
+    `        this.#sessions.delete(session.id);
+        this.record(new SessionDeletedEvent({ ...this.#eventOf(session), sessionId: change.id }));
+`,
+    'events tell of a session that is deleted by an old id under the one that it has',
+  ),
+  inMemory(
+    'events have the time of the step for that of the last access',
+    'new SessionSnapshot(session, this.serializer)',
+    'new SessionSnapshot({ ...session, lastAccessedTime: this.clock.now() }, this.serializer)',
+    'events have all attributes, large ones as well, and the times that the session had',
+  ),
+  inMemory(
+    'events leave out large attributes',
+    'new SessionSnapshot(session, this.serializer)',
+    `new SessionSnapshot(
+      { ...session, attributes: [...session.attributes].filter(([, text]) => text.length < 65_536) },
+      this.serializer,
+    )`,
+    'events have all attributes, large ones as well, and the times that the session had',
+  ),
+  inMemory(
+    'a change of id is told that was a collision',
+    TAKEN,
+    `    if (newId !== undefined && this.#isTaken(newId)) {
+      this.record(new SessionIdChangedEvent({ ...this.#eventOf(session), previousSessionId: id }));
+      return { outcome: 'collision' };
+    }
+`,
+    'events tell of no change that was not done, nor twice of one that was sent twice',
+  ),
+  inMemory(
+    'a save that comes too late is refused, and written into the data of the event',
+    FOUND,
+    `    if (!session) {
+      const over = this.#sessions.get(change.id);
+      if (over && change.kind === 'update') apply(change.attributes, over.attributes);
+      return { outcome: 'gone' };
+    }
+`,
+    'events have nothing that came after its time was over',
+  ),
+  inMemory(
+    'an interval of 0 of a session that is kept idle is left to the sweep',
+    '    if (session.deadline <= this.clock.now()) {\n',
+    '    if (session.deadline <= this.clock.now() && !keepsIdle) {\n',
+    'events tell once of a session that is deleted, by keeping it idle with an interval of 0, with the data it had',
+  ),
+  inMemory(
+    'a session without attributes is not found to be over',
+    'session.deadline <= now);',
+    'session.deadline <= now && session.attributes.size > 0);',
+    'events tell of a session that expires without an attribute',
+  ),
+  inMemory(
+    'an expiry is told with the time when it was due',
+    'at: this.clock.now(), session: this.#snapshot',
+    'at: Math.min(this.clock.now(), session.deadline + 1), session: this.#snapshot',
+    'events tell when somebody has noticed that the time of a session is over',
+  ),
+  inScript(
+    'create-session',
+    'a creation is told before it is a collision',
+    "if redis.call('EXISTS', session.key",
+    "record('created', session.id, now_in_ms())\nif redis.call('EXISTS', session.key",
+    'events tell of no change that was not done, nor twice of one that was sent twice',
+  ),
+];
+
+export const contract = [...ids, ...changesOfId, ...times, ...texts, ...indexes, ...events];
