@@ -42,6 +42,8 @@ describe('HeaderSessionIdResolver', () => {
     'set-cookie',
     'Host',
     'Content-Length',
+    'constructor',
+    '__proto__',
   ])('refuses the name %j', (name) => {
     expect(() => new HeaderSessionIdResolver(name as string)).toThrow(InvalidSessionOptionsError);
     expect(() => new HeaderSessionIdResolver(name as string)).toThrow(/such as 'X-Auth-Token'/);

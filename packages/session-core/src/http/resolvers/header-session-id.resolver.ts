@@ -4,10 +4,11 @@ import { type SessionToken, sessionTokenOf } from '../../session/session-key.js'
 import { OnceLog } from '../once.log.js';
 import { SessionIdResolver } from './session-id.resolver.js';
 
-// RFC 9110, 5.1: a token; and none of those that say how the message itself is to be read.
+// RFC 9110, 5.1: a token; and none of those that say how the message itself is to be read, nor the two that Node.js
+// does not find in the headers of a request, since every object has them.
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const TAKEN =
-  /^(?:connection|content-.*|cookie|host|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade|vary)$/i;
+  /^(?:connection|content-.*|cookie|host|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade|vary|constructor|__proto__)$/i;
 
 /**
  * Keeps the token in a header of requests and of answers, for clients that are no browsers: they send it back with
