@@ -148,6 +148,20 @@ const changesOfId = [
     'absoluteTimeout === -1 || change',
     'change of id refuses, as a whole, a save that gives the session under its old id a later absolute end',
   ),
+  inMemory(
+    'a late update that expects nothing is told what there is by being done',
+    '    if (expected && session.attributes',
+    '    if (expected && !(isMoved && expected.text === undefined) && session.attributes',
+    'change of id tells them nothing of what the session holds since then',
+  ),
+  inMemory(
+    'a change of id leaves large attributes behind',
+    '    session.id = newId;\n',
+    `    session.id = newId;
+    for (const [name, text] of session.attributes) if (text.length > 65_536) session.attributes.delete(name);
+`,
+    'change of id keeps attributes of all names, and large ones',
+  ),
   inScript(
     'delete-session',
     'a deletion by an old id forgets that it was one',
@@ -217,6 +231,14 @@ const times = [
     'if (!keepsIdle && maxInactiveInterval === undefined) this.#renew(session);\n    else if (!keepsIdle) this.#setEnd(session);',
     'saving renews a session of which only the times are changed',
   ),
+  inMemory(
+    'a change of id gives a session without end the usual one',
+    '    session.id = newId;\n',
+    `    session.id = newId;
+    if (session.deadline === Infinity) session.deadline = this.clock.now() + 1_800_000;
+`,
+    'interval may be negative from the beginning, and stays so in saves and changes of id',
+  ),
   inScript(
     'save-session',
     'a save that keeps the session idle and changes its times is an access',
@@ -261,6 +283,13 @@ const texts = [
     'update of an attribute that expects another text than there is writes nothing, and is told that text',
   ),
   inMemory(
+    'the name of an expected attribute has no case',
+    MATCHES,
+    `const names = expected ? [expected.name, expected.name.toLowerCase()] : [];
+    if (expected && !names.some((name) => session.attributes.get(name) === expected.text)) {`,
+    'update of an attribute takes all names, and compares that attribute alone',
+  ),
+  inMemory(
     'an update of an attribute writes nothing else',
     'apply(change.attributes, session.attributes);',
     `const named = ([name]: readonly [string, unknown]) => !expected || name === expected.name;
@@ -294,6 +323,18 @@ const indexes = [
     WRITTEN,
     `${WRITTEN}    for (const [name, value] of change.indexes) if (newId && value === null) session.indexes.set(name, 'bob');\n`,
     'index follows a session to another id',
+  ),
+  inMemory(
+    'a principal takes all its sessions along to its new name',
+    WRITTEN,
+    `    for (const [name, value] of change.indexes) {
+      const before = session.indexes.get(name);
+      for (const each of this.#sessions.values()) {
+        if (value !== null && before && each.indexes.get(name) === before) each.indexes.set(name, value);
+      }
+    }
+${WRITTEN}`,
+    'index leaves the other sessions of a principal where they are',
   ),
   inMemory(
     'what is in no index is listed under an empty value',

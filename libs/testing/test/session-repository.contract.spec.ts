@@ -199,7 +199,7 @@ class TrimsTexts extends Correct {
 class CutsUpdates extends Correct {
   override write(change: SessionChange): Promise<WriteReply> {
     if (change.kind !== 'update') return super.write(change);
-    const cut = (text: string | null) => text && text.slice(0, 65_535);
+    const cut = (text: string | null) => (text && text.length > 65_535 ? '"too long"' : text);
     const attributes = new Map([...change.attributes].map(([name, text]) => [name, cut(text)]));
     return super.write({ ...change, attributes });
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { UpdateSession } from '@nest-session/core';
 import type { CheckGroup } from './check.group.js';
+import { NAMES } from './names-and-values.checks.js';
 import { MINUTE } from './trial.js';
 
 // The characters of a text, not what they look like, nor what a database compares them as.
@@ -74,6 +75,20 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
         assert.deepEqual(await t.write(update(id, text, last)), { outcome: 'saved' });
         assert.deepEqual(await t.write(update(id, 'null', alike)), { outcome: 'conflict', current: text });
         last = text;
+      }
+    },
+
+    'takes all names, and compares that attribute alone': async (t) => {
+      const attributes = Object.fromEntries(NAMES.filter((name) => name !== '__proto__').map((name, i) => [name, i]));
+      const { id } = await t.stored(attributes);
+      const updateOf = (name: string, text: string) => ({ ...update(id, null, text), expected: { name, text } });
+      for (const [name, value] of Object.entries(attributes)) {
+        // That of the name before, which may look like it.
+        const conflict = await t.write(updateOf(name, String(value - 1)));
+        assert.deepEqual(conflict, { outcome: 'conflict', current: String(value) }, name);
+      }
+      for (const [name, value] of Object.entries(attributes)) {
+        assert.deepEqual(await t.write(updateOf(name, String(value))), { outcome: 'saved' }, name);
       }
     },
 

@@ -72,7 +72,11 @@ export const CREATION: CheckGroup = {
       const nobody = generateSessionKey().id;
       const first = await t.rotates(session);
       const second = await t.rotates(session);
-      for (const presentedIds of [[first], [second], [nobody, first], [first, nobody]]) {
+      // Where sessions are kept apart, some of many strangers are elsewhere.
+      const many = () => Array.from({ length: 8 }, () => generateSessionKey().id);
+      const alone = [[first], [second], [nobody, first], [first, nobody]];
+      const amongMany = Array.from({ length: 4 }, () => [...many(), first, ...many()]);
+      for (const presentedIds of [...alone, ...amongMany]) {
         const [outcome, late] = await savedBy(t, ...presentedIds);
         assert.equal(outcome, 'gone');
         await t.isOver(late.id);

@@ -110,6 +110,8 @@ export const EVENTS: CheckGroup = {
       hasData(event, session);
       assert.equal(event.id, `created:${session.id}`);
       assert.equal(event.at, session.creationTime);
+      const { maxInactiveInterval, absoluteTimeout } = event.session;
+      assert.deepEqual([maxInactiveInterval, absoluteTimeout], [INTERVAL / SECOND, -1]);
     },
 
     'tell of a change of id, with the previous one, under the new one': async (t) => {
@@ -254,19 +256,24 @@ export const EVENTS: CheckGroup = {
     },
 
     'tell of a session that expires sooner than it was to at first': async (t) => {
-      const [shorter, limited] = [await t.stored(), await t.stored()];
+      const [shorter, limited, little] = [await t.stored(), await t.stored(), await t.stored()];
       shorter.maxInactiveInterval = 5 * 60;
       limited.absoluteTimeout = 5 * 60;
-      for (const session of [shorter, limited]) await t.saves(session);
+      little.maxInactiveInterval = 28 * 60;
+      for (const session of [shorter, limited, little]) await t.saves(session);
       await t.advance(5 * MINUTE + 1);
       await t.reportExpired();
       for (const { id } of [shorter, limited]) assert.deepEqual(await t.eventTypes(id), ['created', 'expired']);
+      await t.advance(23 * MINUTE);
+      await t.reportExpired();
+      assert.deepEqual(await t.eventTypes(little.id), ['created', 'expired']);
     },
 
     'tell of a session that has changed its id and expires, once and under the new one': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+      session.maxInactiveInterval = 20;
       const previousId = await t.rotates(session);
-      await t.expireAll();
+      await t.advance(20 * SECOND + 1);
       await t.reportExpired();
       assert.deepEqual(await t.eventTypes(previousId), ['created']);
       assert.deepEqual(await t.eventTypes(session.id), ['id-changed', 'expired']);
@@ -349,8 +356,10 @@ export const EVENTS: CheckGroup = {
       await t.expireAll();
       late.setAttribute('a', 2);
       late.setAttribute('late', true);
+      assert.equal(await t.repository.touch(late), 'gone');
       assert.equal(await late.save(), 'gone');
       await t.reportExpired();
+      assert.equal(await t.repository.touch(late), 'gone');
       const { session, type } = (await t.events()).at(-1)!;
       assert.equal(type, 'expired');
       assert.deepEqual([session.attributeNames, session.getAttribute('a')], [['a'], 1]);

@@ -76,7 +76,8 @@ export const INDEX: CheckGroup = {
       session.principalName = undefined;
       await t.saves(session);
       await t.stored();
-      for (const name of ['', 'null', 'undefined']) assert.deepEqual(await idsOf(t, name), []);
+      await t.stored({ [PRINCIPAL_NAME_INDEX_NAME]: 5 });
+      for (const name of ['', '5', 'null', 'undefined']) assert.deepEqual(await idsOf(t, name), []);
     },
 
     'is one of several, of which each changes alone': async (t) => {
@@ -93,9 +94,11 @@ export const INDEX: CheckGroup = {
       await t.write({ ...nothing, kind: 'update', id, indexes: new Map([['one', 'y']]) });
       assert.deepEqual([await find('one', 'x'), await find('one', 'y')], [[], [id]]);
       assert.deepEqual([await find('two', 'x'), await find('two', 'y')], [[id], []]);
-      const newId = t.idFor(id);
-      await t.write({ ...nothing, kind: 'update', id, newId, indexes: new Map([['one', null]]) });
-      assert.deepEqual([await find('one', 'y'), await find('two', 'x')], [[], [newId]]);
+      const [second, third] = [t.idFor(id), t.idFor(id)];
+      await t.write({ ...nothing, kind: 'update', id, newId: second });
+      assert.deepEqual([await find('one', 'y'), await find('two', 'x')], [[second], [second]]);
+      await t.write({ ...nothing, kind: 'update', id: second, newId: third, indexes: new Map([['one', null]]) });
+      assert.deepEqual([await find('one', 'y'), await find('two', 'x')], [[], [third]]);
     },
 
     'follows the principal of a session, also to the one that it had': async (t) => {
@@ -142,6 +145,20 @@ export const INDEX: CheckGroup = {
       session.principalName = undefined;
       await t.rotates(session);
       assert.deepEqual(await idsOf(t, 'bob'), []);
+    },
+
+    'leaves the other sessions of a principal where they are': async (t) => {
+      const open = () => t.stored({ a: 1 }, signedInAs('ann'));
+      const [kept, renamed, removed] = [await open(), await open(), await open()];
+      const [rotated, deleted] = [await open(), await open()];
+      renamed.principalName = 'bob';
+      removed.principalName = undefined;
+      for (const session of [renamed, removed]) await t.saves(session);
+      await t.rotates(rotated);
+      await t.repository.deleteById(deleted.id);
+      assert.deepEqual(await idsOf(t, 'ann'), [kept.id, rotated.id].toSorted());
+      assert.deepEqual(await idsOf(t, 'bob'), [renamed.id]);
+      assert.equal((await t.load(kept.id)).principalName, 'ann');
     },
 
     'has no session that is over, however it has ended': async (t) => {
@@ -195,6 +212,12 @@ export const INDEX: CheckGroup = {
       const ids = new Map<string, string>();
       for (const name of NAMES) ids.set(name, (await t.stored({}, signedInAs(name))).id);
       for (const [name, id] of ids) assert.deepEqual(await idsOf(t, name), [id], JSON.stringify(name));
+      for (const [name, id] of ids) {
+        const session = await t.load(id);
+        await t.rotates(session);
+        ids.set(name, session.id);
+        assert.deepEqual(await idsOf(t, name), [session.id], JSON.stringify(name));
+      }
       await t.repository.deleteById(ids.get('*')!);
       for (const name of ['*', 'a', '_']) assert.deepEqual(await idsOf(t, name), name === '*' ? [] : [ids.get(name)]);
     },

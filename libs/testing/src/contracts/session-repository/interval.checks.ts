@@ -49,11 +49,16 @@ export const INTERVAL: CheckGroup = {
       await t.isOver(id);
     },
 
-    'may be negative from the beginning': async (t) => {
-      const { id } = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
+    'may be negative from the beginning, and stays so in saves and changes of id': async (t) => {
+      const sessions = [];
+      for (let i = 0; i < 3; i++) sessions.push(await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1)));
+      const [, saved, rotated] = sessions;
+      saved!.setAttribute('a', 2);
+      await t.saves(saved!);
+      await t.rotates(rotated!);
       await t.advance(400 * DAY);
       await t.reportExpired();
-      assert.equal((await t.load(id)).maxInactiveInterval, -1);
+      for (const { id } of sessions) assert.equal((await t.load(id)).maxInactiveInterval, -1);
     },
 
     'may be any negative number': async (t) => {
@@ -89,6 +94,12 @@ export const INTERVAL: CheckGroup = {
     'that is changed without an access counts from the last one': async (t) => {
       const [longer, shorter, over] = [await t.stored(), await t.stored(), await t.stored()];
       await t.advance(20 * MINUTE);
+      const accessed = new Map<string, number>();
+      for (const session of [longer, shorter, over]) {
+        await t.repository.touch(session);
+        accessed.set(session.id, (await t.load(session.id)).lastAccessedTime);
+      }
+      await t.advance(20 * MINUTE);
       const minutes = new Map([
         [longer, 60],
         [shorter, 25],
@@ -100,9 +111,10 @@ export const INTERVAL: CheckGroup = {
         await t.saves(session);
       }
       await t.isOver(over.id);
-      for (const { id, creationTime } of [longer, shorter]) {
+      for (const { id } of [longer, shorter]) {
         const { lastAccessedTime, maxInactiveInterval } = await t.load(id);
-        assert.deepEqual([lastAccessedTime, maxInactiveInterval], [creationTime, id === longer.id ? 60 * 60 : 25 * 60]);
+        assert.equal(lastAccessedTime, accessed.get(id));
+        assert.equal(maxInactiveInterval, (id === longer.id ? 60 : 25) * 60);
       }
       await t.advance(5 * MINUTE + 1);
       await t.isOver(shorter.id);

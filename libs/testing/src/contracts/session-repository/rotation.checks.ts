@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Session, UpdateSession } from '@nest-session/core';
 import type { CheckGroup, Checks } from './check.group.js';
+import { NAMES } from './names-and-values.checks.js';
 import { FOLLOWED, INTERVAL, MINUTE, SECOND } from './trial.js';
 
 /** What a request that was held open across a change of id must not do. */
@@ -57,6 +58,16 @@ export const ROTATION: CheckGroup = {
       assert.equal(loaded.creationTime, session.creationTime);
       t.isAbout(loaded.lastAccessedTime - session.creationTime, MINUTE);
       assert.deepEqual([loaded.maxInactiveInterval, loaded.absoluteTimeout], [600, 7200]);
+    },
+
+    'keeps attributes of all names, and large ones': async (t) => {
+      const large = 'ä'.repeat(500_000);
+      const session = await t.stored({ large }, (each) => NAMES.forEach((name) => each.setAttribute(name, name)));
+      await t.rotates(session);
+      const loaded = await t.load(session.id);
+      assert.deepEqual(loaded.attributeNames.toSorted(), [...NAMES, 'large'].toSorted());
+      for (const name of NAMES) assert.equal(loaded.getAttribute(name), name);
+      assert.equal(loaded.getAttribute('large'), large);
     },
 
     'ends the old id at once': async (t) => {
@@ -126,8 +137,9 @@ export const ROTATION: CheckGroup = {
       removing.removeAttribute('removed');
       await t.saves(removing);
       assert.equal(await updating.updateAttribute<number>('n', (n = 0) => n + 1), 1);
+      assert.equal(await updating.updateAttribute<number>('fresh', (n = 0) => n + 1), 1);
       assert.equal(await t.repository.touch(touching), 'moved');
-      assert.deepEqual(await t.attributesOf(session.id), { late: true, n: 1, user: 'ann' });
+      assert.deepEqual(await t.attributesOf(session.id), { fresh: 1, late: true, n: 1, user: 'ann' });
       await t.isOver(touching.id);
       assert.equal(saving.tokenToSend, undefined);
     },
@@ -254,8 +266,9 @@ export const ROTATION: CheckGroup = {
 
     'tells them nothing of what the session holds since then': async (t) => {
       const session = await t.stored({ secret: 'old' });
-      const late = await t.load(session.id);
+      const [late, unaware] = [await t.load(session.id), await t.load(session.id)];
       session.setAttribute('secret', 'new');
+      session.setAttribute('user', 'ann');
       await t.rotates(session);
       const seen: unknown[] = [];
       const updated = await late.updateAttribute('secret', (current) => {
@@ -264,7 +277,8 @@ export const ROTATION: CheckGroup = {
       });
       assert.equal(updated, undefined);
       assert.deepEqual(seen, ['old']);
-      assert.deepEqual(await t.attributesOf(session.id), { secret: 'new' });
+      assert.equal(await unaware.updateAttribute('user', (current) => current ?? 'mine'), undefined);
+      assert.deepEqual(await t.attributesOf(session.id), { secret: 'new', user: 'ann' });
     },
 
     'is done once when it is sent again because its answer was lost': async (t) => {

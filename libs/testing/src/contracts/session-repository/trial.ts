@@ -105,8 +105,9 @@ export class Trial {
 
   /** What the store hands out of a session, which is there. */
   async recordOf(id: string): Promise<SessionRecord> {
-    const [record] = await this.repository['load']([id]);
+    const [record, ...others] = await this.repository['load']([id]);
     assert.ok(record, 'The session is not found');
+    assert.deepEqual(others, []);
     return record;
   }
 
