@@ -148,6 +148,13 @@ local times = recorded_times(session)`,
     killedBy: byContract('events tell of a session that has changed its id and expires, once and under the new one'),
   },
   {
+    mistake: 'A change of id puts a session without an end into a bucket',
+    code: '  if bucket then join_bucket(target, bucket) end\n',
+    instead: '  join_bucket(target, bucket or integer(now + 60000))\n',
+    beyondModel: 'it looks into no bucket',
+    killedBy: byScripts('save-session moves a session without an end into no bucket'),
+  },
+  {
     mistake: 'A change of id leaves no mark for late requests',
     code: "  redis.call('SET', KEYS[5], target.id, 'PX', 60000)\n",
     instead: '',

@@ -146,6 +146,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.events(newId)).toEqual([expect.objectContaining({ type: 'id-changed', previous: id })]);
     });
 
+    it('moves a session without an end into no bucket', async () => {
+      const id = await store.create({ a: '1' }, { interval: -1 });
+      const newId = store.id(id);
+      expect(await store.save(id, { newId })).toEqual(['saved']);
+      expect(await store.buckets(newId)).toEqual([]);
+      expect(await store.session(newId)).not.toHaveProperty('bucket');
+    });
+
     it('lets a late save follow the move with its attributes, and with nothing else', async () => {
       const id = await store.create({ a: '1' });
       const newId = store.id(id);
