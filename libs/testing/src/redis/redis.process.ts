@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../wait/eventually.js';
 
 export interface RedisProcessOptions {
   readonly args: readonly string[];
@@ -13,8 +13,6 @@ export interface RedisProcessOptions {
 }
 
 const START_TIMEOUT = 20_000;
-// A process that stood still has not asked: one turn counts for no more than this.
-const LONGEST_TURN = 2000;
 const TERM_TIMEOUT = 5_000;
 const PING_INTERVAL = 10;
 const OUTPUT_LIMIT = 8_192;
@@ -107,17 +105,12 @@ export class RedisProcess {
   }
 
   async #untilAnswering(socketPath: string): Promise<void> {
-    for (let left = START_TIMEOUT; ;) {
-      const begin = Date.now();
-      if (await answersPing(socketPath)) return;
-      if (!this.isRunning) throw new Error(`redis-server ended before it could be used:\n${this.#output}`);
-      if (left <= 0) {
-        await this.kill();
-        throw new Error(`redis-server did not answer within ${START_TIMEOUT} ms:\n${this.#output}`);
-      }
-      await Promise.race([delay(PING_INTERVAL), this.#exited]);
-      left -= Math.min(Date.now() - begin, LONGEST_TURN);
-    }
+    const isOver = async () => !this.isRunning || (await answersPing(socketPath));
+    await eventually(isOver, { timeout: START_TIMEOUT, interval: PING_INTERVAL }).catch(async () => {
+      await this.kill();
+      throw new Error(`redis-server did not answer within ${START_TIMEOUT} ms:\n${this.#output}`);
+    });
+    if (!this.isRunning) throw new Error(`redis-server ended before it could be used:\n${this.#output}`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface EventuallyOptions {
-  /** Milliseconds. @default 20000 */
+  /** Milliseconds, of which those do not count that the process itself stood still. @default 20000 */
   readonly timeout?: number | undefined;
   /** Milliseconds between two checks. @default 20 */
   readonly interval?: number | undefined;
