@@ -243,7 +243,13 @@ describe('RedisServer', () => {
   });
 
   it('ends with the process that started it, even one that is killed', async () => {
-    const modules = ['redis/redis.server', 'redis/redis.process', 'redis/redis.clock', 'net/free-port', 'wait/eventually'];
+    const modules = [
+      'redis/redis.server',
+      'redis/redis.process',
+      'redis/redis.clock',
+      'net/free-port',
+      'wait/eventually',
+    ];
     const folder = await compile(...modules);
     const started = await startInProcess(folder);
     const [, dir] = (await connect(started).config('GET', 'dir')) as [string, string];
