@@ -26,7 +26,7 @@ import {
   SessionEvent,
   SessionExpiredEvent,
   SessionModule,
-  SessionOptional,
+  SessionOutagePolicy,
 } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 import { SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
@@ -69,7 +69,7 @@ class ShopController {
   }
 
   @Get('welcome')
-  @SessionOptional()
+  @SessionOutagePolicy('anonymous')
   welcome(@Session() session: Session): { user: string } {
     return { user: session.principalName ?? 'nobody' };
   }

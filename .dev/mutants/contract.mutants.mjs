@@ -1,6 +1,6 @@
 // Mistakes that authors of stores make, in the two stores that there are: the contract has to notice each by itself. They
 // are no mistakes of a `store`, since few of them are within the reach of the model-based tests.
-const MAP = 'packages/session-core/src/repository/map-session.store.ts';
+const MAP = 'packages/session-core/src/memory/map-session.store.ts';
 const SCRIPTS = 'packages/session-redis/src/scripts';
 
 const inMemory = (mistake, code, instead, test) => ({

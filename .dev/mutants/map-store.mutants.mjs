@@ -139,4 +139,4 @@ export const mapStore = [
     instead: '',
     killedBy: byContract('absolute end is passed by an access no more than by others'),
   },
-].map((mutant) => ({ store: 'memory', file: 'packages/session-core/src/repository/map-session.store.ts', ...mutant }));
+].map((mutant) => ({ store: 'memory', file: 'packages/session-core/src/memory/map-session.store.ts', ...mutant }));

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { JsonAttributeSerializer } from '@nest-session/core';
 import { eventually, freePort, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
-import { resolveSessionOptions } from '../../../packages/session-core/src/session.options.js';
-import { resolveRedisSessionOptions } from '../../../packages/session-redis/src/redis-session.options.js';
+import { resolveSessionOptions } from '../../../packages/session-core/src/configuration/session.options.js';
+import { resolveRedisSessionOptions } from '../../../packages/session-redis/src/configuration/redis-session.options.js';
 import { codeBlocks, section } from './support/markdown.js';
 import { curlStandIn, hasCurl, masked, type Shell, stepsOf, systemShell } from './support/transcript.js';
 

@@ -5,13 +5,8 @@ import {
   Module,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import {
-  IndexedSessionRepository,
-  PollingLoop,
-  type ResolvedSessionOptions,
-  SESSION_OPTIONS,
-  SessionRepository,
-} from '@nest-session/core';
+import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
+import { PollingLoop, type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { FileSessionRepository } from './file-session.repository.js';
 
 @Module({})

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  IndexedSessionRepository,
-  type SessionChange,
-  type SessionRecord,
-  type SessionRepositoryOptions,
-  type UpdateSession,
-  type WriteReply,
-} from '@nest-session/core';
+import { IndexedSessionRepository } from '@nest-session/core';
+import type {
+  SessionChange,
+  SessionRecord,
+  SessionRepositoryOptions,
+  UpdateSession,
+  WriteReply,
+} from '@nest-session/core/store';
 import { apply, endOf, FORMER_ID_LIFE, neededUntil, parseSession, type StoredSession } from './stored-session.js';
 
 export interface FileSessionRepositoryOptions extends SessionRepositoryOptions {
@@ -84,28 +84,29 @@ export class FileSessionRepository extends IndexedSessionRepository {
     const name = id === undefined ? undefined : this.#files.get(id)?.name;
     const session = await this.#read(name);
     if (!name || !session || session.end <= now) return { outcome: 'gone' };
-    const moved = session.id !== change.id;
+    const isForwarded = session.id !== change.id;
     if (change.kind === 'delete') {
       await this.#end(name, session, now);
     } else {
       // An access is an update that names nothing.
       const none = { attributes: new Map(), indexes: new Map() };
       const update: UpdateSession = change.kind === 'touch' ? { ...none, kind: 'update', id: change.id } : change;
-      const refusal = this.#refusal(update, session, moved);
+      const refusal = this.#refusal(update, session, isForwarded);
       if (refusal) return refusal;
       await this.#update(name, session, update, now);
     }
-    return { outcome: moved ? 'moved' : 'saved' };
+    if (isForwarded) return { outcome: 'forwarded' };
+    return { outcome: change.kind === 'touch' ? 'touched' : change.kind === 'delete' ? 'deleted' : 'saved' };
   }
 
   /** Why an update is not done: the rules for a request that is late, or that was done before. */
-  #refusal(change: UpdateSession, session: StoredSession, moved: boolean): WriteReply | undefined {
+  #refusal(change: UpdateSession, session: StoredSession, isForwarded: boolean): WriteReply | undefined {
     const { newId, expected } = change;
-    if (moved && newId !== undefined && this.#nextId(change.id) === newId) return { outcome: 'saved' };
+    if (isForwarded && newId !== undefined && this.#nextId(change.id) === newId) return { outcome: 'saved' };
     const changesTimes = change.absoluteTimeout !== undefined || (change.maxInactiveInterval ?? 0) !== 0;
-    if (moved && (newId !== undefined || changesTimes || change.indexes.size > 0)) return { outcome: 'gone' };
+    if (isForwarded && (newId !== undefined || changesTimes || change.indexes.size > 0)) return { outcome: 'gone' };
     const current = expected && new Map(session.attributes).get(expected.name);
-    if (current !== expected?.text) return moved ? { outcome: 'gone' } : { outcome: 'conflict', current };
+    if (current !== expected?.text) return isForwarded ? { outcome: 'gone' } : { outcome: 'conflict', current };
     return newId !== undefined && this.#isTaken(newId) ? { outcome: 'collision' } : undefined;
   }
 

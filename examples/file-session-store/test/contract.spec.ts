@@ -1,7 +1,8 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ManualClock, registerChecks, sessionRepositoryContract } from '@nest-session/testing';
+import { ManualClock } from '@nest-session/testing';
+import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
 import { FileSessionRepository } from '../src/file-session.repository.js';
 import { RestartedRepository } from './restarted.repository.js';
 

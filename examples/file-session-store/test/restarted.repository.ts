@@ -1,4 +1,5 @@
-import { IndexedSessionRepository, type SessionChange, type SessionRecord, type WriteReply } from '@nest-session/core';
+import { IndexedSessionRepository } from '@nest-session/core';
+import type { SessionChange, SessionRecord, WriteReply } from '@nest-session/core/store';
 import { FileSessionRepository, type FileSessionRepositoryOptions } from '../src/file-session.repository.js';
 
 /** Starts afresh before each call, so that it knows what is in the files and nothing else. One call at a time. */

@@ -9,19 +9,6 @@ export { freePort } from './net/free-port.js';
 // HTTP
 export { HttpAgent, type HttpAgentOptions, type HttpRequestOptions, type HttpResponse } from './http/http.agent.js';
 
-// what has to be true of implementations of your own
-export {
-  sessionIdResolverContract,
-  type SessionIdResolverContractOptions,
-} from './contracts/session-id-resolver.contract.js';
-export { sessionRepositoryContract } from './contracts/session-repository.contract.js';
-export type {
-  ContractStore,
-  SessionRepositoryContractOptions,
-  SessionStoreOffer,
-} from './contracts/session-repository/contract.store.js';
-export { type ContractCheck, registerChecks, type TestRunner } from './contracts/contract.check.js';
-
 // facts to wait for
 export { SessionEventRecorder } from './events/session-event.recorder.js';
 export { eventually, type EventuallyOptions } from './wait/eventually.js';

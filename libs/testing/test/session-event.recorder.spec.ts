@@ -5,8 +5,8 @@ import {
   SessionDestroyedEvent,
   type SessionEvent,
   SessionExpiredEvent,
-  SessionSnapshot,
 } from '@nest-session/core';
+import { SessionSnapshot } from '@nest-session/core/store';
 import { SessionEventRecorder } from '@nest-session/testing';
 import { standStill } from './support/stand-still.js';
 

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { generateSessionKey, HeaderSessionIdResolver, type SessionToken } from '@nest-session/core';
-import { LeakGuard, sessionIdResolverContract } from '@nest-session/testing';
+import { HeaderSessionIdResolver, type SessionToken } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
+import { LeakGuard } from '@nest-session/testing';
+import { sessionIdResolverContract } from '@nest-session/testing/contracts';
 
 LeakGuard.install();
 

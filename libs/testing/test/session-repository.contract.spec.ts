@@ -2,23 +2,20 @@ import { AssertionError } from 'node:assert';
 import {
   JsonAttributeSerializer,
   MapSessionRepository,
-  type MapSessionRepositoryOptions,
-  type SessionChange,
   SessionDeletedEvent,
   type SessionEvent,
   SessionExpiredEvent,
+} from '@nest-session/core';
+import {
+  type MapSessionRepositoryOptions,
+  type SessionChange,
   type SessionRecord,
   SessionSnapshot,
   type UpdateSession,
   type WriteReply,
-} from '@nest-session/core';
-import {
-  LeakGuard,
-  ManualClock,
-  registerChecks,
-  sessionRepositoryContract,
-  type TestRunner,
-} from '@nest-session/testing';
+} from '@nest-session/core/store';
+import { LeakGuard, ManualClock } from '@nest-session/testing';
+import { registerChecks, sessionRepositoryContract, type TestRunner } from '@nest-session/testing/contracts';
 
 LeakGuard.install();
 
@@ -326,7 +323,7 @@ function checksOf(Store: new (options: MapSessionRepositoryOptions) => Correct) 
         repository,
         other: repository,
         advance: (milliseconds) => clock.advance(milliseconds),
-        reportExpired: () => repository.runOnce(),
+        reportExpired: () => repository.endExpired(),
         events: () => repository.events,
         async outage(step) {
           repository.isDown = true;

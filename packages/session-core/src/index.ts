@@ -1,34 +1,38 @@
+// What an application needs. Authors of stores import `@nest-session/core/store` as well.
+
+// the module
+export { SessionModule } from './session.module.js';
+export type { SessionOptionsFactory } from './configuration/session.module-definition.js';
+export type { SessionModuleOptions } from './configuration/session.options.js';
+export type { HttpRequestLike } from './options/http-request-like.js';
+export type { CookieAttributes, CookieOptions } from './resolvers/cookie.options.js';
+export type { Duration } from './options/duration.js';
+
 // the session
+export { Session, SessionAttribute, SessionId } from './http/session.decorators.js';
 export {
   PRINCIPAL_NAME_INDEX_NAME,
-  Session,
   type ReadonlySession,
   type SaveOutcome,
   type SessionAttributes,
 } from './session/session.js';
-
-// the module
-export { SessionModule } from './session.module.js';
-export type { SessionOptionsFactory } from './session.module-definition.js';
-export type { SessionModuleOptions } from './session.options.js';
-export type { SessionRequestLike } from './options/session-request-like.js';
-export type { CookieAttributes, CookieOptions } from './http/resolvers/cookie.options.js';
-export type { Duration } from './options/duration.js';
-
-// ids
-export { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-id.generator.js';
+export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
+export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
 
 // in a request
-export { SessionAttribute, SessionId } from './http/session.decorators.js';
-export { SessionManager } from './http/session-manager.js';
-export { SessionContext } from './http/session-context.js';
-export { KeepSessionIdle, SessionOptional, SessionRequired } from './http/session-route.decorators.js';
-export { SessionInterceptor } from './http/session.interceptor.js';
-export { CookieSessionIdResolver } from './http/resolvers/cookie-session-id.resolver.js';
-export { CompositeSessionIdResolver } from './http/resolvers/composite-session-id.resolver.js';
-export { HeaderSessionIdResolver } from './http/resolvers/header-session-id.resolver.js';
-export { type SessionClient, SessionIdResolver } from './http/resolvers/session-id.resolver.js';
+export { BrowserSessions } from './http/browser-sessions.js';
 export { RememberMe } from './http/remember-me.js';
+export { SessionContext } from './http/session.context.js';
+export { SessionInterceptor } from './http/session.interceptor.js';
+export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decorators.js';
+
+// tokens and ids
+export { CompositeSessionIdResolver } from './resolvers/composite-session-id.resolver.js';
+export { CookieSessionIdResolver } from './resolvers/cookie-session-id.resolver.js';
+export { HeaderSessionIdResolver } from './resolvers/header-session-id.resolver.js';
+export { type SessionClient, SessionIdResolver } from './resolvers/session-id.resolver.js';
+export { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-id.generator.js';
+export { SessionToken, sessionTokenOf } from './session/session-key.js';
 
 // events
 export {
@@ -44,16 +48,16 @@ export {
   SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
-  type SessionEventInit,
   type SessionEventType,
 } from './events/session.events.js';
 
 // stores
 export { IndexedSessionRepository } from './repository/indexed-session.repository.js';
-export { SessionRepository, type SessionRepositoryOptions, type TouchReply } from './repository/session.repository.js';
-export { MapSessionModule } from './repository/map-session.module.js';
-export type { MapSessionModuleOptions } from './repository/map-session.options.js';
-export { MapSessionRepository, type MapSessionRepositoryOptions } from './repository/map-session.repository.js';
+export { SessionRepository } from './repository/session.repository.js';
+export type { TouchOutcome } from './session/session-change.js';
+export { MapSessionModule } from './memory/map-session.module.js';
+export type { MapSessionModuleOptions } from './memory/map-session.options.js';
+export { MapSessionRepository } from './memory/map-session.repository.js';
 
 // errors
 export {
@@ -61,32 +65,4 @@ export {
   SessionAttributeError,
   SessionStateError,
   SessionStoreError,
-} from './session.errors.js';
-
-// For authors of stores
-export type { Clock } from './repository/map-session.store.js';
-export { TrackedSession } from './session/tracked-session.js';
-export type {
-  CreateSession,
-  DeleteSession,
-  IndexChanges,
-  SessionChange,
-  SessionRecord,
-  TouchSession,
-  UpdateSession,
-  WriteReply,
-} from './session/session-record.js';
-export type { AttributeChanges } from './session/tracked-attributes.js';
-export { SessionSnapshot } from './session/session-snapshot.js';
-export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
-export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
-export { generateSessionKey, SessionIds, type SessionIdForm } from './session/session-ids.js';
-export { isWellFormedSessionId, SessionToken, sessionTokenOf, type SessionKey } from './session/session-key.js';
-export { SessionEventDispatcher, type DispatchOptions } from './events/session-event.dispatcher.js';
-export { SessionEventHandlingError, type FailedHandler } from './events/session-event-handling.error.js';
-export { PollingLoop } from './repository/polling.loop.js';
-export { OptionReader } from './options/option.reader.js';
-export { parseDuration } from './options/duration.js';
-export { SESSION_OPTIONS } from './session.module-definition.js';
-export type { ResolvedSessionOptions } from './session.options.js';
-export type { ResolvedCookieOptions } from './http/resolvers/cookie.options.js';
+} from './errors/session.errors.js';

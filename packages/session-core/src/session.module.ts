@@ -1,16 +1,25 @@
 import { type DynamicModule, Global, Inject, Module, type NestModule, Optional } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR, ApplicationConfig, ModuleRef } from '@nestjs/core';
 import { SessionEventModule } from './events/session-event.module.js';
-import { putGlobalGuardFirst } from './http/global-guard.order.js';
+import { putGlobalGuardFirst } from './http/global-guard-order.js';
 import { RememberMe } from './http/remember-me.js';
-import { SessionContext } from './http/session-context.js';
-import { SessionHttpBinder } from './http/session-http.binder.js';
-import { SessionIdResolver } from './http/resolvers/session-id.resolver.js';
-import { SessionManager } from './http/session-manager.js';
+import { SessionContext } from './http/session.context.js';
+import { SessionMiddleware } from './http/session.middleware.js';
+import { SessionIdResolver } from './resolvers/session-id.resolver.js';
+import { BrowserSessions } from './http/browser-sessions.js';
+import { SessionScope } from './http/session.scope.js';
 import { SessionInterceptor } from './http/session.interceptor.js';
 import { SessionRouteGuard } from './http/session-route.guard.js';
-import { SESSION_MODULE_OPTIONS, SESSION_OPTIONS, SessionModuleDefinition } from './session.module-definition.js';
-import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleOptions } from './session.options.js';
+import {
+  SESSION_MODULE_OPTIONS,
+  SESSION_OPTIONS,
+  SessionModuleDefinition,
+} from './configuration/session.module-definition.js';
+import {
+  type ResolvedSessionOptions,
+  resolveSessionOptions,
+  type SessionModuleOptions,
+} from './configuration/session.options.js';
 
 /**
  * Gives every HTTP request of the application its session. Global: import it once, in the root module, together with
@@ -31,10 +40,11 @@ import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleO
       useFactory: ({ sessionIdResolver }: ResolvedSessionOptions, moduleRef: ModuleRef) =>
         typeof sessionIdResolver === 'function' ? moduleRef.create(sessionIdResolver) : sessionIdResolver,
     },
+    SessionScope,
     SessionContext,
-    SessionManager,
+    BrowserSessions,
     RememberMe,
-    SessionHttpBinder,
+    SessionMiddleware,
     SessionInterceptor,
     { provide: APP_INTERCEPTOR, useExisting: SessionInterceptor },
     { provide: APP_GUARD, useClass: SessionRouteGuard },
@@ -42,8 +52,9 @@ import { type ResolvedSessionOptions, resolveSessionOptions, type SessionModuleO
   exports: [
     SESSION_OPTIONS,
     SessionIdResolver,
+    SessionScope,
     SessionContext,
-    SessionManager,
+    BrowserSessions,
     RememberMe,
     SessionInterceptor,
     SessionEventModule,

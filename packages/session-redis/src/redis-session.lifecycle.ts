@@ -2,31 +2,31 @@ import {
   type BeforeApplicationShutdown,
   Inject,
   Injectable,
-  Logger,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   Optional,
 } from '@nestjs/common';
-import { SessionEventDispatcher, SessionStoreError } from '@nest-session/core';
+import { SessionStoreError } from '@nest-session/core';
+import { SessionEventDispatcher } from '@nest-session/core/store';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
-import { atMost } from './at-most.js';
+import { settledWithin } from './timing/settled-within.js';
 import { closeConnection } from './connection/close-connection.js';
-import type { RedisConnections } from './connection/redis.connections.js';
+import type { RedisConnections } from './connection/redis-connections.js';
 import { isAnswer } from './connection/reply.errors.js';
 import type { RequestConnection } from './connection/request.connection.js';
-import { checkStore } from './connection/store.check.js';
+import { checkStore } from './connection/check-store.js';
 import type { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import type { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import type { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
-import type { KeyEventListener } from './expiration/key-event.listener.js';
+import type { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import type { SessionPartitions } from './keys/session.partitions.js';
+import type { SessionPartitions } from './keys/session-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
-import type { ResolvedRedisSessionOptions } from './redis-session.options.js';
+import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import {
-  KEY_EVENT_LISTENER,
+  EXPIRED_SESSION_LISTENER,
   REDIS_CONNECTIONS,
   REDIS_SESSION_OPTIONS,
   REQUEST_CONNECTION,
@@ -34,8 +34,9 @@ import {
   SESSION_EVENT_CONSUMER,
   SESSION_EVENT_TRIMMER,
   SESSION_PARTITIONS,
-} from './redis-session.tokens.js';
-import { SessionScripts } from './scripts/session.scripts.js';
+} from './configuration/redis-session.tokens.js';
+import { SessionScripts } from './scripts/session/session.scripts.js';
+import { logger } from './logging/redis-session.logger.js';
 
 /**
  * Starts the background work when the application is complete, and ends it in the order in which nothing is lost:
@@ -44,7 +45,6 @@ import { SessionScripts } from './scripts/session.scripts.js';
  */
 @Injectable()
 export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
-  readonly #logger = new Logger('RedisSession');
   readonly #job: SessionCleanupJob;
 
   constructor(
@@ -53,7 +53,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(REQUEST_CONNECTION) private readonly requestConnection: RequestConnection,
     @Inject(SESSION_PARTITIONS) private readonly partitions: SessionPartitions,
     @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
-    @Inject(KEY_EVENT_LISTENER) private readonly listener: KeyEventListener,
+    @Inject(EXPIRED_SESSION_LISTENER) private readonly listener: ExpiredSessionListener,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
     @Inject(SessionEventDispatcher) private readonly dispatcher: SessionEventDispatcher,
     @Inject(SESSION_EVENT_CONSUMER) private readonly consumer: SessionEventConsumer,
@@ -75,16 +75,14 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
       throw error;
     }
     if (this.options.grace < RECOMMENDED_GRACE) {
-      this.#logger.warn(
-        'With a `grace` below 2m, sessions that end during a short outage are reported without their data',
-      );
+      logger.warn('With a `grace` below 2m, sessions that end during a short outage are reported without their data');
     }
     if (this.options.notifications === 'auto') this.listener.start();
     this.notifications.start();
     this.#job.start();
     if (this.options.events.consume) this.consumer.start();
     // Also where no events of the group are handled: nobody else can do what concerns this instance.
-    await atMost(this.options.commandTimeout, this.broadcaster.start());
+    await settledWithin(this.options.commandTimeout, this.broadcaster.start());
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -113,8 +111,8 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   /** From now on: the requests in flight, which finish first, may take long. */
   async #limitHandlers(): Promise<void> {
-    if (await atMost(this.options.events.shutdownTimeout, this.dispatcher.idle())) return;
-    this.#logger.warn(
+    if (await settledWithin(this.options.events.shutdownTimeout, this.dispatcher.idle())) return;
+    logger.warn(
       'Handlers of session events have not finished within `events.shutdownTimeout`: other instances handle their events',
     );
     this.dispatcher.giveUp();
@@ -122,12 +120,12 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   /** Waits for background work, unless Redis does not answer: then there is no answer to what follows either. */
   async #finish(work: Promise<unknown>): Promise<void> {
-    if (!(await atMost(PATIENCE, work))) closeConnection(this.connections.background);
+    if (!(await settledWithin(PATIENCE, work))) closeConnection(this.connections.background);
   }
 
   async #cleanUp(signal: AbortSignal): Promise<void> {
     const { late } = await this.sweeper.runOnce({ signal });
-    if (late > 0) this.#logger.log(`Caught up with ${late} sessions whose end nobody had noticed in time`);
+    if (late > 0) logger.log(`Caught up with ${late} sessions whose end nobody had noticed in time`);
     await this.trimmer.runOnce({ signal });
   }
 
@@ -154,7 +152,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
       return;
     }
     // OutageLog says why it failed, and ioredis goes on trying.
-    await atMost(this.options.commandTimeout, connected);
+    await settledWithin(this.options.commandTimeout, connected);
   }
 
   /** False when Redis is not there, or does not answer within `commandTimeout`. */
@@ -174,7 +172,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     // The application runs by now: it can only be told.
     const { background } = this.connections;
     await checkStore({ run: (command) => command(background) }, this.partitions).catch((error: unknown) =>
-      this.#logger.error(String(error)),
+      logger.error(String(error)),
     );
   }
 }

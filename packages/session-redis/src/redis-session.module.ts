@@ -1,12 +1,15 @@
 import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import { SessionEventGroups } from './delivery/session-event.groups.js';
+import { SessionEventGroups } from './delivery/session-event-groups.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
-import { REDIS_SESSION_MODULE_OPTIONS, RedisSessionModuleDefinition } from './redis-session.module-definition.js';
-import type { RedisSessionModuleOptions } from './redis-session.options.js';
+import {
+  REDIS_SESSION_MODULE_OPTIONS,
+  RedisSessionModuleDefinition,
+} from './configuration/redis-session.module-definition.js';
+import type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 

@@ -1,38 +1,33 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
-import {
-  IndexedSessionRepository,
-  type ResolvedSessionOptions,
-  SESSION_OPTIONS,
-  SessionEventDispatcher,
-  SessionRepository,
-} from '@nest-session/core';
-import { createConnections, type RedisConnections } from './connection/redis.connections.js';
+import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
+import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
+import { createConnections, type RedisConnections } from './connection/redis-connections.js';
 import { RequestConnection } from './connection/request.connection.js';
-import { livenessOf } from './delivery/group.state.js';
+import { livenessOf } from './delivery/group-state.js';
 import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
-import { SessionEventGroup } from './delivery/session-event.group.js';
-import { SessionEventGroups } from './delivery/session-event.groups.js';
+import { ConsumerGroupMember } from './delivery/consumer-group-member.js';
+import { SessionEventGroups } from './delivery/session-event-groups.js';
 import { SessionEventLoader } from './delivery/session-event.loader.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { UnreadEventReader } from './delivery/unread-event.reader.js';
-import { KeyEventListener } from './expiration/key-event.listener.js';
+import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import { SessionPartitions } from './keys/session.partitions.js';
+import { SessionPartitions } from './keys/session-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
-import { REDIS_SESSION_MODULE_OPTIONS } from './redis-session.module-definition.js';
+import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
 import {
   type RedisSessionModuleOptions,
   type ResolvedRedisSessionOptions,
   resolveRedisSessionOptions,
-} from './redis-session.options.js';
+} from './configuration/redis-session.options.js';
 import {
   BACKGROUND_SCRIPTS,
   DELIVERY_PACE,
   EVENT_STREAM_SCRIPTS,
-  KEY_EVENT_LISTENER,
+  EXPIRED_SESSION_LISTENER,
   REDIS_CONNECTIONS,
   REDIS_SESSION_OPTIONS,
   REQUEST_CONNECTION,
@@ -41,11 +36,11 @@ import {
   SESSION_EVENT_LOADER,
   SESSION_EVENT_TRIMMER,
   SESSION_PARTITIONS,
-} from './redis-session.tokens.js';
+} from './configuration/redis-session.tokens.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
-import { DeliveryScripts } from './scripts/delivery.scripts.js';
-import { EventStreamScripts } from './scripts/event-stream.scripts.js';
-import { type KeepingTimes, SessionScripts } from './scripts/session.scripts.js';
+import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
+import { type KeepingTimes, SessionScripts } from './scripts/session/session.scripts.js';
 
 /** Of the delivery of events; milliseconds. Tests have less time. */
 const PACE = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
@@ -125,7 +120,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     ) => new SessionExpirationSweeper(connections.background, scripts, partitions, options.batchSize),
   },
   {
-    provide: KEY_EVENT_LISTENER,
+    provide: EXPIRED_SESSION_LISTENER,
     inject: [
       REDIS_CONNECTIONS,
       BACKGROUND_SCRIPTS,
@@ -141,7 +136,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       sweeper: SessionExpirationSweeper,
     ) => {
       const notifications = new KeyspaceNotificationListener(connections.subscriber, connections.background);
-      return new KeyEventListener(notifications, scripts, partitions, options.batchSize, (signal) =>
+      return new ExpiredSessionListener(notifications, scripts, partitions, options.batchSize, (signal) =>
         // Also the bucket of this minute: it holds what has ended while nobody listened.
         sweeper.runOnce({ ahead: 60_000, signal }),
       );
@@ -185,7 +180,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       const unread = new UnreadEventReader(reader, partitions, member);
       const scripts = new DeliveryScripts(background);
       const rules = { ...events, ...pace, deadLetters: partitions.shareOf(DEAD_LETTERS) };
-      const group = new SessionEventGroup(unread, scripts, streams, partitions, member, rules);
+      const group = new ConsumerGroupMember(unread, scripts, streams, partitions, member, rules);
       return new SessionEventConsumer(group, dispatcher, loader, { ...events, ...pace });
     },
   },

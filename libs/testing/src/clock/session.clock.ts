@@ -1,9 +1,5 @@
-import {
-  type Duration,
-  type MapSessionRepository,
-  parseDuration,
-  type SessionEventDispatcher,
-} from '@nest-session/core';
+import type { Duration, MapSessionRepository } from '@nest-session/core';
+import { parseDuration, type SessionEventDispatcher } from '@nest-session/core/store';
 import { ManualClock } from './manual.clock.js';
 
 /** The time of the sessions of an application that is tested with `TestSessionModule`. It stands still until it is advanced. */
@@ -28,7 +24,7 @@ export class SessionClock {
     const milliseconds = parseDuration(duration);
     if (typeof milliseconds === 'string') throw new TypeError(`advance(duration) ${milliseconds}`);
     this.clock.advance(milliseconds);
-    await this.repository.runOnce();
+    await this.repository.endExpired();
     await this.dispatcher.idle();
   }
 }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { generateSessionKey, type SessionIdResolver, type SessionToken } from '@nest-session/core';
+import type { SessionIdResolver, SessionToken } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
 import { HttpAgent, type HttpResponse } from '../http/http.agent.js';
 import type { ContractCheck } from './contract.check.js';
 

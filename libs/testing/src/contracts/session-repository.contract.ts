@@ -15,7 +15,7 @@ import { RACES, RACES_OF_NODES } from './session-repository/race.checks.js';
 import { ROTATION } from './session-repository/rotation.checks.js';
 import { SAVING } from './session-repository/saving.checks.js';
 import { TOUCHING } from './session-repository/touching.checks.js';
-import { Trial } from './session-repository/trial.js';
+import { ContractContext } from './session-repository/contract.context.js';
 
 const GROUPS: readonly CheckGroup[] = [
   CREATION,
@@ -47,7 +47,7 @@ export function sessionRepositoryContract(options: SessionRepositoryContractOpti
       group,
       ...(isOffered ? {} : { skipped: `${needs} are not offered` }),
       async check() {
-        const trial = await Trial.open(options);
+        const trial = await ContractContext.open(options);
         try {
           await check(trial);
         } finally {

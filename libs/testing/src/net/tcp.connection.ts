@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { TcpLane } from './tcp.lane.js';
+import { TcpDirection } from './tcp.direction.js';
 
 /** `request`: from the client to the server; `reply`: back. */
 export type Direction = 'request' | 'reply';
@@ -36,7 +36,7 @@ export class TcpConnection {
   burst = new Burst();
   readonly #client: Socket;
   readonly #upstream: Socket;
-  readonly #lanes: Readonly<Record<Direction, TcpLane>>;
+  readonly #lanes: Readonly<Record<Direction, TcpDirection>>;
   #isReplied = false;
   #dropReply: (() => void) | undefined;
 
@@ -46,7 +46,7 @@ export class TcpConnection {
     for (const socket of [client, upstream]) socket.on('error', () => {}); // 'close' follows
     this.closed = Promise.all([closing(client), closing(upstream)]).then(() => {});
     this.#lanes = {
-      request: new TcpLane(client, upstream, {
+      request: new TcpDirection(client, upstream, {
         delay: () => rules.delay('request'),
         isHeld: () => rules.isHeld('request', this),
         arrived: (data) => {
@@ -57,7 +57,7 @@ export class TcpConnection {
         },
         passed: () => {},
       }),
-      reply: new TcpLane(upstream, client, {
+      reply: new TcpDirection(upstream, client, {
         delay: () => rules.delay('reply'),
         isHeld: () => rules.isHeld('reply', this),
         arrived: (data) => {

@@ -1,11 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
-import {
-  type ResolvedSessionOptions,
-  type Session,
-  SESSION_OPTIONS,
-  SessionIdResolver,
-  SessionRepository,
-} from '@nest-session/core';
+import { type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import type { HttpAgent } from '../http/http.agent.js';
 import { exchangeOf } from './client.exchange.js';
 

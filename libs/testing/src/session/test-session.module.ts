@@ -1,10 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import {
-  MapSessionModule,
-  type MapSessionModuleOptions,
-  MapSessionRepository,
-  SessionEventDispatcher,
-} from '@nest-session/core';
+import { MapSessionModule, type MapSessionModuleOptions, MapSessionRepository } from '@nest-session/core';
+import { SessionEventDispatcher } from '@nest-session/core/store';
 import { ManualClock } from '../clock/manual.clock.js';
 import { SessionClock } from '../clock/session.clock.js';
 import { SessionEventRecorder } from '../events/session-event.recorder.js';

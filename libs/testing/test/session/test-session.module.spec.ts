@@ -4,10 +4,10 @@ import {
   MapSessionModule,
   SessionCreatedEvent,
   SessionDeletedEvent,
-  SessionEventDispatcher,
   SessionExpiredEvent,
   SessionModule,
 } from '@nest-session/core';
+import { SessionEventDispatcher } from '@nest-session/core/store';
 import { LeakGuard, SessionClock, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
 import { createShop, Reminders } from '../support/shop.app.js';
 

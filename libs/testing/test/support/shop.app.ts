@@ -8,7 +8,7 @@ import {
   SessionExpiredEvent,
   SessionModule,
   type SessionModuleOptions,
-  SessionRequired,
+  SessionOutagePolicy,
 } from '@nest-session/core';
 import { TestSessionModule } from '@nest-session/testing';
 
@@ -27,7 +27,7 @@ class ShopController {
   }
 
   @Post('login')
-  @SessionRequired()
+  @SessionOutagePolicy('reject')
   login(@Session() session: Session, @Body('name') name: string) {
     session.changeSessionId();
     session.principalName = name;

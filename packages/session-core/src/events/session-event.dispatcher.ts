@@ -2,19 +2,19 @@ import { setMaxListeners } from 'node:events';
 import {
   Inject,
   Injectable,
-  Logger,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleInit,
   Optional,
 } from '@nestjs/common';
-import { SESSION_OPTIONS } from '../session.module-definition.js';
-import type { ResolvedSessionOptions } from '../session.options.js';
-import { EventEmitterMirror } from './event-emitter.mirror.js';
+import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { EventEmitterBridge } from './event-emitter.bridge.js';
 import { type FailedHandler, SessionEventHandlingError } from './session-event-handling.error.js';
 import type { SessionEventGap } from './on-session-event-gap.decorator.js';
 import { type ExploredHandlers, SessionEventExplorer, type SessionEventHandler } from './session-event.explorer.js';
 import type { SessionEvent } from './session.events.js';
+import { logger } from '../logging/session.logger.js';
 
 export interface DispatchOptions {
   /** The event has been dispatched before, here or elsewhere: EventEmitter listeners do not hear of it again. */
@@ -30,7 +30,6 @@ export interface DispatchOptions {
  */
 @Injectable()
 export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
-  readonly #logger = new Logger(SessionEventDispatcher.name);
   readonly #running = new Set<Promise<void>>();
   readonly #ready: Promise<void>;
   readonly #givenUp = new AbortController();
@@ -40,7 +39,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
 
   constructor(
     @Inject(SessionEventExplorer) private readonly explorer: SessionEventExplorer,
-    @Inject(EventEmitterMirror) private readonly mirror: EventEmitterMirror,
+    @Inject(EventEmitterBridge) private readonly mirror: EventEmitterBridge,
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
   ) {
     // One for each event that is being handled: Node.js warns of more than ten.
@@ -162,7 +161,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
       return undefined;
     } catch (cause) {
       const stack = cause instanceof Error ? cause.stack : String(cause);
-      this.#logger.error(`${name} failed to handle ${what}`, stack);
+      logger.error(`${name} failed to handle ${what}`, stack);
       return { name, cause };
     }
   }

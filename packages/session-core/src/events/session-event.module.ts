@@ -1,13 +1,13 @@
 import { Inject, Module } from '@nestjs/common';
 import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
-import { EventEmitterMirror } from './event-emitter.mirror.js';
+import { EventEmitterBridge } from './event-emitter.bridge.js';
 import { SessionEventDispatcher } from './session-event.dispatcher.js';
 import { SessionEventExplorer } from './session-event.explorer.js';
 
 /** Provides the dispatcher of session events to the modules that store sessions. */
 @Module({
   imports: [DiscoveryModule],
-  providers: [SessionEventExplorer, EventEmitterMirror, SessionEventDispatcher],
+  providers: [SessionEventExplorer, EventEmitterBridge, SessionEventDispatcher],
   exports: [SessionEventDispatcher],
 })
 export class SessionEventModule {

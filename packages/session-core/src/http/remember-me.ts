@@ -1,9 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { SessionStateError } from '../session.errors.js';
-import { SESSION_OPTIONS } from '../session.module-definition.js';
-import type { ResolvedSessionOptions } from '../session.options.js';
+import { SessionStateError } from '../errors/session.errors.js';
+import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import type { Session } from '../session/session.js';
-import { SessionIdResolver } from './resolvers/session-id.resolver.js';
+import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 
 /** The attribute of a session whose cookie outlives the browser. */
 export const REMEMBER_ME_ATTRIBUTE = 'nest-session.rememberMe';

@@ -1,20 +1,22 @@
 import type { ServerResponse } from 'node:http';
-import { Logger } from '@nestjs/common';
-import { applyHeaders, dropAnswerHeaders, type HeadersArgument } from './response.headers.js';
+import { logger } from '../logging/session.logger.js';
+import { applyHeaders, dropAnswerHeaders, type HeadersArgument } from '../resolvers/response-headers.js';
 
-/** What the head of a response has to wait for, and what it takes along. */
-export interface HeadGate {
-  /** The work that must be done before the head may leave; undefined when it may leave at once. Does not throw. */
+/** The work that the headers of a response wait for, and what it adds to them. */
+export interface CommitGate {
+  /** Whether `passed()` was called. */
+  readonly headersSent: boolean;
+  /** The work that must be done before the headers may leave; undefined when they may leave at once. Never throws. */
   begin(): Promise<void> | undefined;
-  /** Adds headers. Called once, when those of the application, or of the answer that replaces its, are complete. */
+  /** Adds headers. Called once, when those of the application, or of the response that replaces its, are complete. */
   complete(): void;
-  /** The head has left. */
+  /** The headers have left. */
   passed(): void;
-  /** What is answered instead of the application's answer when the work has failed. */
-  replace(error: unknown): ErrorAnswer;
+  /** The response that is sent in place of the application's when the work has failed. */
+  replace(error: unknown): ErrorResponse;
 }
 
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly status: number;
   /** Sent as JSON. */
   readonly body: unknown;
@@ -28,8 +30,6 @@ interface HeldCall {
 // Far beyond what a source that heeds `write() === false` leaves here; one chunk, however large, is always taken.
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
-const logger = new Logger('Session');
-
 /**
  * Holds a response back, from the first byte that the application wants to send until the gate's work is done, by
  * standing in for `writeHead`, `write`, `end` and `flushHeaders` of the response of Node.js, through which every
@@ -39,12 +39,11 @@ const logger = new Logger('Session');
  */
 export class ResponseHold {
   readonly #response: ServerResponse;
-  readonly #gate: HeadGate;
+  readonly #gate: CommitGate;
   readonly #original: Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'flushHeaders'>;
   /** `open`: nothing was sent; `held`: calls are queued; `through`: calls pass; `replaced`: an error was answered. */
   #state: 'open' | 'held' | 'through' | 'replaced' = 'open';
   #isComplete = false;
-  #isHeadSent = false;
   #isEnded = false;
   #calls: HeldCall[] = [];
   #heldBytes = 0;
@@ -53,7 +52,7 @@ export class ResponseHold {
    * From now on the response waits for the gate. There is no way back: middleware that wraps the response after us, such
    * as compression, keeps calling these functions to the end.
    */
-  static install(response: ServerResponse, gate: HeadGate): void {
+  static install(response: ServerResponse, gate: CommitGate): void {
     const hold = new ResponseHold(response, gate);
     Object.assign(response, {
       writeHead: (...args: unknown[]) => hold.#writeHead(args),
@@ -65,7 +64,7 @@ export class ResponseHold {
     });
   }
 
-  private constructor(response: ServerResponse, gate: HeadGate) {
+  private constructor(response: ServerResponse, gate: CommitGate) {
     this.#response = response;
     this.#gate = gate;
     const { writeHead, write, end, flushHeaders } = response;
@@ -141,7 +140,7 @@ export class ResponseHold {
       return call.run();
     } finally {
       // An invalid status or header: nothing was sent, and an exception filter will answer.
-      if (!this.#isHeadSent) this.#state = 'open';
+      if (!this.#gate.headersSent) this.#state = 'open';
     }
   }
 
@@ -197,7 +196,7 @@ export class ResponseHold {
 
   #replace(error: unknown): void {
     const { status, body } = this.#gate.replace(error);
-    if (this.#isHeadSent) this.#response.destroy();
+    if (this.#gate.headersSent) this.#response.destroy();
     else if (!this.#isDestroyed) this.#answer(status, JSON.stringify(body));
     this.#state = 'replaced';
     for (const { callback } of this.#calls.splice(0)) if (callback) process.nextTick(callback, discarded());
@@ -231,13 +230,12 @@ export class ResponseHold {
   }
 
   #sendHead(args: unknown[]): void {
-    if (!this.#isHeadSent) {
+    if (!this.#gate.headersSent) {
       this.#takeHead(args);
       if (!this.#isComplete) this.#gate.complete();
       this.#isComplete = true;
     }
     this.#original.writeHead.call(this.#response, this.#response.statusCode);
-    this.#isHeadSent = true;
     this.#gate.passed();
   }
 }

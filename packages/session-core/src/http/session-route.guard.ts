@@ -1,26 +1,27 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { SessionRequest } from './session-request.js';
-import { KEEP_SESSION_IDLE, SESSION_POLICY, type SessionPolicy } from './session-route.decorators.js';
+import { SessionExchange } from './session-exchange.js';
+import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, type SessionOutagePolicy } from './session-route.decorators.js';
 
 /**
- * Does to the session of a request what the decorators of its route say, as soon as it is known which route that is:
- * before the guards, interceptors, pipes and the handler of the application.
+ * Applies the decorators of a route to the session of its request as soon as the route is known: before the guards,
+ * interceptors, pipes and the handler of the application.
  */
 @Injectable()
 export class SessionRouteGuard implements CanActivate {
   constructor(@Inject(Reflector) private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const request = context.getType() === 'http' ? SessionRequest.of(context.switchToHttp().getRequest()) : undefined;
-    if (!request) return true;
+    const exchange = context.getType() === 'http' && SessionExchange.of(context.switchToHttp().getRequest());
+    if (!exchange) return true;
+    const { session } = exchange;
     const route = [context.getHandler(), context.getClass()];
-    if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) request.keepIdle();
-    void request.recordAccess();
-    if (request.isUnavailable) {
-      const policy = this.reflector.getAllAndOverride<SessionPolicy | undefined>(SESSION_POLICY, route);
-      if (policy === 'required') request.requireSession();
-      if (policy === 'optional') request.makeOptional();
+    if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
+    // A token that is sent again must be the one of the moment when the headers leave, not the one before a login.
+    if (!session.access.isRolling) void session.access.record();
+    if (session.isUnavailable) {
+      const policy = this.reflector.getAllAndOverride<SessionOutagePolicy | undefined>(SESSION_OUTAGE_POLICY, route);
+      session.applyOutagePolicy(policy ?? 'on-use');
     }
     return true;
   }

@@ -1,10 +1,10 @@
-import { InvalidSessionOptionsError } from '../session.errors.js';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import { type Duration, parseDuration } from './duration.js';
 
 interface DurationRules {
   /** Milliseconds. */
   readonly atLeast?: number;
-  readonly atMost?: number;
+  readonly settledWithin?: number;
   /** `'never'` is allowed and reads as Infinity. */
   readonly never?: boolean;
   readonly wholeSeconds?: boolean;
@@ -43,11 +43,11 @@ export class OptionReader {
     return problem === undefined ? Number(ms) : this.#refuse(name, problem, fallback === undefined ? undefined : 0);
   }
 
-  integer(name: string, fallback: number, range: { atLeast: number; atMost: number }): number {
+  integer(name: string, fallback: number, range: { atLeast: number; settledWithin: number }): number {
     const value = this.#read(name) ?? fallback;
-    if (Number.isInteger(value) && Number(value) >= range.atLeast && Number(value) <= range.atMost)
+    if (Number.isInteger(value) && Number(value) >= range.atLeast && Number(value) <= range.settledWithin)
       return Number(value);
-    return this.#refuse(name, `must be a whole number from ${range.atLeast} to ${range.atMost}`, fallback);
+    return this.#refuse(name, `must be a whole number from ${range.atLeast} to ${range.settledWithin}`, fallback);
   }
 
   boolean(name: string, fallback: boolean): boolean {
@@ -121,9 +121,9 @@ export class OptionReader {
 }
 
 function durationProblem(value: Duration, ms: number, rules: DurationRules): string | undefined {
-  const { atLeast = 0, atMost = Infinity, wholeSeconds = false } = rules;
+  const { atLeast = 0, settledWithin = Infinity, wholeSeconds = false } = rules;
   if (ms < atLeast) return `is ${value}: it must be at least ${atLeast / 1000}s`;
-  if (ms > atMost) return `is ${value}: it must be at most ${atMost / 1000}s`;
+  if (ms > settledWithin) return `is ${value}: it must be at most ${settledWithin / 1000}s`;
   return wholeSeconds && ms % 1000 !== 0 ? 'must be a number of whole seconds' : undefined;
 }
 

@@ -4,10 +4,12 @@ import { LimitedAttributeSerializer } from '../session/limited-attribute.seriali
 import type { SaveOutcome, Session } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
 import { isWellFormedSessionId } from '../session/session-key.js';
-import type { SessionChange, SessionRecord, WriteReply } from '../session/session-record.js';
-import { type SessionWriter, TrackedSession } from '../session/tracked-session.js';
+import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
+import type { SessionRecord } from '../session/session-record.js';
+import type { SessionWriter } from '../session/session-writer.js';
+import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionTimeouts } from '../session/tracked-timeouts.js';
-import { answerOf } from './store.answer.js';
+import { wrapStoreErrors } from './store.errors.js';
 
 /** What a repository has to know of the application. `SESSION_OPTIONS` is such. */
 export interface SessionRepositoryOptions {
@@ -22,9 +24,6 @@ export interface SessionRepositoryOptions {
   /** Bytes that the text of an attribute may have. @default no limit */
   readonly maxAttributeSize?: number | undefined;
 }
-
-/** What has become of the record of an access. */
-export type TouchReply = 'touched' | 'moved' | 'gone';
 
 /**
  * Stores sessions. Absence is a value; an exception, `SessionStoreError`, means that the store itself failed. What a
@@ -44,7 +43,7 @@ export abstract class SessionRepository {
     this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
     this.#writer = {
       serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
-      write: (change) => answerOf(() => this.write(change)),
+      write: (change) => wrapStoreErrors(() => this.write(change)),
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
       shown: (id) => ids.shown(id),
     };
@@ -67,7 +66,7 @@ export abstract class SessionRepository {
   /** What `findById()` says of each of these ids, in their order; a store that is asked over a network is asked once. */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
     const wellFormed = [...new Set(ids.filter(isWellFormedSessionId))];
-    const records = wellFormed.length > 0 ? await answerOf(() => this.load(wellFormed)) : [];
+    const records = wellFormed.length > 0 ? await wrapStoreErrors(() => this.load(wellFormed)) : [];
     const found = new Map(records.map((record) => [record.id, record]));
     return ids.map((id) => {
       const record = found.get(id);
@@ -84,14 +83,15 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Records an access: the session expires `maxInactiveInterval` from now. `moved`: it does, but has changed its id since
-   * it was loaded, so that the token of the one that was loaded opens nothing any more.
+   * Records an access: the session expires `maxInactiveInterval` from now. `forwarded`: it does, but has changed its id
+   * since it was loaded, so that the token it was loaded by opens nothing any more. `gone`: it has ended.
+   * @throws SessionStoreError when the store failed
    */
-  async touch(session: Session): Promise<TouchReply> {
+  async touch(session: Session): Promise<TouchOutcome> {
     const { storedId: id } = TrackedSession.of(session);
     if (id === undefined) return 'gone';
     const { outcome } = await this.#writer.write({ kind: 'touch', id });
-    return outcome === 'saved' ? 'touched' : outcome === 'moved' ? 'moved' : 'gone';
+    return outcome === 'touched' || outcome === 'forwarded' ? outcome : 'gone';
   }
 
   /** Ends the session and records its deleted event. False when there was no such session to end. */

@@ -1,7 +1,6 @@
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
-import type { IndexChanges } from './session-record.js';
-import type { AttributeChanges } from './tracked-attributes.js';
+import type { AttributeChanges, IndexChanges } from './session-change.js';
 
 /** What follows for the indexes from changed attributes: each index is a function of one attribute. */
 export function indexChangesOf(changes: AttributeChanges, serializer: AttributeSerializer): IndexChanges {

@@ -1,4 +1,4 @@
-import { SessionStoreError } from '../session.errors.js';
+import { SessionStoreError } from '../errors/session.errors.js';
 import { RandomSessionIdGenerator, type SessionIdGenerator } from './session-id.generator.js';
 import { hashOf, isWellFormedSessionId, type SessionKey, SessionToken } from './session-key.js';
 

@@ -1,4 +1,4 @@
-import { SessionAttributeError } from '../session.errors.js';
+import { SessionAttributeError } from '../errors/session.errors.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
 import type { SessionRecord } from './session-record.js';

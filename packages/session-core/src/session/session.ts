@@ -1,5 +1,3 @@
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-
 /**
  * The attributes an application keeps in its sessions. Declare yours to have them typed:
  * `declare module '@nest-session/core' { interface SessionAttributes { items: Item[] } }`
@@ -39,17 +37,24 @@ export interface ReadonlySession {
  * A session. Changes are kept in memory and stored together, as a delta, before the response leaves; an object that
  * was read and then changed in place is stored as well. After `invalidate()` reads give undefined and writes throw
  * `SessionStateError`.
- *
- * As a parameter decorator, `@Session()` gives a handler the session of the request. A request that brought none gets
- * a new one, which is stored, and its cookie sent, only if an attribute is set.
  */
 export interface Session extends ReadonlySession {
   /** True until the session has been stored for the first time. */
   readonly isNew: boolean;
-  /** Set 0 to end the session, a negative number for one that may be unused for ever. Takes effect at the save. */
-  maxInactiveInterval: number;
-  /** Counts from the creation: one that is over by now ends the session. Set -1 for none. Takes effect at the save. */
-  absoluteTimeout: number;
+  /**
+   * The idle timeout. Reads as whole seconds, -1 for none. Set seconds, or a duration such as `'30m'`; `'never'` or -1
+   * for none; 0 to end the session, as `invalidate()` does. Takes effect at the save.
+   * @throws RangeError when set to anything else
+   */
+  get maxInactiveInterval(): number;
+  set maxInactiveInterval(timeout: number | string);
+  /**
+   * The absolute timeout, which counts from the creation: a session that is older than that by now expires. Reads and
+   * is set as `maxInactiveInterval`; takes effect at the save.
+   * @throws RangeError when set to anything else
+   */
+  get absoluteTimeout(): number;
+  set absoluteTimeout(timeout: number | string);
   principalName: string | undefined;
   /** Sets an attribute; undefined or null removes it. @throws SessionAttributeError when the value cannot be stored */
   setAttribute<N extends string>(
@@ -82,10 +87,6 @@ export interface Session extends ReadonlySession {
 }
 
 export type SaveOutcome = 'saved' | 'gone';
-
-export const Session: () => ParameterDecorator = createParamDecorator(
-  (_: unknown, context: ExecutionContext) => context.switchToHttp().getRequest<{ session?: Session }>().session,
-);
 
 /** The attribute, and the index, that hold the principal's name; the name is Spring Session's. */
 export const PRINCIPAL_NAME_INDEX_NAME =

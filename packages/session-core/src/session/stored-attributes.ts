@@ -1,8 +1,6 @@
-import { Logger } from '@nestjs/common';
 import { type AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
-import { SessionAttributeError } from '../session.errors.js';
-
-const logger = new Logger('Session');
+import { SessionAttributeError } from '../errors/session.errors.js';
+import { logger } from '../logging/session.logger.js';
 
 /** The attributes of a session as the store has them: text, decoded one by one when somebody asks. */
 export class StoredAttributes {

@@ -1,7 +1,5 @@
+import type { AttributeChanges } from './session-change.js';
 import { StoredAttributes } from './stored-attributes.js';
-
-/** A change of one attribute: the text to store, or null to remove it. */
-export type AttributeChanges = ReadonlyMap<string, string | null>;
 
 interface Entry {
   value: unknown;

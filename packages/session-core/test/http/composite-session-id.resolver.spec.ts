@@ -4,12 +4,12 @@ import { HttpAgent, LeakGuard } from '@nest-session/testing';
 import {
   CompositeSessionIdResolver,
   CookieSessionIdResolver,
-  generateSessionKey,
   HeaderSessionIdResolver,
   InvalidSessionOptionsError,
   SessionContext,
   type SessionIdResolver,
 } from '../../src/index.js';
+import { generateSessionKey } from '../../src/store.js';
 import { AccountController } from './account.routes.js';
 import { requestWith } from './node.request.js';
 import { closeApps, startApp } from './session.app.js';

@@ -1,8 +1,9 @@
 import { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { Logger } from '@nestjs/common';
-import { CookieSessionIdResolver, generateSessionKey, type SessionModuleOptions } from '../../src/index.js';
-import { resolveSessionOptions } from '../../src/session.options.js';
+import { CookieSessionIdResolver, type SessionModuleOptions } from '../../src/index.js';
+import { generateSessionKey } from '../../src/store.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import { LogRecorder } from './log.recorder.js';
 import { requestWith } from './node.request.js';
 import { SIGNING_KEYS } from './signing.keys.js';

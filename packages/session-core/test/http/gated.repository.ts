@@ -1,5 +1,6 @@
-import { SessionStoreError, MapSessionRepository, type MapSessionRepositoryOptions } from '../../src/index.js';
-import type { SessionChange, SessionRecord, WriteReply } from '../../src/index.js';
+import { SessionStoreError, MapSessionRepository } from '../../src/index.js';
+import type { MapSessionRepositoryOptions } from '../../src/store.js';
+import type { SessionChange, SessionRecord, WriteReply } from '../../src/store.js';
 
 type Call = 'load' | SessionChange['kind'];
 

@@ -5,16 +5,17 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { eventually, HttpAgent, LeakGuard } from '@nest-session/testing';
-import { appendHeader } from '../../src/http/response.headers.js';
-import { type HeadGate, ResponseHold } from '../../src/http/response-hold.js';
+import { appendHeader } from '../../src/resolvers/response-headers.js';
+import { type CommitGate, ResponseHold } from '../../src/http/response-hold.js';
 
 LeakGuard.install();
 
 type Handler = (response: ServerResponse, request: IncomingMessage) => unknown;
 
 /** A gate that waits for the test. */
-class TestGate implements HeadGate {
+class TestGate implements CommitGate {
   readonly log: string[] = [];
+  headersSent = false;
   open!: () => void;
   fail!: (error: unknown) => void;
   work: Promise<void> | undefined = new Promise<void>((resolve, reject) => {
@@ -39,6 +40,7 @@ class TestGate implements HeadGate {
 
   passed() {
     this.log.push('passed');
+    this.headersSent = true;
   }
 
   replace(error: unknown) {

@@ -3,13 +3,13 @@ import { type HttpAgent, type HttpResponse, LeakGuard, ManualClock } from '@nest
 import {
   CompositeSessionIdResolver,
   CookieSessionIdResolver,
-  generateSessionKey,
   HeaderSessionIdResolver,
   KeepSessionIdle,
   RememberMe,
   Session,
   SessionStateError,
 } from '../../src/index.js';
+import { generateSessionKey } from '../../src/store.js';
 import { Gate, GatedRepository } from './gated.repository.js';
 import { type RawReply, rawOf } from './raw.response.js';
 import { closeApps, type SessionApp, type SessionAppOptions, startApp } from './session.app.js';
@@ -255,7 +255,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
         const expected = {
           isStateError: true,
           message: expect.stringMatching(
-            /after the head of the response has been sent.* before the first byte$/,
+            /after the headers of the response were sent.* before the first byte$/,
           ) as string,
         };
         const ofNew = await agent.post(`/late/${call}`);

@@ -28,7 +28,8 @@ import {
 import type { HttpAgent } from '@nest-session/testing';
 import { eventually, LeakGuard, ManualClock } from '@nest-session/testing';
 import { interval, map, take } from 'rxjs';
-import { Session, SessionAttribute, SessionContext, SessionId, TrackedSession } from '../../src/index.js';
+import { Session, SessionAttribute, SessionContext, SessionId } from '../../src/index.js';
+import { TrackedSession } from '../../src/store.js';
 import { GatedRepository } from './gated.repository.js';
 import { type RawReply, rawOf } from './raw.response.js';
 import { closeApps, startApp } from './session.app.js';

@@ -1,4 +1,5 @@
-import { HttpAgent, LeakGuard, registerChecks, sessionIdResolverContract } from '@nest-session/testing';
+import { HttpAgent, LeakGuard } from '@nest-session/testing';
+import { registerChecks, sessionIdResolverContract } from '@nest-session/testing/contracts';
 import {
   CompositeSessionIdResolver,
   CookieSessionIdResolver,

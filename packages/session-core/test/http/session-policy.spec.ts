@@ -9,7 +9,7 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/testing';
-import { Session, SessionContext, SessionOptional, SessionRequired } from '../../src/index.js';
+import { Session, SessionContext, SessionOutagePolicy } from '../../src/index.js';
 import { closeApps, startApp } from './session.app.js';
 
 LeakGuard.install();
@@ -34,7 +34,7 @@ class PlainController {
   }
 
   @Post('order')
-  @SessionRequired()
+  @SessionOutagePolicy('reject')
   order() {
     begun.push('order');
     return { ordered: true };
@@ -58,7 +58,7 @@ const CHANGES: Readonly<Record<string, (session: Session) => unknown>> = {
 };
 
 @Controller('shop')
-@SessionOptional()
+@SessionOutagePolicy('anonymous')
 class ShopController {
   constructor(private readonly context: SessionContext) {}
 
@@ -87,7 +87,7 @@ class ShopController {
 
   /** Of a controller that does without sessions, the one that does not. */
   @Get('checkout')
-  @SessionRequired()
+  @SessionOutagePolicy('reject')
   checkout() {
     begun.push('checkout');
     return { ordered: true };

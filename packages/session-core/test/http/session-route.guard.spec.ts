@@ -19,9 +19,8 @@ import {
   MapSessionModule,
   Session,
   SessionModule,
-  SessionOptional,
+  SessionOutagePolicy,
   SessionRepository,
-  SessionRequired,
 } from '../../src/index.js';
 import { GatedRepository } from './gated.repository.js';
 import { closeApps, type SessionAppOptions, startApp } from './session.app.js';
@@ -52,13 +51,13 @@ class ShopController {
   }
 
   @Get('home')
-  @SessionOptional()
+  @SessionOutagePolicy('anonymous')
   home(@Session() session: Session) {
     return { user: session.principalName ?? 'nobody' };
   }
 
   @Get('order')
-  @SessionRequired()
+  @SessionOutagePolicy('reject')
   order() {
     return { ordered: true };
   }

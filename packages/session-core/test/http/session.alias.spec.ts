@@ -1,4 +1,4 @@
-import { aliasIn, withAlias } from '../../src/http/resolvers/session.alias.js';
+import { aliasIn, withAlias } from '../../src/resolvers/session-alias.js';
 
 describe('the alias in a URL', () => {
   it.each([

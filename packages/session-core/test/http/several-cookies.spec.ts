@@ -1,5 +1,5 @@
 import { LeakGuard } from '@nest-session/testing';
-import { generateSessionKey } from '../../src/index.js';
+import { generateSessionKey } from '../../src/store.js';
 import { AccountController } from './account.routes.js';
 import { closeApps, type SessionApp, startApp } from './session.app.js';
 

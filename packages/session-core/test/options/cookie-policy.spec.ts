@@ -4,7 +4,7 @@ import {
   InvalidSessionOptionsError,
   type SessionModuleOptions,
 } from '../../src/index.js';
-import { resolveSessionOptions } from '../../src/session.options.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import { SIGNING_KEYS } from '../http/signing.keys.js';
 
 function problemsOf(options: unknown): readonly string[] {

@@ -1,7 +1,7 @@
-import { HeaderSessionIdResolver } from '../../src/http/resolvers/header-session-id.resolver.js';
-import { InvalidSessionOptionsError } from '../../src/session.errors.js';
+import { HeaderSessionIdResolver } from '../../src/resolvers/header-session-id.resolver.js';
+import { InvalidSessionOptionsError } from '../../src/errors/session.errors.js';
 import { RandomSessionIdGenerator, type SessionIdGenerator } from '../../src/session/session-id.generator.js';
-import { resolveSessionOptions } from '../../src/session.options.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 
 function problemsOf(options: unknown): readonly string[] {
   try {

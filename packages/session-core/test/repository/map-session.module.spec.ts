@@ -4,13 +4,13 @@ import { ManualClock, SessionEventRecorder } from '@nest-session/testing';
 import { OnSessionEvent } from '../../src/events/on-session-event.decorator.js';
 import { SessionEvent, SessionExpiredEvent } from '../../src/events/session.events.js';
 import { IndexedSessionRepository } from '../../src/repository/indexed-session.repository.js';
-import { MapSessionModule } from '../../src/repository/map-session.module.js';
-import type { MapSessionModuleOptions } from '../../src/repository/map-session.options.js';
-import { MapSessionRepository } from '../../src/repository/map-session.repository.js';
+import { MapSessionModule } from '../../src/memory/map-session.module.js';
+import type { MapSessionModuleOptions } from '../../src/memory/map-session.options.js';
+import { MapSessionRepository } from '../../src/memory/map-session.repository.js';
 import { SessionRepository } from '../../src/repository/session.repository.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
-import { SESSION_OPTIONS } from '../../src/session.module-definition.js';
-import { resolveSessionOptions } from '../../src/session.options.js';
+import { SESSION_OPTIONS } from '../../src/configuration/session.module-definition.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 
 const recorder = new SessionEventRecorder();
 

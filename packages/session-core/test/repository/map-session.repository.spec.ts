@@ -1,4 +1,5 @@
-import { ManualClock, registerChecks, sessionRepositoryContract } from '@nest-session/testing';
+import { ManualClock } from '@nest-session/testing';
+import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
 import { MapSessionRepository, type SessionEvent } from '../../src/index.js';
 
 const checks = sessionRepositoryContract({
@@ -12,7 +13,7 @@ const checks = sessionRepositoryContract({
     return {
       repository,
       advance: (milliseconds) => clock.advance(milliseconds),
-      reportExpired: () => repository.runOnce(),
+      reportExpired: () => repository.endExpired(),
       events: () => events,
     };
   },
@@ -29,9 +30,9 @@ describe('MapSessionRepository', () => {
       session.setAttribute('a', 1);
       await session.save();
     }
-    await expect(repository.runOnce()).resolves.toEqual({ expired: 0 });
+    await expect(repository.endExpired()).resolves.toEqual({ expired: 0 });
     clock.advance(60_000);
-    const sweeps = await Promise.all([repository.runOnce(), repository.runOnce()]);
+    const sweeps = await Promise.all([repository.endExpired(), repository.endExpired()]);
     expect(sweeps).toEqual([{ expired: 3 }, { expired: 0 }]);
   });
 

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { eventually } from '@nest-session/testing';
-import { PollingLoop } from '../../src/repository/polling.loop.js';
+import { PollingLoop } from '../../src/background/polling.loop.js';
 
 /** When every step has begun whose timer was set before: timers of one duration fire in the order they were set in. */
 async function dueTimers(): Promise<void> {

@@ -1,10 +1,14 @@
 import type { SessionKey } from '../../src/session/session-key.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
-import type { SessionChange, SessionRecord, WriteReply } from '../../src/session/session-record.js';
-import { type SessionWriter, TrackedSession } from '../../src/session/tracked-session.js';
+import type { SessionChange, WriteReply } from '../../src/session/session-change.js';
+import type { SessionRecord } from '../../src/session/session-record.js';
+import type { SessionWriter } from '../../src/session/session-writer.js';
+import { TrackedSession } from '../../src/session/tracked-session.js';
 
-/** Remembers what it is asked to write, and answers `saved` unless a reply has been prepared. */
+const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'deleted' } as const;
+
+/** Remembers what it is asked to write, and answers that this was done unless a reply has been prepared. */
 export class RecordingWriter implements SessionWriter {
   readonly serializer = new JsonAttributeSerializer();
   readonly writes: SessionChange[] = [];
@@ -20,7 +24,7 @@ export class RecordingWriter implements SessionWriter {
 
   async write(changes: SessionChange): Promise<WriteReply> {
     this.writes.push(changes);
-    const reply = this.#replies.shift() ?? { outcome: 'saved' };
+    const reply = this.#replies.shift() ?? { outcome: DONE[changes.kind] };
     return typeof reply === 'function' ? reply() : reply;
   }
 

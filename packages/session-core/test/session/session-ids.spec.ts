@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
-import { SessionStoreError } from '../../src/session.errors.js';
+import { SessionStoreError } from '../../src/errors/session.errors.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from '../../src/session/session-id.generator.js';
 import { SessionIds } from '../../src/session/session-ids.js';
 import { SessionToken } from '../../src/session/session-key.js';

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { inspect } from 'node:util';
-import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/session.errors.js';
+import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/errors/session.errors.js';
 import type { Session } from '../../src/session/session.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
@@ -64,17 +64,17 @@ describe('TrackedSession', () => {
 
     it('takes no attribute once its cookie could not follow', () => {
       const session = TrackedSession.create(writer, TIMEOUTS);
-      session.closeHead();
+      session.bindTo({ headersSent: true });
       expect(() => session.setAttribute('a', 1)).toThrow(SessionStateError);
       const stored = writer.restore();
-      stored.closeHead();
+      stored.bindTo({ headersSent: true });
       expect(() => stored.setAttribute('a', 1)).not.toThrow();
     });
 
     it('keeps its id once its cookie could not follow', () => {
       const stored = writer.restore();
       const { id } = stored;
-      stored.closeHead();
+      stored.bindTo({ headersSent: true });
       expect(() => stored.changeSessionId()).toThrow(SessionStateError);
       expect(stored.id).toBe(id);
       expect(stored.isDirty).toBe(false);
@@ -478,10 +478,6 @@ describe('TrackedSession', () => {
       expect(session.isDeleted).toBe(true);
       expect(session.getAttribute('a')).toBeUndefined();
     });
-
-    it.each([1.5, NaN, Infinity, 2 ** 31, '60'])('refuses %p', (seconds) => {
-      expect(() => (writer.restore().maxInactiveInterval = seconds as number)).toThrow(RangeError);
-    });
   });
 
   describe('absoluteTimeout', () => {
@@ -499,9 +495,47 @@ describe('TrackedSession', () => {
         { absoluteTimeout: -1, maxInactiveInterval: undefined },
       ]);
     });
+  });
 
-    it.each([0, -2, 1.5, NaN, Infinity, 2 ** 31, '60'])('refuses %p', (seconds) => {
-      expect(() => (writer.restore().absoluteTimeout = seconds as number)).toThrow(RangeError);
+  describe.each(['maxInactiveInterval', 'absoluteTimeout'] as const)('%s', (timeout) => {
+    it.each([
+      [90, 90],
+      ['90s', 90],
+      ['30m', 1800],
+      ['1.5h', 5400],
+      ['never', -1],
+      [-1, -1],
+      [-2, -1],
+    ])('takes %p and reads as %d seconds', async (given, seconds) => {
+      const session = writer.restore();
+      session[timeout] = given;
+      expect(session[timeout]).toBe(seconds);
+      const created = TrackedSession.create(writer, TIMEOUTS);
+      created[timeout] = given;
+      created.setAttribute('a', 1);
+      await created.save();
+      expect(writer.writes).toMatchObject([{ kind: 'create', [timeout]: seconds }]);
+    });
+
+    it.each([0, '0', '0s'])(
+      'ends a stored session when set to %p, and keeps a new one from being stored',
+      async (now) => {
+        const session = writer.restore({ a: '1' });
+        session[timeout] = now;
+        await expect(session.save()).resolves.toBe('saved');
+        expect(writer.writes).toMatchObject([{ kind: 'update', maxInactiveInterval: 0 }]);
+        expect(session.isDeleted).toBe(true);
+        const created = TrackedSession.create(writer, TIMEOUTS);
+        created[timeout] = now;
+        created.setAttribute('a', 1);
+        expect(created.isDirty).toBe(false);
+      },
+    );
+
+    it.each([1.5, NaN, Infinity, 2 ** 31, '60', '1500ms', 'forever', '', null, true])('refuses %p', (given) => {
+      const session = writer.restore();
+      expect(() => (session[timeout] = given as number)).toThrow(RangeError);
+      expect(session.isDirty).toBe(false);
     });
   });
 

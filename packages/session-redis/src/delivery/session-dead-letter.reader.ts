@@ -1,9 +1,9 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { RequestConnection } from '../connection/request.connection.js';
-import type { SessionKeys } from '../keys/session.keys.js';
-import type { SessionPartitions } from '../keys/session.partitions.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
 import { type StreamEntry, toStreamEntry } from './stream-entry.js';
-import { byPosition } from './stream.position.js';
+import { byPosition } from './stream-position.js';
 
 /** Entries per call: of all partitions together, but of each at least a few. */
 const PAGE = 100;

@@ -1,7 +1,7 @@
 import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
 import { toSessionEvent } from './session-event.mapper.js';
 import { doneBefore, fieldOf, parsed, type StreamEntry } from './stream-entry.js';
-import { timeOf } from './stream.position.js';
+import { timeOf } from './stream-position.js';
 
 /** An event that a group could not handle; or something that stood in the place of a session and is none. */
 export interface SessionDeadLetter {

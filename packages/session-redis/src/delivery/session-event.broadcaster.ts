@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Logger } from '@nestjs/common';
-import type { SessionEventDispatcher } from '@nest-session/core';
+import type { SessionEventDispatcher } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../keys/session.keys.js';
-import type { SessionPartitions } from '../keys/session.partitions.js';
-import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import type { SessionEventLoader } from './session-event.loader.js';
 import { groupOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
-import { byPosition, timeOf } from './stream.position.js';
+import { byPosition, timeOf } from './stream-position.js';
+import { logger } from '../logging/redis-session.logger.js';
 
 const BATCH_SIZE = 100;
 // And so the longest until a gap is told of behind which nothing is recorded.
@@ -21,7 +21,6 @@ const PAUSE_AFTER_ERROR = 500;
  * was after a lost connection. When events are gone that it has not read, it tells of the gap.
  */
 export class SessionEventBroadcaster {
-  readonly #logger = new Logger('SessionEvents');
   readonly #stopping = new AbortController();
   /** In each partition, that of the last event that was delivered; none until Redis has told where the stream ends. */
   readonly #positions = new Map<SessionKeys, string>();
@@ -63,7 +62,7 @@ export class SessionEventBroadcaster {
         failed = false;
       } catch (error) {
         if (signal.aborted) return;
-        if (!failed) this.#logger.error(`Broadcast events cannot be read, trying again: ${String(error)}`);
+        if (!failed) logger.error(`Broadcast events cannot be read, trying again: ${String(error)}`);
         failed = true;
         this.#due = this.partitions.all;
         await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
@@ -106,7 +105,7 @@ export class SessionEventBroadcaster {
   async #skip(gaps: ReadonlyMap<SessionKeys, string>): Promise<void> {
     const since = Math.min(...[...gaps.keys()].map((partition) => timeOf(this.#positions.get(partition)!)));
     for (const [partition, position] of gaps) this.#positions.set(partition, position);
-    this.#logger.warn(
+    logger.warn(
       `Broadcast events recorded after ${new Date(since).toISOString()} were missed: they are not in Redis any more`,
     );
     await this.dispatcher.reportGap({ since });

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Logger } from '@nestjs/common';
-import { PollingLoop, type SessionEventDispatcher, SessionEventHandlingError } from '@nest-session/core';
-import type { EventDelivery } from './event.delivery.js';
-import { HandlingSlots } from './handling.slots.js';
-import type { Failure, SessionEventGroup } from './session-event.group.js';
+import { PollingLoop, type SessionEventDispatcher, SessionEventHandlingError } from '@nest-session/core/store';
+import type { PendingEvent } from './pending-event.js';
+import { ConcurrencyLimiter } from './concurrency.limiter.js';
+import type { Failure, ConsumerGroupMember } from './consumer-group-member.js';
 import type { SessionEventLoader } from './session-event.loader.js';
 import { nameOf, type StreamEntry } from './stream-entry.js';
+import { logger } from '../logging/redis-session.logger.js';
 
 /** Milliseconds. */
 export interface ConsumerOptions {
@@ -27,8 +27,7 @@ const LONGEST_REASON = 1000;
  * the lease. Handlers run at least once, and without faults exactly once.
  */
 export class SessionEventConsumer {
-  readonly #logger = new Logger('SessionEvents');
-  readonly #slots: HandlingSlots;
+  readonly #slots: ConcurrencyLimiter;
   readonly #renewals: PollingLoop;
   readonly #stopping = new AbortController();
   #ended: Promise<void> = Promise.resolve();
@@ -39,12 +38,12 @@ export class SessionEventConsumer {
   readonly #acknowledged = new Set<string>();
 
   constructor(
-    private readonly group: SessionEventGroup,
+    private readonly group: ConsumerGroupMember,
     private readonly dispatcher: SessionEventDispatcher,
     private readonly loader: SessionEventLoader,
     private readonly options: ConsumerOptions,
   ) {
-    this.#slots = new HandlingSlots(options.concurrency);
+    this.#slots = new ConcurrencyLimiter(options.concurrency);
     // Three times per lease: a renewal that is late must not cost it.
     this.#renewals = new PollingLoop('The renewal of leases on events', group.rules.lease / 3, () =>
       this.group.renew(this.#slots.entries),
@@ -83,7 +82,7 @@ export class SessionEventConsumer {
         failed = false;
       } catch (error) {
         if (signal.aborted) return;
-        if (!failed) this.#logger.error(`Events cannot be read, trying again: ${String(error)}`);
+        if (!failed) logger.error(`Events cannot be read, trying again: ${String(error)}`);
         failed = true;
         await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
       }
@@ -104,7 +103,7 @@ export class SessionEventConsumer {
     if (performance.now() < this.#nextPoll) return;
     await this.#slots.untilFree(signal);
     const room = this.#slots.freeForRetries;
-    const taken = room > 0 ? await this.group.takeOver(room, signal) : [];
+    const taken = room > 0 ? await this.group.claimEvents(room, signal) : [];
     taken.forEach((delivery) => this.#begin(delivery));
     const isMoreLeft = room > 0 && taken.length === room;
     if (!isMoreLeft) this.#nextPoll = performance.now() + this.options.pollInterval;
@@ -122,21 +121,21 @@ export class SessionEventConsumer {
     const list = (names: readonly string[]) => names.join(', ') || 'none';
     const onlyHere = own.filter((name) => !others.includes(name));
     const onlyElsewhere = others.filter((name) => !own.includes(name));
-    this.#logger.warn(
+    logger.warn(
       `Another instance of the group ${this.group.name} has other handlers: each event goes to one instance and only ` +
         `to its handlers. Only here: ${list(onlyHere)}; only there: ${list(onlyElsewhere)}. ` +
         'Applications with different handlers need different values of `events.group`.',
     );
   }
 
-  #begin(delivery: EventDelivery): void {
+  #begin(delivery: PendingEvent): void {
     const { entry, redelivered } = delivery;
     if (this.#stopping.signal.aborted || this.#isOwn(entry)) return;
     this.#slots.begin(entry, redelivered, () =>
       this.#handle(delivery).catch((error: unknown) => {
         // Of what was left to others when this instance stopped, nobody waits to hear.
         if (!this.#stopping.signal.aborted)
-          this.#logger.warn(`Event ${nameOf(entry)} could not be settled and is handled again: ${String(error)}`);
+          logger.warn(`Event ${nameOf(entry)} could not be settled and is handled again: ${String(error)}`);
       }),
     );
   }
@@ -146,7 +145,7 @@ export class SessionEventConsumer {
     return this.#slots.has(entry) || this.#acknowledged.has(nameOf(entry));
   }
 
-  async #handle(delivery: EventDelivery): Promise<void> {
+  async #handle(delivery: PendingEvent): Promise<void> {
     const { entry, failures } = delivery;
     const failure = await this.#attempt(delivery);
     if (!failure) {
@@ -157,23 +156,23 @@ export class SessionEventConsumer {
     switch (await this.group.fail(entry, failure)) {
       case 'retry': {
         const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;
-        this.#logger.warn(`Event ${nameOf(entry)} has failed at ${attempt} and is tried again`);
+        logger.warn(`Event ${nameOf(entry)} has failed at ${attempt} and is tried again`);
         break;
       }
       case 'dead':
-        this.#logger.error(`Event ${nameOf(entry)} is a dead letter now: ${failure.reason}`);
+        logger.error(`Event ${nameOf(entry)} is a dead letter now: ${failure.reason}`);
     }
   }
 
   /** Resolves to undefined when nothing is left to do with the entry. */
-  async #attempt({ entry, redelivered, abandoned, done }: EventDelivery): Promise<Failure | undefined> {
+  async #attempt({ entry, redelivered, abandoned, done }: PendingEvent): Promise<Failure | undefined> {
     if (!this.group.concerns(entry)) return undefined;
     if (abandoned >= MOST_ABANDONED) {
       return { done, reason: `${abandoned} instances ended while they handled it`, isFinal: true };
     }
     const event = await this.loader.load(entry);
     if (!event) {
-      this.#logger.warn(`Entry ${nameOf(entry)} is of no known kind and is passed over`);
+      logger.warn(`Entry ${nameOf(entry)} is of no known kind and is passed over`);
       return undefined;
     }
     try {

@@ -5,9 +5,8 @@ import {
   type SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
-  type SessionEventInit,
-  SessionSnapshot,
 } from '@nest-session/core';
+import { type SessionEventInit, SessionSnapshot } from '@nest-session/core/store';
 import { toSessionRecord } from '../repository/redis-session.mapper.js';
 import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 

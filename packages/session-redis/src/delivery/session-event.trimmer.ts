@@ -1,9 +1,9 @@
-import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../keys/session.keys.js';
-import type { SessionPartitions } from '../keys/session.partitions.js';
-import type { EventStreamScripts, TrimLimits } from '../scripts/event-stream.scripts.js';
-import { consumerStates, groupStates, type GroupState, livenessOf, oldestUnread } from './group.state.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { EventStreamScripts, TrimLimits } from '../scripts/stream/event-stream.scripts.js';
+import { consumerStates, groupStates, type GroupState, livenessOf, oldestUnread } from './group-state.js';
+import { logger } from '../logging/redis-session.logger.js';
 
 /** Of the whole namespace. */
 export interface TrimmerOptions extends TrimLimits {
@@ -28,7 +28,6 @@ const HOUR = 3_600_000;
  * the sessions that ended. Any number of instances may trim at a time: a script decides what goes.
  */
 export class SessionEventTrimmer {
-  readonly #logger = new Logger('SessionEvents');
   /** The groups that nobody reads, and what has been said of them. */
   readonly #unread = new Map<string, 'kept' | 'dropped'>();
 
@@ -80,14 +79,14 @@ export class SessionEventTrimmer {
       await Promise.all(partitions.map((partition) => this.scripts.removeConsumer(partition, group.name, name)));
     }
     if (consumers.some(({ idle }) => idle < livenessOf(lease))) {
-      if (this.#unread.delete(group.name)) this.#logger.log(`The events of group "${group.name}" are read again`);
+      if (this.#unread.delete(group.name)) logger.log(`The events of group "${group.name}" are read again`);
       return;
     }
     const oldest = await oldestUnread(this.client, group);
     const [seconds] = await this.client.time();
     if (oldest === undefined || Number(seconds) * 1000 - oldest < grace || this.#unread.has(group.name)) return;
     this.#unread.set(group.name, 'kept');
-    this.#logger.warn(
+    logger.warn(
       `Nobody reads the events of group "${group.name}". They are kept for it, up to \`events.retention\` and ` +
         '`events.maxLength`. If the group is not used any more, remove it with SessionEventGroups',
     );
@@ -97,7 +96,7 @@ export class SessionEventTrimmer {
     const known = this.#unread.get(group);
     if (known === 'dropped') return;
     if (known === 'kept') this.#unread.set(group, 'dropped');
-    this.#logger.warn(
+    logger.warn(
       `${count} events were removed that group "${group}" had not handled: they were older than ` +
         '`events.retention`, or there were more than `events.maxLength`' +
         (known === 'kept' ? '. Further ones are only counted, for SessionEventGroups.list()' : ''),

@@ -1,4 +1,5 @@
-import type { SessionKeys } from '../keys/session.keys.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { StreamReply } from '../scripts/stream/event-stream.scripts.js';
 
 /** An entry of the events stream of a partition, or of its dead letters. */
 export interface StreamEntry {
@@ -8,9 +9,6 @@ export interface StreamEntry {
   /** Its fields and values in turn. */
   readonly fields: readonly string[];
 }
-
-/** An entry as Redis gives it. */
-export type StreamReply = readonly [position: string, fields: readonly string[]];
 
 export function toStreamEntry(partition: SessionKeys, [position, fields]: StreamReply): StreamEntry {
   return { partition, position, fields };

@@ -1,10 +1,11 @@
 import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../keys/session.keys.js';
-import type { SessionPartitions } from '../keys/session.partitions.js';
-import type { GroupMember } from '../scripts/delivery.scripts.js';
-import { PartitionTurns } from './partition.turns.js';
-import { type StreamEntry, type StreamReply, toStreamEntry } from './stream-entry.js';
-import { byPosition } from './stream.position.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
+import type { StreamReply } from '../scripts/stream/event-stream.scripts.js';
+import { PartitionRoundRobin } from './partition-round-robin.js';
+import { type StreamEntry, toStreamEntry } from './stream-entry.js';
+import { byPosition } from './stream-position.js';
 
 // While there is nothing to read, how long a partition waits at the most for its turn, in milliseconds.
 const LONGEST_ROUND = 250;
@@ -14,7 +15,7 @@ const LONGEST_ROUND = 250;
  * gives of each stream, not of all: with fewer free places than partitions, those take turns.
  */
 export class UnreadEventReader {
-  readonly #turns: PartitionTurns;
+  readonly #turns: PartitionRoundRobin;
   /** In how many partitions, one after the other, there was nothing. */
   #quiet = 0;
 
@@ -22,9 +23,9 @@ export class UnreadEventReader {
     /** Waits for entries, and is used for nothing else meanwhile. */
     private readonly client: Redis,
     private readonly partitions: SessionPartitions,
-    private readonly member: GroupMember,
+    private readonly member: ConsumerIdentity,
   ) {
-    this.#turns = new PartitionTurns(partitions.all);
+    this.#turns = new PartitionRoundRobin(partitions.all);
   }
 
   /** Up to `count` entries, in recorded order; waits up to `patience` milliseconds when there is none in any partition. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Logger } from '@nestjs/common';
 import type { SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob } from 'cron';
+import { logger } from '../logging/redis-session.logger.js';
 
 /** The name of the job in `SchedulerRegistry`. */
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
@@ -14,7 +14,6 @@ const LONGEST_JITTER = 500;
  * the job, or not. A tick that takes longer than the interval is not overtaken by the next one.
  */
 export class SessionCleanupJob {
-  readonly #logger = new Logger('SessionCleanup');
   readonly #job: CronJob;
   readonly #stopping = new AbortController();
   #tick: Promise<void> | undefined;
@@ -54,7 +53,7 @@ export class SessionCleanupJob {
       await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
       await this.cleanUp(signal);
     } catch (error) {
-      if (!signal.aborted) this.#logger.error(`The cleanup of sessions failed and is repeated: ${String(error)}`);
+      if (!signal.aborted) logger.error(`The cleanup of sessions failed and is repeated: ${String(error)}`);
     }
   }
 }

@@ -1,9 +1,9 @@
-import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
-import type { SessionPartitions } from '../keys/session.partitions.js';
-import type { SessionScripts } from '../scripts/session.scripts.js';
-import { type Bucket, SweepTally, type SweepResult } from './sweep.tally.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import { type Bucket, SweepCounter, type SweepResult } from './sweep.counter.js';
+import { logger } from '../logging/redis-session.logger.js';
 
 export interface SweepOptions {
   /** Also looks at the buckets of this many milliseconds to come; harmless, since a session in use stays one. */
@@ -20,8 +20,6 @@ const SCANNED_PER_CALL = 1000;
  * at a time: a script decides who records what.
  */
 export class SessionExpirationSweeper {
-  readonly #logger = new Logger('SessionCleanup');
-
   constructor(
     private readonly client: Redis,
     private readonly scripts: SessionScripts,
@@ -33,7 +31,7 @@ export class SessionExpirationSweeper {
   async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
     const [seconds, microseconds] = await this.client.time();
     const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-    const tally = new SweepTally(now);
+    const tally = new SweepCounter(now);
     for (const bucket of await this.#bucketsUntil(now + (options.ahead ?? 0), tally)) {
       if (options.signal?.aborted) break;
       tally.result.buckets++;
@@ -44,7 +42,7 @@ export class SessionExpirationSweeper {
   }
 
   /** Those of all partitions, the oldest first. */
-  async #bucketsUntil(time: number, tally: SweepTally): Promise<Bucket[]> {
+  async #bucketsUntil(time: number, tally: SweepCounter): Promise<Bucket[]> {
     const buckets = this.partitions.all.map(async (partition) => {
       const minutes = await this.client.zrangebyscore(partition.bucketList, '-inf', time).catch((error: unknown) => {
         if (!isReply(error, 'WRONGTYPE')) throw error;
@@ -56,11 +54,11 @@ export class SessionExpirationSweeper {
     return (await Promise.all(buckets)).flat().toSorted((a, b) => Number(a.minute) - Number(b.minute));
   }
 
-  async #sweep(bucket: Bucket, tally: SweepTally, signal?: AbortSignal): Promise<void> {
+  async #sweep(bucket: Bucket, tally: SweepCounter, signal?: AbortSignal): Promise<void> {
     for await (const batch of this.#batches(bucket)) {
       if (signal?.aborted) return;
       await this.scripts.claimExpired(bucket.partition, batch, bucket.minute).then(
-        (words) => tally.count(bucket, words),
+        (outcomes) => tally.count(bucket, outcomes),
         (error: unknown) => tally.failures.push(error),
       );
     }
@@ -92,19 +90,19 @@ export class SessionExpirationSweeper {
     const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
     for await (const keys of pages((cursor) => this.client.scan(cursor, ...all))) {
       const recorded = await Promise.all(keys.map((key) => this.client.hget(key, 'bucket')));
-      yield keys.filter((_, i) => recorded[i] === minute).map((key) => `expires:${key.slice(prefix.length)}`);
+      yield keys.filter((_, i) => recorded[i] === minute).map((key) => partition.memberOf(key.slice(prefix.length)));
     }
   }
 
-  #report({ result: { corrupt }, failures, deadLetters }: SweepTally, signal?: AbortSignal): void {
+  #report({ result: { corrupt }, failures, deadLetters }: SweepCounter, signal?: AbortSignal): void {
     if (corrupt > 0) {
-      this.#logger.error(
+      logger.error(
         `Set aside ${corrupt}: what stands where sessions do is none of ours (see the stream ${[...deadLetters].join(', ')})`,
       );
     }
     // What fails because the application ends is for the next one that starts.
     if (failures.length > 0 && !signal?.aborted) {
-      this.#logger.error(`${failures.length} batches failed and are left to the next pass: ${String(failures[0])}`);
+      logger.error(`${failures.length} batches failed and are left to the next pass: ${String(failures[0])}`);
     }
   }
 }

@@ -7,7 +7,7 @@ import type {
   KeyspaceSubscription,
   KeyspaceSubscriptionOptions,
 } from './keyspace-subscription.options.js';
-import { ListenerSubscription } from './listener.subscription.js';
+import { ListenerSubscription } from './listener-subscription.js';
 
 /** Milliseconds. */
 export interface ListenerPace {

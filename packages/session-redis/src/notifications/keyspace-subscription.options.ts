@@ -1,4 +1,4 @@
-import { OptionReader } from '@nest-session/core';
+import { OptionReader } from '@nest-session/core/store';
 import { classesOf, type KeyEventName } from './key-events.js';
 import type { KeyspaceNotification } from './keyspace-notification.js';
 
@@ -90,7 +90,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
   const keys = reader.value('keys', isNames, 'a key, a pattern of keys, or a list of them');
   const database = reader.value('database', isDatabase, 'the number of a database, or "*"') ?? ownDatabase;
   const canary = reader.text('canary', undefined, (text) => (text === '' ? 'must not be empty' : undefined));
-  const concurrency = reader.integer('concurrency', 1, { atLeast: 1, atMost: 10_000 });
+  const concurrency = reader.integer('concurrency', 1, { atLeast: 1, settledWithin: 10_000 });
   if (!reader.value('handler', isFunction, 'a function')) reader.problem('Option `handler` is missing.');
   for (const name of ['onError', 'onGap', 'onHealth']) reader.value(name, isFunction, 'a function');
   const all = events.includes('*');

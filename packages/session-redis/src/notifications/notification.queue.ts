@@ -1,12 +1,11 @@
-import { Logger } from '@nestjs/common';
 import type { KeyspaceNotification } from './keyspace-notification.js';
+import { logger } from '../logging/redis-session.logger.js';
 
 // What waits for a handler that is too slow must not fill the memory.
 const LONGEST_QUEUE = 10_000;
 
 /** Has notifications handled in their order, so many at a time. */
 export class NotificationQueue {
-  readonly #logger = new Logger('KeyspaceNotifications');
   readonly #running = new Set<Promise<void>>();
   #waiting: KeyspaceNotification[] = [];
   /** One error for all that are too many, until none is waiting any more: it may have a line in the log. */
@@ -61,12 +60,12 @@ export class NotificationQueue {
     try {
       await this.onError(error, notification);
     } catch (failure) {
-      this.#logger.error(`The error handler of "${notification.event}" has failed: ${String(failure)}`);
+      logger.error(`The error handler of "${notification.event}" has failed: ${String(failure)}`);
     }
   }
 
   #log(error: unknown, event: string): void {
-    if (error !== this.#logged) this.#logger.error(`A notification of "${event}" was not processed: ${String(error)}`);
+    if (error !== this.#logged) logger.error(`A notification of "${event}" was not processed: ${String(error)}`);
     this.#logged = error;
   }
 }

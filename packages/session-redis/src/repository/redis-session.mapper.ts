@@ -1,4 +1,4 @@
-import type { SessionRecord } from '@nest-session/core';
+import type { SessionRecord } from '@nest-session/core/store';
 
 const ATTRIBUTE = 'sessionAttr:';
 

@@ -1,18 +1,17 @@
-import {
-  IndexedSessionRepository,
-  type CreateSession,
-  type IndexChanges,
-  type SessionChange,
-  type SessionRecord,
-  type SessionRepositoryOptions,
-  type UpdateSession,
-  type WriteReply,
-} from '@nest-session/core';
+import { IndexedSessionRepository } from '@nest-session/core';
+import type {
+  CreateReply,
+  CreateSession,
+  SessionChange,
+  SessionRecord,
+  SessionRepositoryOptions,
+  WriteReply,
+} from '@nest-session/core/store';
 import type { ChainableCommander, Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import type { RequestConnection } from '../connection/request.connection.js';
-import type { SessionPartitions } from '../keys/session.partitions.js';
-import type { Pairs, SessionScripts } from '../scripts/session.scripts.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { toSessionRecord } from './redis-session.mapper.js';
 
 /** What a repository is made of. */
@@ -78,40 +77,31 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
-    return this.#run(async (client) => {
-      const { scripts } = this.#parts;
+    const { scripts } = this.#parts;
+    return this.#run<WriteReply>((client) => {
       switch (change.kind) {
         case 'create':
           return this.#create(client, change);
-        case 'update': {
-          const [word, current] = await scripts.save({ ...change, ...changesOf(change) });
-          return word === 'conflict' ? { outcome: word, current: current ?? undefined } : { outcome: word };
-        }
-        case 'touch': {
-          const [word] = await scripts.touch(change.id);
-          return { outcome: word === 'touched' ? 'saved' : word };
-        }
-        case 'delete': {
-          const [word] = await scripts.delete(change.id);
-          return { outcome: word === 'deleted' ? 'saved' : word };
-        }
+        case 'update':
+          return scripts.save(change);
+        case 'touch':
+          return scripts.touch(change.id);
+        case 'delete':
+          return scripts.delete(change.id);
       }
     });
   }
 
-  async #create(client: Redis, change: CreateSession): Promise<WriteReply> {
+  async #create(client: Redis, change: CreateSession): Promise<CreateReply> {
     const { partitions, scripts } = this.#parts;
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
     // The script does not reach these, and need not: without the mark, the request would have found the session.
     const marks = await Promise.all(
-      elsewhere.map((presented) => client.exists(partitions.of(presented).moved(presented))),
+      elsewhere.map((presented) => client.exists(partitions.of(presented).forwardingMark(presented))),
     );
     if (marks.includes(1)) return { outcome: 'gone' };
-    const presentedIds = change.presentedIds.filter(isBeside);
-    const [attributes, indexes] = [entriesIn(change.attributes), entriesIn(change.indexes)];
-    const [word, creationTime] = await scripts.create({ ...change, presentedIds, attributes, indexes });
-    return word === 'created' ? { outcome: word, creationTime: Number(creationTime) } : { outcome: word };
+    return scripts.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) });
   }
 
   /** The replies to what is put into a pipeline, in its order; `foreign`: of what somebody else's key is in the way of. */
@@ -140,14 +130,3 @@ const NO_HASH = {};
 
 // What PTTL says of a key that does not exist.
 const NO_KEY = -2;
-
-function entriesIn(changes: IndexChanges | UpdateSession['attributes']): Pairs {
-  return [...changes].filter((change): change is [string, string] => change[1] !== null);
-}
-
-function changesOf({ attributes, indexes }: UpdateSession): { attributes: Pairs; removed: string[]; indexes: Pairs } {
-  const removed = [...attributes].filter(([, text]) => text === null).map(([name]) => name);
-  // An empty value takes the session out of the index.
-  const listed = [...indexes].map(([name, value]) => [name, value ?? ''] as const);
-  return { attributes: entriesIn(attributes), removed, indexes: listed };
-}

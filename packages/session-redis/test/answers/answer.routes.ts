@@ -45,7 +45,7 @@ export interface Reply {
   redirect(url: string): unknown;
 }
 
-interface SessionRequest {
+interface RequestSession {
   readonly url: string;
   readonly session: Session;
 }
@@ -63,7 +63,7 @@ function fiveMegabytes(): Readable {
 }
 
 function sessionOf(context: ExecutionContext | ArgumentsHost): Session {
-  return context.switchToHttp().getRequest<SessionRequest>().session;
+  return context.switchToHttp().getRequest<RequestSession>().session;
 }
 
 function rawOf(reply: Reply): ServerResponse {
@@ -117,7 +117,7 @@ class MarksRoute implements NestInterceptor {
   constructor(private readonly route: string) {}
 
   intercept(context: ExecutionContext, next: CallHandler) {
-    const { url } = context.switchToHttp().getRequest<SessionRequest>();
+    const { url } = context.switchToHttp().getRequest<RequestSession>();
     if (!url.endsWith(this.route)) return next.handle();
     return next.handle().pipe(tap(() => mark(sessionOf(context), this.route)));
   }

@@ -1,4 +1,4 @@
-import { generateSessionKey } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
 import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 

@@ -8,7 +8,7 @@ import {
 } from '@nest-session/redis';
 import { eventually, type HttpAgent, LeakGuard, SessionEventRecorder } from '@nest-session/testing';
 import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SESSION_EVENT_TRIMMER } from '../../src/redis-session.tokens.js';
+import { SESSION_EVENT_TRIMMER } from '../../src/configuration/redis-session.tokens.js';
 import { App } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, Store } from '../support/store.fixture.js';

@@ -1,6 +1,6 @@
 import { type CanActivate, Controller, type ExecutionContext, Get, Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { Session, SessionOptional, SessionRequired } from '@nest-session/core';
+import { Session, SessionOutagePolicy } from '@nest-session/core';
 import { eventually, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 
@@ -11,14 +11,14 @@ let begun = 0;
 @Controller('with')
 class PolicyController {
   @Get('required')
-  @SessionRequired()
+  @SessionOutagePolicy('reject')
   required(@Session() session: Session) {
     begun++;
     return { a: session.getAttribute('a') ?? 'nothing' };
   }
 
   @Get('optional')
-  @SessionOptional()
+  @SessionOutagePolicy('anonymous')
   optional(@Session() session: Session) {
     return { a: session.getAttribute('a') ?? 'nothing' };
   }

@@ -1,5 +1,5 @@
 import { Controller, Get, Inject, Module } from '@nestjs/common';
-import { SessionManager } from '@nest-session/core';
+import { BrowserSessions } from '@nest-session/core';
 import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { App, type AppOptions } from '../support/app.fixture.js';
 
@@ -7,7 +7,7 @@ LeakGuard.install();
 
 @Controller()
 class AccountsController {
-  constructor(@Inject(SessionManager) private readonly manager: SessionManager) {}
+  constructor(@Inject(BrowserSessions) private readonly manager: BrowserSessions) {}
 
   @Get('accounts')
   async accounts() {

@@ -2,8 +2,8 @@ import { Logger } from '@nestjs/common';
 import { eventually, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { Redis, type RedisOptions } from 'ioredis';
 import { closeConnection } from '../../src/connection/close-connection.js';
-import { createConnections, type RedisConnections } from '../../src/connection/redis.connections.js';
-import { resolveRedisSessionOptions } from '../../src/redis-session.options.js';
+import { createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 
 LeakGuard.install();
 

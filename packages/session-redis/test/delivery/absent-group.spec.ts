@@ -3,7 +3,7 @@ import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { eventually, LeakGuard } from '@nest-session/testing';
 import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SESSION_EVENT_TRIMMER } from '../../src/redis-session.tokens.js';
+import { SESSION_EVENT_TRIMMER } from '../../src/configuration/redis-session.tokens.js';
 import { print } from '../chaos/figures.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, Store } from '../support/store.fixture.js';

@@ -3,7 +3,7 @@ import { OnSessionEvent, OnSessionEventGap, SessionEvent, type SessionEventGap }
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { eventually, freePort, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 

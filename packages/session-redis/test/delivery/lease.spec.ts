@@ -3,7 +3,7 @@ import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import { eventually, LeakGuard } from '@nest-session/testing';
-import { SessionEventGroup } from '../../src/delivery/session-event.group.js';
+import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 
@@ -92,7 +92,7 @@ it('a handler that takes three times the lease runs once, although others look f
 it('an entry that its instance takes over from itself, and finishes before it hears so, is not handled again', async () => {
   const { Handlers, runs, finish } = slowHandlers();
   const takenOver = holdTakenOver();
-  const acknowledged = jest.spyOn(SessionEventGroup.prototype, 'acknowledge');
+  const acknowledged = jest.spyOn(ConsumerGroupMember.prototype, 'acknowledge');
   await start(Handlers);
   const id = await endSession();
   await eventually(() => runs.length > 0);
@@ -113,15 +113,15 @@ it('an entry that its instance takes over from itself, and finishes before it he
 
 /** The first answer that takes something over reaches its instance only when told. */
 function holdTakenOver() {
-  const { takeOver } = SessionEventGroup.prototype;
+  const { claimEvents } = ConsumerGroupMember.prototype;
   let happened = false;
   let tell!: () => void;
   const told = new Promise<void>((resolve) => (tell = resolve));
-  jest.spyOn(SessionEventGroup.prototype, 'takeOver').mockImplementation(async function (
-    this: SessionEventGroup,
+  jest.spyOn(ConsumerGroupMember.prototype, 'claimEvents').mockImplementation(async function (
+    this: ConsumerGroupMember,
     ...of
   ) {
-    const taken = await takeOver.apply(this, of);
+    const taken = await claimEvents.apply(this, of);
     if (taken.length > 0) {
       happened = true;
       await told;

@@ -11,7 +11,7 @@ import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SessionDeadLetterReader } from '../../src/delivery/session-dead-letter.reader.js';
 import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SESSION_EVENT_TRIMMER } from '../../src/redis-session.tokens.js';
+import { SESSION_EVENT_TRIMMER } from '../../src/configuration/redis-session.tokens.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
 

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/testing';
 import { SessionEventTrimmer, type TrimmerOptions } from '../../src/delivery/session-event.trimmer.js';
-import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -30,7 +30,7 @@ const later = (minutes: number) => store.server.stepClock(minutes * MINUTE);
 /** Sessions that were created and have ended: two events each. */
 async function endSessions(count: number): Promise<string[]> {
   const ids = await Promise.all(Array.from({ length: count }, () => store.create({ cart: '"apple"' })));
-  for (const id of ids) expect(await store.scripts.delete(id)).toEqual(['deleted']);
+  for (const id of ids) expect(await store.scripts.delete(id)).toEqual({ outcome: 'deleted' });
   return ids;
 }
 

@@ -3,7 +3,7 @@ import { OnSessionEvent, OnSessionEventGap, SessionEvent, type SessionEventGap }
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
 import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
 import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SESSION_EVENT_TRIMMER } from '../../src/redis-session.tokens.js';
+import { SESSION_EVENT_TRIMMER } from '../../src/configuration/redis-session.tokens.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 

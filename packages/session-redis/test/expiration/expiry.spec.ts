@@ -1,6 +1,6 @@
 import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SessionPartitions } from '../../src/keys/session.partitions.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

@@ -73,7 +73,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       // Redis notices, but nobody records it before the clock is set back.
       for (const id of over) expect(await store.isAlive(id)).toBe(false);
       await store.server.stepClock(-10 * MINUTE);
-      for (const id of renewed) expect(await store.scripts.touch(id)).toEqual(['touched']);
+      for (const id of renewed) expect(await store.scripts.touch(id)).toEqual({ outcome: 'touched' });
       await sweep();
       await areAlive([...soon, ...renewed]);
       await stepAndSweep(5);
@@ -109,11 +109,11 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
               if (recorded.has(id)) expect(ends.get(id)).toBeLessThanOrEqual(latest);
             }
             for (const i of renewed) {
-              const [word] = await store.scripts.touch(ids[i]!);
-              if (word === 'touched') await noteEnd(ids[i]!);
+              const { outcome } = await store.scripts.touch(ids[i]!);
+              if (outcome === 'touched') await noteEnd(ids[i]!);
               // Over is over, and what is not over has not been reported.
               else expect(ends.get(ids[i]!)).toBeLessThanOrEqual(Math.max(latest, await store.now()));
-              if (word === 'touched') expect(recorded.has(ids[i]!)).toBe(false);
+              if (outcome === 'touched') expect(recorded.has(ids[i]!)).toBe(false);
             }
           }
           const recorded = await recordedExpirations(store);

@@ -115,9 +115,9 @@ it('a session whose bucket was replaced is put into another one when it is renew
   await store.client.del(store.keys.bucket(minute));
   await store.client.rpush(store.keys.bucket(minute), 'planted');
   const newId = store.id();
-  expect(await store.scripts.touch(touched)).toEqual(['touched']);
-  expect(await store.save(saved, { attributes: [['a', '2']] })).toEqual(['saved']);
-  expect(await store.save(rotated, { newId })).toEqual(['saved']);
+  expect(await store.scripts.touch(touched)).toEqual({ outcome: 'touched' });
+  expect(await store.save(saved, { attributes: [['a', '2']] })).toEqual({ outcome: 'saved' });
+  expect(await store.save(rotated, { newId })).toEqual({ outcome: 'saved' });
   expect(await sweep()).toMatchObject({ alive: 3, corrupt: 1 });
   for (const id of [touched, saved, newId]) {
     const buckets = await store.buckets(id);
@@ -176,12 +176,12 @@ it('a hash in the place of an index keeps nobody from saving, changing the id or
   await store.client.del(index);
   await store.client.hset(index, 'planted', '1');
   const newId = store.id();
-  expect(await store.save(id, { attributes: [['a', '2']] })).toEqual(['saved']);
-  expect(await store.save(id, { newId })).toEqual(['saved']);
-  expect(await store.scripts.touch(newId)).toEqual(['touched']);
+  expect(await store.save(id, { attributes: [['a', '2']] })).toEqual({ outcome: 'saved' });
+  expect(await store.save(id, { newId })).toEqual({ outcome: 'saved' });
+  expect(await store.scripts.touch(newId)).toEqual({ outcome: 'touched' });
   expect(await sweep()).toMatchObject({ alive: 1, corrupt: 0 });
   expect(await store.buckets(newId)).toHaveLength(1);
-  expect(await store.scripts.delete(newId)).toEqual(['deleted']);
+  expect(await store.scripts.delete(newId)).toEqual({ outcome: 'deleted' });
   expect(await store.client.hgetall(index)).toEqual({ planted: '1' });
 });
 

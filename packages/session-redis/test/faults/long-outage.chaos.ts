@@ -4,7 +4,7 @@ import { RedisSessionRepository, SessionEventGroups } from '@nest-session/redis'
 import { jest } from '@jest/globals';
 import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SessionPartitions } from '../../src/keys/session.partitions.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { generateSessionKey } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
 import { LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { WorkerProcess } from '../support/worker.process.js';

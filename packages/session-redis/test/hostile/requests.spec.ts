@@ -1,16 +1,12 @@
 import { createHash } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import {
-  CompositeSessionIdResolver,
-  CookieSessionIdResolver,
-  generateSessionKey,
-  HeaderSessionIdResolver,
-} from '@nest-session/core';
+import { CompositeSessionIdResolver, CookieSessionIdResolver, HeaderSessionIdResolver } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
 import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { LogRecorder } from '../../../session-core/test/http/log.recorder.js';
-import { SessionKeys } from '../../src/keys/session.keys.js';
+import { SessionKeys } from '../../src/keys/session-keys.js';
 import { App } from '../support/app.fixture.js';
 import { lines, MALFORMED, NO_REQUESTS } from './junk.js';
 import { sendRaw } from './raw.request.js';

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { eventually, type HttpAgent, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { REDIS_CONNECTIONS } from '../../src/redis-session.tokens.js';
+import { REDIS_CONNECTIONS } from '../../src/configuration/redis-session.tokens.js';
 import { App } from '../support/app.fixture.js';
 import { excess, type Usage, usageOf } from '../support/usage.js';
 import { EndlessSources } from './endless.sources.js';

@@ -1,6 +1,6 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import { SessionKeys } from '../../src/keys/session.keys.js';
+import { SessionKeys } from '../../src/keys/session-keys.js';
 import { VISIT_ATTRIBUTES } from './visit.routes.js';
 
 /** The visited sessions of a namespace, as they stand in Redis. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import slotOf from 'cluster-key-slot';
-import { SessionPartitions } from '../../src/keys/session.partitions.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 
 const SLOTS = 16_384;
 const partitionsOf = (count?: number) => new SessionPartitions('nest:session', count);
@@ -27,7 +27,13 @@ it('several have the tags by which their sessions are found in all versions', ()
 it.each([2, 3, 64, 1000])('the slots of %d are spread evenly, and all keys of one are in the same', (count) => {
   const { all } = partitionsOf(count);
   const slots = all.map((keys) => {
-    const names = [keys.session('x'), keys.shadow('y'), keys.moved('z'), keys.bucket('60000'), keys.index('a', 'b')];
+    const names = [
+      keys.session('x'),
+      keys.shadow('y'),
+      keys.forwardingMark('z'),
+      keys.bucket('60000'),
+      keys.index('a', 'b'),
+    ];
     const [slot, ...others] = new Set(
       [...names, keys.bucketList, keys.events, keys.failing('g')].map((key) => slotOf(key)),
     );

@@ -1,11 +1,5 @@
-import {
-  IndexedSessionRepository,
-  type SessionChange,
-  type SessionIds,
-  type SessionRecord,
-  SessionStoreError,
-  type WriteReply,
-} from '@nest-session/core';
+import { IndexedSessionRepository, SessionStoreError } from '@nest-session/core';
+import type { SessionChange, SessionIds, SessionRecord, WriteReply } from '@nest-session/core/store';
 import fc from 'fast-check';
 import type { Node } from './modelled.store.js';
 import { RequestEdits } from './request.edits.js';
@@ -46,7 +40,7 @@ export class ComparedRepository extends IndexedSessionRepository {
       this.edits.loseAnswer();
       throw new LostAnswer('The answer was lost');
     }
-    const isDone = ['created', 'saved', 'moved'].includes(reply.outcome);
+    const isDone = ['created', 'saved', 'touched', 'deleted', 'forwarded'].includes(reply.outcome);
     if (isDone && 'attributes' in change) this.edits.written(change);
     return reply;
   }

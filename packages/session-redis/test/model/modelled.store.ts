@@ -1,20 +1,15 @@
-import {
-  JsonAttributeSerializer,
-  MapSessionRepository,
-  type SessionChange,
-  type SessionEvent,
-  type SessionRecord,
-  type WriteReply,
-} from '@nest-session/core';
+import { JsonAttributeSerializer, MapSessionRepository, type SessionEvent } from '@nest-session/core';
+import type { SessionChange, SessionRecord, WriteReply } from '@nest-session/core/store';
 import { ManualClock } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
-import { type StreamReply, toStreamEntry } from '../../src/delivery/stream-entry.js';
+import { toStreamEntry } from '../../src/delivery/stream-entry.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
-import type { SessionKeys } from '../../src/keys/session.keys.js';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
-import { SessionScripts } from '../../src/scripts/session.scripts.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import type { StreamReply } from '../../src/scripts/stream/event-stream.scripts.js';
 import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
@@ -70,8 +65,8 @@ export class ModelledMapStore implements ModelledStore {
         steps,
         losesAnswers: false,
         mayReplace: () => true,
-        sweep: () => steps.runOnce(),
-        hearOf: () => steps.runOnce(),
+        sweep: () => steps.endExpired(),
+        hearOf: () => steps.endExpired(),
       },
     ];
   }

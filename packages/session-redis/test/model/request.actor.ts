@@ -1,4 +1,5 @@
-import { PRINCIPAL_NAME_INDEX_NAME, type Session, TrackedSession } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
+import { TrackedSession } from '@nest-session/core/store';
 import type { Act, RequestPlan } from './actors.js';
 import { type ComparedRepository, LostAnswer } from './compared.repository.js';
 

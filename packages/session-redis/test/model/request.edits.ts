@@ -1,4 +1,4 @@
-import type { CreateSession, UpdateSession } from '@nest-session/core';
+import type { CreateSession, UpdateSession } from '@nest-session/core/store';
 import { Mismatch } from './session.model.js';
 
 /** What a request has changed in the attributes of its session since they were last written: no more, and no less, is to be. */

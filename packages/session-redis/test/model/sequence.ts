@@ -3,8 +3,8 @@ import {
   type SessionEvent,
   SessionIdChangedEvent,
   SessionIdGenerator,
-  SessionIds,
 } from '@nest-session/core';
+import { SessionIds } from '@nest-session/core/store';
 import { PreconditionFailure, type Scheduler } from 'fast-check';
 import {
   type Act,

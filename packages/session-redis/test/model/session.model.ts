@@ -1,13 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import {
-  type CreateSession,
-  PRINCIPAL_NAME_INDEX_NAME,
-  type SessionChange,
-  type SessionEventType,
-  type SessionRecord,
-  type UpdateSession,
-  type WriteReply,
-} from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type SessionEventType } from '@nest-session/core';
+import type { CreateSession, SessionChange, SessionRecord, UpdateSession, WriteReply } from '@nest-session/core/store';
 
 /** What may be different from store to store. */
 export interface StoreTraits {
@@ -232,21 +225,29 @@ export class SessionModel {
   #change(change: Exclude<SessionChange, CreateSession>): WriteReply {
     const session = this.#led(change.id);
     if (!session || !this.#alive.includes(session)) return { outcome: 'gone' };
-    const reply = { outcome: session.id === change.id ? 'saved' : 'moved' } as const;
-    if (change.kind === 'update') return this.#update(change, session) ?? reply;
-    if (change.kind === 'touch') session.lastAccessedTime = this.now;
-    else this.#end(session, 'deleted');
-    return reply;
+    const isForwarded = session.id !== change.id;
+    switch (change.kind) {
+      case 'update':
+        return this.#update(change, session) ?? { outcome: isForwarded ? 'forwarded' : 'saved' };
+      case 'touch':
+        session.lastAccessedTime = this.now;
+        return { outcome: isForwarded ? 'forwarded' : 'touched' };
+      case 'delete':
+        this.#end(session, 'deleted');
+        return { outcome: isForwarded ? 'forwarded' : 'deleted' };
+    }
   }
 
   #update(change: UpdateSession, session: ModelSession): WriteReply | undefined {
     const { id, newId, expected, maxInactiveInterval: interval, absoluteTimeout } = change;
-    const isMoved = session.id !== id;
-    if (isMoved && newId !== undefined && this.#wasGiven(session, id, newId)) return { outcome: 'saved' };
+    const isForwarded = session.id !== id;
+    if (isForwarded && newId !== undefined && this.#wasGiven(session, id, newId)) return { outcome: 'saved' };
     const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0 || interval;
-    if (isMoved && isMore) return { outcome: 'gone' };
+    if (isForwarded && isMore) return { outcome: 'gone' };
     if (expected && session.attributes.get(expected.name) !== expected.text) {
-      return isMoved ? { outcome: 'gone' } : { outcome: 'conflict', current: session.attributes.get(expected.name) };
+      return isForwarded
+        ? { outcome: 'gone' }
+        : { outcome: 'conflict', current: session.attributes.get(expected.name) };
     }
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);

@@ -4,7 +4,7 @@ import {
   type KeyspaceNotification,
   KeyspaceNotificationListener,
   type KeyspaceSubscription,
-} from '@nest-session/redis';
+} from '@nest-session/redis/notifications';
 import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { subscriberTo } from '../support/key-event.fixture.js';

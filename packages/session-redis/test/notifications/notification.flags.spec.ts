@@ -1,7 +1,7 @@
 import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { classesOf, KEY_EVENTS } from '../../src/notifications/key-events.js';
-import { requireFlags } from '../../src/notifications/notification.flags.js';
+import { requireFlags } from '../../src/notifications/notification-flags.js';
 
 LeakGuard.install();
 

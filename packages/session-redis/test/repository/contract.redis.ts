@@ -1,15 +1,17 @@
 import { once } from 'node:events';
-import { JsonAttributeSerializer, type SessionEvent, type SessionRepositoryOptions } from '@nest-session/core';
-import { type ContractStore, RedisServer } from '@nest-session/testing';
+import { JsonAttributeSerializer, type SessionEvent } from '@nest-session/core';
+import type { SessionRepositoryOptions } from '@nest-session/core/store';
+import { RedisServer } from '@nest-session/testing';
+import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
 import { toStreamEntry } from '../../src/delivery/stream-entry.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
-import type { SessionKeys } from '../../src/keys/session.keys.js';
-import { SessionPartitions } from '../../src/keys/session.partitions.js';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
-import { SessionScripts } from '../../src/scripts/session.scripts.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { GRACE, MINUTE, RETENTION } from '../support/store.fixture.js';
 
 const BATCH_SIZE = 100;

@@ -1,4 +1,5 @@
-import { LeakGuard, registerChecks, sessionRepositoryContract } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/testing';
+import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
 import { ContractRedis } from './contract.redis.js';
 
 LeakGuard.install();

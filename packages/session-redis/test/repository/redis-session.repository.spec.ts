@@ -2,7 +2,7 @@ import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionRepository 
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SessionPartitions } from '../../src/keys/session.partitions.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

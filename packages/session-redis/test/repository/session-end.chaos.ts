@@ -1,4 +1,5 @@
-import { type SaveOutcome, type Session, type TouchReply, TrackedSession } from '@nest-session/core';
+import type { SaveOutcome, Session, TouchOutcome } from '@nest-session/core';
+import { TrackedSession } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/testing';
 import fc from 'fast-check';
 import { MINUTE } from '../support/store.fixture.js';
@@ -106,7 +107,7 @@ class Walk {
     if (next.does === 'absoluteTimeout') this.#times.absoluteTimeout = session!.absoluteTimeout;
   }
 
-  async #perform(next: Exclude<Step, { does: 'wait' }>, session: Session): Promise<SaveOutcome | TouchReply> {
+  async #perform(next: Exclude<Step, { does: 'wait' }>, session: Session): Promise<SaveOutcome | TouchOutcome> {
     const { repository } = this.store;
     if (keepsIdle(next)) TrackedSession.of(session).keepIdle();
     const save = (each: Session) => {

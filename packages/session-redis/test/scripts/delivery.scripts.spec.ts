@@ -1,5 +1,5 @@
 import { LeakGuard } from '@nest-session/testing';
-import { DeliveryScripts, type EntryFailure } from '../../src/scripts/delivery.scripts.js';
+import { DeliveryScripts, type EntryFailure } from '../../src/scripts/delivery/delivery.scripts.js';
 import { dump } from '../support/store.dump.js';
 import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
@@ -62,7 +62,7 @@ async function owners(): Promise<Record<string, unknown>> {
 
 const positionsOf = (taken: readonly (readonly unknown[])[]) => taken.map(([position]) => position);
 
-describe('take-over', () => {
+describe('claim-events', () => {
   it('gives what is due again, then what its instance has abandoned, and nothing else', async () => {
     const [due, early, abandoned, held, unread] = await endSessions(5);
     await read(other, 4);
@@ -70,7 +70,7 @@ describe('take-over', () => {
     await fail(other, early!);
     await isDue(due!);
     await age(other, abandoned!);
-    const taken = await scripts.takeOver(store.keys, me, LEASE, 100);
+    const taken = await scripts.claimEvents(store.keys, me, LEASE, 100);
     expect(taken).toEqual([
       [due, expect.arrayContaining(['deleted']), 1, '{"attempts":1,"done":["Audit.write"]}'],
       [abandoned, expect.arrayContaining(['deleted']), 1, null],
@@ -78,7 +78,7 @@ describe('take-over', () => {
     expect(await owners()).toEqual({ [due!]: 'me', [early!]: 'retries', [abandoned!]: 'me', [held!]: 'other' });
     expect(await store.client.zrange(store.keys.retries(group), '0', '-1')).toEqual([early]);
     // Renewed by having been given.
-    expect(await scripts.takeOver(store.keys, other, LEASE, 100)).toEqual([]);
+    expect(await scripts.claimEvents(store.keys, other, LEASE, 100)).toEqual([]);
     expect(await read(me, 10)).toEqual([[store.keys.events, [[unread, expect.anything()]]]]);
   });
 
@@ -89,8 +89,10 @@ describe('take-over', () => {
     for (const [i, position] of positions.entries()) {
       await store.client.zadd(store.keys.retries(group), 100 - i, position);
     }
-    expect(positionsOf(await scripts.takeOver(store.keys, me, LEASE, 3))).toEqual(positions.toReversed().slice(0, 3));
-    expect(positionsOf(await scripts.takeOver(store.keys, me, LEASE, 3))).toEqual(positions.slice(0, 1));
+    expect(positionsOf(await scripts.claimEvents(store.keys, me, LEASE, 3))).toEqual(
+      positions.toReversed().slice(0, 3),
+    );
+    expect(positionsOf(await scripts.claimEvents(store.keys, me, LEASE, 3))).toEqual(positions.slice(0, 1));
   });
 
   it('sees what was abandoned behind any number that wait for their next attempt', async () => {
@@ -102,14 +104,14 @@ describe('take-over', () => {
       await store.client.xclaim(store.keys.events, group, 'retries', 0, position, 'IDLE', 10 * LEASE, 'JUSTID');
     }
     await age(other, abandoned);
-    expect(positionsOf(await scripts.takeOver(store.keys, me, LEASE, 2))).toEqual([abandoned]);
+    expect(positionsOf(await scripts.claimEvents(store.keys, me, LEASE, 2))).toEqual([abandoned]);
   });
 
   it('takes back what this instance itself was given and never heard of', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
     await age(me, position!);
-    expect(positionsOf(await scripts.takeOver(store.keys, me, LEASE, 2))).toEqual([position]);
+    expect(positionsOf(await scripts.claimEvents(store.keys, me, LEASE, 2))).toEqual([position]);
   });
 
   it('forgets what has been removed from the stream', async () => {
@@ -119,7 +121,7 @@ describe('take-over', () => {
     await isDue(due!);
     await age(other, abandoned!);
     await store.client.xdel(store.keys.events, due!, abandoned!);
-    expect(await scripts.takeOver(store.keys, me, LEASE, 10)).toEqual([]);
+    expect(await scripts.claimEvents(store.keys, me, LEASE, 10)).toEqual([]);
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
@@ -131,7 +133,7 @@ describe('settle-event', () => {
     await read(me, 1);
     await fail(me, position!);
     await isDue(position!);
-    await scripts.takeOver(store.keys, me, LEASE, 1);
+    await scripts.claimEvents(store.keys, me, LEASE, 1);
     expect(await scripts.acknowledge(store.keys, me, position!)).toBe('acknowledged');
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
@@ -149,7 +151,7 @@ describe('settle-event', () => {
       const record = await store.client.hget(store.keys.failing(group), position!);
       expect(JSON.parse(record!)).toEqual({ attempts: i + 1, done: ['Audit.write'] });
       await isDue(position!);
-      await scripts.takeOver(store.keys, me, LEASE, 1);
+      await scripts.claimEvents(store.keys, me, LEASE, 1);
     }
   });
 
@@ -174,7 +176,7 @@ describe('settle-event', () => {
     await read(me, 1);
     await fail(me, position!, { attempts: 2 });
     await isDue(position!);
-    await scripts.takeOver(store.keys, me, LEASE, 1);
+    await scripts.claimEvents(store.keys, me, LEASE, 1);
     const last = { attempts: 2, done: ['Audit.write'], reason: 'Reminders.remind: Error: no mail' };
     expect(await fail(me, position!, last)).toBe('dead');
     const [letter] = await store.deadLetters();
@@ -211,7 +213,7 @@ describe('settle-event', () => {
     await read(me, 1);
     expect(await fail(me, position!, { attempts: 2 })).toBe('retry');
     await isDue(position!);
-    await scripts.takeOver(store.keys, me, LEASE, 1);
+    await scripts.claimEvents(store.keys, me, LEASE, 1);
     expect(await fail(me, position!, { attempts: 2 })).toBe('dead');
     expect(await store.deadLetters()).toEqual([expect.objectContaining({ data: '{}' })]);
   });
@@ -220,7 +222,7 @@ describe('settle-event', () => {
     const [taken, removed] = await endSessions(2);
     await read(me, 2);
     await age(me, taken!);
-    await scripts.takeOver(store.keys, other, LEASE, 1);
+    await scripts.claimEvents(store.keys, other, LEASE, 1);
     expect(await fail(me, taken!)).toBe('lost');
     expect(await owners()).toMatchObject({ [taken!]: 'other' });
     const failure = { position: removed!, sessionId: '', done: [], reason: '', attempts: 10 };
@@ -241,8 +243,8 @@ it('all goes on when Redis is out of memory', async () => {
     expect(await scripts.acknowledge(store.keys, me, done!)).toBe('acknowledged');
     expect(await scripts.renewLease(store.keys, me, [held!])).toEqual(['renewed']);
     await age(me, held!);
-    expect(positionsOf(await scripts.takeOver(store.keys, other, LEASE, 10))).toEqual([held]);
-    expect(await scripts.handOver(store.keys, other, [])).toBe('left');
+    expect(positionsOf(await scripts.claimEvents(store.keys, other, LEASE, 10))).toEqual([held]);
+    expect(await scripts.releaseEvents(store.keys, other, [])).toBe('left');
     expect(await scripts.registerHandlers(store.keys, me, [], LEASE)).toEqual(['registered']);
   } finally {
     await store.client.config('SET', 'maxmemory', '0');
@@ -254,23 +256,23 @@ describe('renew-lease', () => {
     const [held, taken, done] = await endSessions(3);
     await read(me, 3);
     for (const position of [held!, taken!]) await age(me, position);
-    expect(positionsOf(await scripts.takeOver(store.keys, other, LEASE, 1))).toEqual([held]);
+    expect(positionsOf(await scripts.claimEvents(store.keys, other, LEASE, 1))).toEqual([held]);
     await scripts.acknowledge(store.keys, me, done!);
     expect(await scripts.renewLease(store.keys, me, [held!, taken!, done!])).toEqual(['lost', 'renewed', 'lost']);
     expect(await owners()).toEqual({ [held!]: 'other', [taken!]: 'me' });
-    expect(await scripts.takeOver(store.keys, other, LEASE, 10)).toEqual([]);
+    expect(await scripts.claimEvents(store.keys, other, LEASE, 10)).toEqual([]);
   });
 });
 
-describe('hand-over', () => {
+describe('release-events', () => {
   it('leaves what is not finished to others at once, without counting it as an attempt, and then the group', async () => {
     const [kept, left] = await endSessions(2);
     await read(me, 2);
-    expect(await scripts.handOver(store.keys, me, [kept!])).toBe('staying');
+    expect(await scripts.releaseEvents(store.keys, me, [kept!])).toBe('staying');
     expect(await owners()).toEqual({ [kept!]: 'me', [left!]: 'retries' });
-    expect(await scripts.takeOver(store.keys, other, LEASE, 10)).toEqual([[left, expect.anything(), 0, null]]);
-    expect(await scripts.handOver(store.keys, me, [])).toBe('left');
-    expect(positionsOf(await scripts.takeOver(store.keys, other, LEASE, 10))).toEqual([kept]);
+    expect(await scripts.claimEvents(store.keys, other, LEASE, 10)).toEqual([[left, expect.anything(), 0, null]]);
+    expect(await scripts.releaseEvents(store.keys, me, [])).toBe('left');
+    expect(positionsOf(await scripts.claimEvents(store.keys, other, LEASE, 10))).toEqual([kept]);
     expect(new Set(await store.consumers(group))).toEqual(new Set(['other', 'retries']));
   });
 });
@@ -297,12 +299,12 @@ describe('register-handlers', () => {
 
 describe('a call that is sent twice, because its answer was lost, has one effect', () => {
   it.each<[string, (position: string) => Promise<unknown>]>([
-    ['take-over', () => scripts.takeOver(store.keys, me, LEASE, 10)],
+    ['claim-events', () => scripts.claimEvents(store.keys, me, LEASE, 10)],
     ['an acknowledgement', (position) => scripts.acknowledge(store.keys, me, position)],
     ['a failure', async (position) => fail(me, position)],
     ['the last failure', async (position) => fail(me, position, { attempts: 1 })],
     ['renew-lease', (position) => scripts.renewLease(store.keys, me, [position])],
-    ['hand-over', () => scripts.handOver(store.keys, me, [])],
+    ['release-events', () => scripts.releaseEvents(store.keys, me, [])],
     ['register-handlers', () => scripts.registerHandlers(store.keys, me, ['A.a'], LEASE)],
   ])('%s', async (_, call) => {
     const [position] = await endSessions(1);
@@ -323,14 +325,14 @@ describe('while a key is of a foreign type', () => {
   };
 
   it.each<[string, (typeof KEYS)[number][], (position: string) => Promise<unknown>]>([
-    ['take-over', ['failing', 'retries'], () => scripts.takeOver(store.keys, me, LEASE, 10)],
+    ['claim-events', ['failing', 'retries'], () => scripts.claimEvents(store.keys, me, LEASE, 10)],
     [
       'an acknowledgement',
       ['failing', 'retries', 'deadLetters'],
       (position) => scripts.acknowledge(store.keys, me, position),
     ],
     ['a failure', ['failing', 'retries', 'deadLetters'], async (position) => fail(me, position)],
-    ['hand-over', ['retries'], () => scripts.handOver(store.keys, me, [])],
+    ['release-events', ['retries'], () => scripts.releaseEvents(store.keys, me, [])],
     ['register-handlers', ['handlers'], () => scripts.registerHandlers(store.keys, me, ['A.a'], LEASE)],
   ])('%s writes nothing', async (_, keys, call) => {
     const [position] = await endSessions(1);

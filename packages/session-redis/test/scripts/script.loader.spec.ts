@@ -3,32 +3,36 @@ import { loadScript } from '../../src/scripts/script.loader.js';
 import { Store } from '../support/store.fixture.js';
 
 const folder = new URL('../../src/scripts/', import.meta.url);
-const names = readdirSync(folder)
-  .filter((name) => name.endsWith('.lua'))
+const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
+const names = files
+  .filter((name) => name.endsWith('.lua') && !name.startsWith('includes/'))
   .map((name) => name.slice(0, -'.lua'.length));
-const wrappers = readdirSync(folder)
-  .filter((name) => name.endsWith('.scripts.ts'))
-  .map((name) => readFileSync(new URL(name, folder), 'utf8'))
+/** Where the words of replies are declared: beside the scripts, and in core what a store replies. */
+const declarations = [
+  ...files.filter((name) => name.endsWith('.scripts.ts')).map((name) => new URL(name, folder)),
+  new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
+]
+  .map((file) => readFileSync(file, 'utf8'))
   .join('\n');
 
 /** What the typed wrappers call the replies of a script. */
 const REPLY_TYPES: Record<string, string> = {
-  'create-session': 'CreateReply',
-  'save-session': 'SaveReply',
-  'touch-session': 'TouchReply',
-  'delete-session': 'DeleteReply',
-  'claim-expired': 'ClaimWord',
-  'register-handlers': 'RegisterReply',
-  'settle-event': 'SettleReply',
-  'renew-lease': 'RenewReply',
-  'hand-over': 'HandOverReply',
-  'trim-events': 'TrimReply',
-  'create-group': 'CreateGroupReply',
-  'remove-group': 'RemoveGroupReply',
-  'remove-consumer': 'RemoveConsumerReply',
-  'count-events': 'CountReply',
-  'read-events': 'ReadReply',
-  'replay-dead-letter': 'ReplayReply',
+  'session/create-session': 'CreateReply',
+  'session/save-session': 'UpdateReply',
+  'session/touch-session': 'TouchOutcome',
+  'session/delete-session': 'DeleteReply',
+  'session/claim-expired': 'ClaimOutcome',
+  'delivery/register-handlers': 'RegisterReply',
+  'delivery/settle-event': 'SettleReply',
+  'delivery/renew-lease': 'RenewReply',
+  'delivery/release-events': 'ReleaseReply',
+  'stream/trim-events': 'TrimReply',
+  'stream/create-group': 'CreateGroupReply',
+  'stream/remove-group': 'RemoveGroupReply',
+  'stream/remove-consumer': 'RemoveConsumerReply',
+  'stream/count-events': 'CountReply',
+  'stream/read-events': 'ReadReply',
+  'stream/replay-dead-letter': 'ReplayReply',
 };
 
 /** `KEYS[3]` and `KEYS[4..]` as their numbers; a variable index counts as the open end. */
@@ -71,7 +75,7 @@ describe.each(names)('%s.lua', (name) => {
   it(`returns exactly the words of ${type}`, () => {
     const returns = header.slice(header.indexOf('Returns'));
     const documented = [...returns.matchAll(/^ {4}\{?'([a-z]+)'/gm)].map((match) => match[1]);
-    const declaration = new RegExp(`export type ${type} = ([^;]+);`).exec(wrappers)![1]!;
+    const declaration = new RegExp(`export (?:type|interface) ${type} ([\\s\\S]+?);\\n`).exec(declarations)![1]!;
     const typed = [...declaration.matchAll(/'([a-z]+)'/g)].map((match) => match[1]);
     expect(new Set(documented)).toEqual(new Set(typed));
   });
@@ -92,7 +96,7 @@ describe('the bucket of an end', () => {
     [1404361859999, '1404361860000'],
     [1404361860000, '1404361920000'],
   ])('of %d is %s', async (endsAt, minute) => {
-    const include = loadScript('touch-session').replace(/--\[\[[\s\S]*?\]\]/, '');
+    const include = loadScript('session/touch-session').replace(/--\[\[[\s\S]*?\]\]/, '');
     const functions = include.slice(0, include.indexOf('local session = live_session'));
     const script = `${functions}\nreturn bucket_of(tonumber(ARGV[5]))`;
     const reply = await store.client.eval(script, 2, 'list', 'events', 'prefix', 0, 0, 'id', endsAt);

@@ -48,8 +48,9 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
 
     it('refuses an id that is taken', async () => {
       const id = await store.create({ a: '1' });
-      const again = { presentedIds: [], maxInactiveInterval: 60, absoluteTimeout: -1, indexes: [] };
-      expect(await store.scripts.create({ id, ...again, attributes: [['a', '2']] })).toEqual(['collision']);
+      const times = { maxInactiveInterval: 60, absoluteTimeout: -1 };
+      const again = { presentedIds: [], ...times, attributes: new Map([['a', '2']]), indexes: new Map() };
+      expect(await store.scripts.create({ kind: 'create', id, ...again })).toEqual({ outcome: 'collision' });
       expect((await store.session(id))['sessionAttr:a']).toBe('1');
     });
 
@@ -58,14 +59,15 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       await store.save(presentedId, { newId: store.id(presentedId) });
       const id = store.id(presentedId);
       const late = {
+        kind: 'create',
         id,
         presentedIds: [store.id(presentedId), presentedId],
         maxInactiveInterval: 60,
         absoluteTimeout: -1,
-        attributes: [],
-        indexes: [],
-      };
-      expect(await store.scripts.create(late)).toEqual(['gone']);
+        attributes: new Map(),
+        indexes: new Map(),
+      } as const;
+      expect(await store.scripts.create(late)).toEqual({ outcome: 'gone' });
       expect(await store.session(id)).toEqual({});
     });
 
@@ -95,10 +97,10 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     it('writes nothing when a key it needs has another type', async () => {
       const id = store.id();
       await store.client.set(store.keysOf(id).index('principal', 'planted'), 'x');
-      const create = { id, presentedIds: [], maxInactiveInterval: 60, absoluteTimeout: -1, attributes: [] };
-      await expect(store.scripts.create({ ...create, indexes: [['principal', 'planted']] })).rejects.toThrow(
-        'WRONGTYPE',
-      );
+      const times = { maxInactiveInterval: 60, absoluteTimeout: -1 };
+      const changes = { attributes: new Map(), indexes: new Map([['principal', 'planted']]) };
+      const create = { kind: 'create', id, presentedIds: [], ...times, ...changes } as const;
+      await expect(store.scripts.create(create)).rejects.toThrow('WRONGTYPE');
       expect(await store.session(id)).toEqual({});
       expect(await store.isAlive(id)).toBe(false);
     });
@@ -107,7 +109,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   describe('save-session', () => {
     it('writes only what changed', async () => {
       const id = await store.create({ a: '1', b: '2', c: '3' });
-      expect(await store.save(id, { attributes: [['b', '20']], removed: ['c'] })).toEqual(['saved']);
+      expect(
+        await store.save(id, {
+          attributes: [
+            ['b', '20'],
+            ['c', null],
+          ],
+        }),
+      ).toEqual({ outcome: 'saved' });
       expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1', 'sessionAttr:b': '20' });
       expect(await store.session(id)).not.toHaveProperty('sessionAttr:c');
     });
@@ -115,7 +124,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     it('does not bring back a session that has ended', async () => {
       const id = await store.create({ a: '1' });
       await store.scripts.delete(id);
-      expect(await store.save(id, { attributes: [['a', '2']] })).toEqual(['gone']);
+      expect(await store.save(id, { attributes: [['a', '2']] })).toEqual({ outcome: 'gone' });
       expect(await store.isAlive(id)).toBe(false);
       expect((await store.session(id))['sessionAttr:a']).toBe('1');
     });
@@ -123,7 +132,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     it('makes no half session of a shadow that has lost its hash', async () => {
       const id = await store.create({ a: '1' });
       await store.client.del(store.keysOf(id).session(id));
-      expect(await store.save(id, { attributes: [['a', '2']] })).toEqual(['gone']);
+      expect(await store.save(id, { attributes: [['a', '2']] })).toEqual({ outcome: 'gone' });
       expect(await store.session(id)).toEqual({});
       expect(await store.isAlive(id)).toBe(false);
     });
@@ -134,22 +143,22 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const keys = store.keysOf(id);
       const [bucket] = await store.buckets(id);
       const newId = store.id(id);
-      expect(await store.save(id, { newId, attributes: [['b', '2']] })).toEqual(['saved']);
+      expect(await store.save(id, { newId, attributes: [['b', '2']] })).toEqual({ outcome: 'saved' });
       expect(await store.session(id)).toEqual({});
       expect(await store.isAlive(id)).toBe(false);
       expect(await store.session(newId)).toMatchObject({ 'sessionAttr:a': '1', 'sessionAttr:b': '2' });
       expect(await store.buckets(newId)).toEqual([bucket]);
       expect(await store.buckets(id)).toEqual([]);
       expect(await client.smembers(keys.index('principal', 'mover'))).toEqual([newId]);
-      expect(await client.get(keys.moved(id))).toBe(newId);
-      expect(await client.pttl(keys.moved(id))).toBeGreaterThan(0);
+      expect(await client.get(keys.forwardingMark(id))).toBe(newId);
+      expect(await client.pttl(keys.forwardingMark(id))).toBeGreaterThan(0);
       expect(await store.events(newId)).toEqual([expect.objectContaining({ type: 'id-changed', previous: id })]);
     });
 
     it('moves a session without an end into no bucket', async () => {
       const id = await store.create({ a: '1' }, { interval: -1 });
       const newId = store.id(id);
-      expect(await store.save(id, { newId })).toEqual(['saved']);
+      expect(await store.save(id, { newId })).toEqual({ outcome: 'saved' });
       expect(await store.buckets(newId)).toEqual([]);
       expect(await store.session(newId)).not.toHaveProperty('bucket');
     });
@@ -158,15 +167,15 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const id = await store.create({ a: '1' });
       const newId = store.id(id);
       await store.save(id, { newId });
-      expect(await store.save(id, { attributes: [['late', '1']] })).toEqual(['moved']);
+      expect(await store.save(id, { attributes: [['late', '1']] })).toEqual({ outcome: 'forwarded' });
       expect(await store.session(newId)).toMatchObject({ 'sessionAttr:late': '1' });
       expect(await store.session(id)).toEqual({});
 
       const before = await store.session(newId);
-      expect(await store.save(id, { newId: store.id(id), attributes: [['x', '1']] })).toEqual(['gone']);
-      expect(await store.save(id, { indexes: [['principal', 'eve']] })).toEqual(['gone']);
-      expect(await store.save(id, { maxInactiveInterval: 9999 })).toEqual(['gone']);
-      expect(await store.save(id, { absoluteTimeout: -1 })).toEqual(['gone']);
+      expect(await store.save(id, { newId: store.id(id), attributes: [['x', '1']] })).toEqual({ outcome: 'gone' });
+      expect(await store.save(id, { indexes: [['principal', 'eve']] })).toEqual({ outcome: 'gone' });
+      expect(await store.save(id, { maxInactiveInterval: 9999 })).toEqual({ outcome: 'gone' });
+      expect(await store.save(id, { absoluteTimeout: -1 })).toEqual({ outcome: 'gone' });
       expect(await store.session(newId)).toEqual(before);
       expect(await store.client.exists(store.keysOf(id).index('principal', 'eve'))).toBe(0);
     });
@@ -177,23 +186,23 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       await store.save(id, { newId, attributes: [['secret', '"of the victim"']] });
       const swap = (text: string) =>
         store.save(id, { attributes: [['secret', '"mine"']], expected: { name: 'secret', text } });
-      expect(await swap('"before"')).toEqual(['gone']);
+      expect(await swap('"before"')).toEqual({ outcome: 'gone' });
       expect((await store.session(newId))['sessionAttr:secret']).toBe('"of the victim"');
-      expect(await swap('"of the victim"')).toEqual(['moved']);
+      expect(await swap('"of the victim"')).toEqual({ outcome: 'forwarded' });
     });
 
     it('answers a change of id that is sent twice as it did the first time', async () => {
       const id = await store.create({ a: '1' });
       const newId = store.id(id);
-      expect(await store.save(id, { newId })).toEqual(['saved']);
-      expect(await store.save(id, { newId })).toEqual(['saved']);
+      expect(await store.save(id, { newId })).toEqual({ outcome: 'saved' });
+      expect(await store.save(id, { newId })).toEqual({ outcome: 'saved' });
       expect(await store.eventTypes(newId)).toEqual(['id-changed']);
     });
 
     it('refuses a new id that is taken', async () => {
       const taken = await store.create({ a: '1' });
       const id = await store.create({ b: '1' }, { id: store.id(taken) });
-      expect(await store.save(id, { newId: taken, attributes: [['b', '2']] })).toEqual(['collision']);
+      expect(await store.save(id, { newId: taken, attributes: [['b', '2']] })).toEqual({ outcome: 'collision' });
       expect((await store.session(id))['sessionAttr:b']).toBe('1');
     });
 
@@ -201,20 +210,18 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const id = await store.create({ n: '1' });
       const swap = (text: string | undefined, next: string) =>
         store.save(id, { attributes: [['n', next]], expected: { name: 'n', text } });
-      expect(await swap('1', '2')).toEqual(['saved']);
-      expect(await swap('1', '3')).toEqual(['conflict', '2']);
-      expect(await swap(undefined, '3')).toEqual(['conflict', '2']);
+      expect(await swap('1', '2')).toEqual({ outcome: 'saved' });
+      expect(await swap('1', '3')).toEqual({ outcome: 'conflict', current: '2' });
+      expect(await swap(undefined, '3')).toEqual({ outcome: 'conflict', current: '2' });
       // Another one that has counted from 1 to 2.
-      expect(await swap('1', '2')).toEqual(['conflict', '2']);
+      expect(await swap('1', '2')).toEqual({ outcome: 'conflict', current: '2' });
       const first = store.save(id, { attributes: [['new', '1']], expected: { name: 'new', text: undefined } });
-      expect(await first).toEqual(['saved']);
-      const removal = { removed: ['n'], expected: { name: 'n', text: '9' } };
-      expect(await store.save(id, removal)).toEqual(['conflict', '2']);
-      expect(await store.save(id, { ...removal, expected: { name: 'n', text: '2' } })).toEqual(['saved']);
-      expect(await store.save(id, { attributes: [['n', '5']], expected: { name: 'n', text: '2' } })).toEqual([
-        'conflict',
-        null,
-      ]);
+      expect(await first).toEqual({ outcome: 'saved' });
+      const removal = { attributes: [['n', null]], expected: { name: 'n', text: '9' } } as const;
+      expect(await store.save(id, removal)).toEqual({ outcome: 'conflict', current: '2' });
+      expect(await store.save(id, { ...removal, expected: { name: 'n', text: '2' } })).toEqual({ outcome: 'saved' });
+      const late = { attributes: [['n', '5']], expected: { name: 'n', text: '2' } } as const;
+      expect(await store.save(id, late)).toEqual({ outcome: 'conflict', current: undefined });
     });
 
     it('keeps the index exact', async () => {
@@ -276,13 +283,13 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const keys = store.keysOf(id);
       const creation = Number((await store.session(id))['creationTime']);
       const [first] = await store.buckets(id);
-      expect(await store.save(id, { absoluteTimeout: 600 })).toEqual(['saved']);
+      expect(await store.save(id, { absoluteTimeout: 600 })).toEqual({ outcome: 'saved' });
       expect((await store.session(id))['absoluteExpiry']).toBe(String(creation + 600_000));
       expect(await client.pexpiretime(keys.shadow(id))).toBe(creation + 600_000);
       expect(await client.pexpiretime(keys.session(id))).toBe((await client.pexpiretime(keys.shadow(id))) + GRACE);
       expect(Number((await store.buckets(id))[0])).toBeLessThan(Number(first));
 
-      expect(await store.save(id, { absoluteTimeout: -1 })).toEqual(['saved']);
+      expect(await store.save(id, { absoluteTimeout: -1 })).toEqual({ outcome: 'saved' });
       expect(await store.session(id)).not.toHaveProperty('absoluteExpiry');
       expect(await client.pttl(keys.shadow(id))).toBeGreaterThan(1_700_000);
     });
@@ -296,14 +303,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const accessed = (await store.session(id))['lastAccessedTime'];
       const end = await client.pexpiretime(keys.shadow(id));
       const newId = store.id(id);
-      expect(await store.save(id, { attributes: [['a', '2']], newId, keepsIdle: true })).toEqual(['saved']);
+      expect(await store.save(id, { attributes: [['a', '2']], newId, keepsIdle: true })).toEqual({ outcome: 'saved' });
       expect(await store.session(newId)).toMatchObject({ 'sessionAttr:a': '2', lastAccessedTime: accessed });
       expect(await client.pexpiretime(keys.shadow(newId))).toBe(end);
 
       // What it is given counts from the last access.
-      expect(await store.save(newId, { maxInactiveInterval: 3600, keepsIdle: true })).toEqual(['saved']);
+      expect(await store.save(newId, { maxInactiveInterval: 3600, keepsIdle: true })).toEqual({ outcome: 'saved' });
       expect(await client.pexpiretime(keys.shadow(newId))).toBe(Number(accessed) + 60 * MINUTE);
-      expect(await store.save(newId, { maxInactiveInterval: 540, keepsIdle: true })).toEqual(['saved']);
+      expect(await store.save(newId, { maxInactiveInterval: 540, keepsIdle: true })).toEqual({ outcome: 'saved' });
       expect(await store.eventTypes(newId)).toEqual(['id-changed', 'expired']);
     });
 
@@ -312,7 +319,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const id = await store.create({ a: '1' });
       const keys = store.keysOf(id);
       await client.hincrby(keys.session(id), 'creationTime', -MINUTE);
-      expect(await store.save(id, { absoluteTimeout: 60, attributes: [['a', '2']] })).toEqual(['saved']);
+      expect(await store.save(id, { absoluteTimeout: 60, attributes: [['a', '2']] })).toEqual({ outcome: 'saved' });
       expect(await store.isAlive(id)).toBe(false);
       expect(await store.buckets(id)).toEqual([]);
       expect(await store.session(id)).toMatchObject({ ended: '"expired"', 'sessionAttr:a': '2' });
@@ -321,7 +328,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
 
     it('ends the session for an interval of 0, with what was set last', async () => {
       const id = await store.create({ a: '1' }, { principal: 'zero' });
-      expect(await store.save(id, { maxInactiveInterval: 0, attributes: [['a', '2']] })).toEqual(['saved']);
+      expect(await store.save(id, { maxInactiveInterval: 0, attributes: [['a', '2']] })).toEqual({ outcome: 'saved' });
       expect(await store.isAlive(id)).toBe(false);
       expect(await store.session(id)).toMatchObject({
         ended: '"deleted"',
@@ -355,17 +362,17 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const newId = store.id(id);
       await store.save(id, { newId });
       await store.client.pexpire(store.keysOf(id).shadow(newId), 5 * MINUTE);
-      expect(await store.scripts.touch(id)).toEqual(['moved']);
+      expect(await store.scripts.touch(id)).toEqual({ outcome: 'forwarded' });
       expect(await store.client.pttl(store.keysOf(id).shadow(newId))).toBeGreaterThan(1_700_000);
       await store.client.pexpire(store.keysOf(id).shadow(newId), 5 * MINUTE);
-      expect(await store.scripts.touch(newId)).toEqual(['touched']);
+      expect(await store.scripts.touch(newId)).toEqual({ outcome: 'touched' });
       expect(await store.client.pttl(store.keysOf(id).shadow(newId))).toBeGreaterThan(1_700_000);
-      expect(await store.scripts.touch(store.id())).toEqual(['gone']);
+      expect(await store.scripts.touch(store.id())).toEqual({ outcome: 'gone' });
     });
 
     it('leaves nothing where no session is', async () => {
       const id = store.id();
-      expect(await store.scripts.touch(id)).toEqual(['gone']);
+      expect(await store.scripts.touch(id)).toEqual({ outcome: 'gone' });
       expect(await store.session(id)).toEqual({});
       expect(await store.isAlive(id)).toBe(false);
     });
@@ -373,7 +380,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     it('ends a shadow that has lost its hash', async () => {
       const id = await store.create({ a: '1' });
       await store.client.del(store.keysOf(id).session(id));
-      expect(await store.scripts.touch(id)).toEqual(['gone']);
+      expect(await store.scripts.touch(id)).toEqual({ outcome: 'gone' });
       expect(await store.isAlive(id)).toBe(false);
     });
   });
@@ -381,8 +388,8 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   describe('delete-session', () => {
     it('ends the session once, and keeps its data for the retention', async () => {
       const id = await store.create({ a: '1' }, { principal: 'leaver' });
-      expect(await store.scripts.delete(id)).toEqual(['deleted']);
-      expect(await store.scripts.delete(id)).toEqual(['gone']);
+      expect(await store.scripts.delete(id)).toEqual({ outcome: 'deleted' });
+      expect(await store.scripts.delete(id)).toEqual({ outcome: 'gone' });
       expect(await store.session(id)).toMatchObject({
         ended: '"deleted"',
         maxInactiveInterval: '0',
@@ -398,7 +405,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const id = await store.create({ a: '1' });
       const newId = store.id(id);
       await store.save(id, { newId });
-      expect(await store.scripts.delete(id)).toEqual(['moved']);
+      expect(await store.scripts.delete(id)).toEqual({ outcome: 'forwarded' });
       expect(await store.isAlive(newId)).toBe(false);
       expect(await store.eventTypes(newId)).toContain('deleted');
     });
@@ -497,8 +504,8 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       await store.client.config('SET', 'maxmemory', '1');
       try {
         expect(await claimIn(expired)).toEqual(['claimed']);
-        expect(await store.scripts.delete(deleted)).toEqual(['deleted']);
-        expect(await store.scripts.touch(kept)).toEqual(['touched']);
+        expect(await store.scripts.delete(deleted)).toEqual({ outcome: 'deleted' });
+        expect(await store.scripts.touch(kept)).toEqual({ outcome: 'touched' });
         await expect(store.save(kept, { attributes: [['a', '2']] })).rejects.toThrow('OOM');
       } finally {
         await store.client.config('SET', 'maxmemory', '0');

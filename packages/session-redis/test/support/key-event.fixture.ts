@@ -1,9 +1,9 @@
-import { createConnections } from '../../src/connection/redis.connections.js';
-import { KeyEventListener } from '../../src/expiration/key-event.listener.js';
+import { createConnections } from '../../src/connection/redis-connections.js';
+import { ExpiredSessionListener } from '../../src/expiration/expired-session.listener.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { KeyspaceNotificationListener } from '../../src/notifications/keyspace-notification.listener.js';
-import { resolveRedisSessionOptions } from '../../src/redis-session.options.js';
-import { SessionScripts } from '../../src/scripts/session.scripts.js';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { GRACE, RETENTION, type Store } from './store.fixture.js';
 
 /** So that a test needs no real minutes. */
@@ -28,7 +28,7 @@ export class KeyEvents {
     const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
     const scripts = new SessionScripts(background, store.partitions, { grace: GRACE, retention: RETENTION });
     const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, 100);
-    const listener = new KeyEventListener(notifications, scripts, store.partitions, 100, (signal) =>
+    const listener = new ExpiredSessionListener(notifications, scripts, store.partitions, 100, (signal) =>
       sweeper.runOnce({ ahead: 60_000, signal }),
     );
     listener.start();

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
-import { DeliveryScripts } from '../../src/scripts/delivery.scripts.js';
-import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
-import { SessionScripts } from '../../src/scripts/session.scripts.js';
-import { GRACE, MINUTE, RETENTION, type Store } from './store.fixture.js';
+import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { type Changes, GRACE, MINUTE, RETENTION, type Store, updateOf } from './store.fixture.js';
 
 /** A call of a script, as the library makes it. */
 export interface ScriptCall {
@@ -27,23 +27,13 @@ const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${word
 
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
 
-function save(what: string, changes: Partial<Parameters<SessionScripts['save']>[0]>): ScriptCall {
-  const none = {
-    id: ID,
-    newId: undefined,
-    maxInactiveInterval: undefined,
-    absoluteTimeout: undefined,
-    attributes: [],
-    removed: [],
-    indexes: [],
-    expected: undefined,
-  };
+function save(what: string, changes: Changes): ScriptCall {
   return {
     script: 'save-session',
     what,
     prepare: openSession,
-    send: (client, store) => sessionScripts(client, store).save({ ...none, ...changes }),
-    reply: ['saved'],
+    send: (client, store) => sessionScripts(client, store).save(updateOf(ID, changes)),
+    reply: { outcome: 'saved' },
   };
 }
 
@@ -79,16 +69,23 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     prepare: async () => undefined,
     send: (client, store) =>
       sessionScripts(client, store).create({
+        kind: 'create',
         id: ID,
         presentedIds: [],
         maxInactiveInterval: 1800,
         absoluteTimeout: -1,
-        attributes: [['a', '1']],
-        indexes: [['principal', 'ann']],
+        attributes: new Map([['a', '1']]),
+        indexes: new Map([['principal', 'ann']]),
       }),
-    reply: ['created', expect.any(String)],
+    reply: { outcome: 'created', creationTime: expect.any(Number) as number },
   },
-  save('attributes', { attributes: [['a', '2']], removed: ['gone'], indexes: [['principal', 'bob']] }),
+  save('attributes', {
+    attributes: [
+      ['a', '2'],
+      ['gone', null],
+    ],
+    indexes: [['principal', 'bob']],
+  }),
   save('a new id', { newId: NEW_ID, attributes: [['a', '2']], indexes: [['principal', 'bob']] }),
   save('an attribute, compared and set', { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
   save('a shorter interval', { maxInactiveInterval: 600 }),
@@ -105,14 +102,14 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
       await store.client.persist(store.keys.shadow(ID));
     },
     send: (client, store) => sessionScripts(client, store).touch(ID),
-    reply: ['touched'],
+    reply: { outcome: 'touched' },
   },
   {
     script: 'delete-session',
     what: 'an end',
     prepare: openSession,
     send: (client, store) => sessionScripts(client, store).delete(ID),
-    reply: ['deleted'],
+    reply: { outcome: 'deleted' },
   },
   {
     script: 'remove-group',
@@ -174,22 +171,22 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: ['registered'],
   },
   {
-    script: 'take-over',
+    script: 'claim-events',
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
-    send: (client, store) => new DeliveryScripts(client).takeOver(store.keys, ME, LEASE, 10),
+    send: (client, store) => new DeliveryScripts(client).claimEvents(store.keys, ME, LEASE, 10),
     // What it was given and never heard of, it takes over from itself after the lease.
     reply: expect.any(Array),
   },
   {
-    script: 'take-over',
+    script: 'claim-events',
     what: 'an event that is tried again',
     prepare: async (store) => {
       const position = await givenEvent(store, ME.consumer);
       await failedOnce(store.client, store, 5);
       await store.client.zadd(store.keys.retries(ME.group), 0, position);
     },
-    send: (client, store) => new DeliveryScripts(client).takeOver(store.keys, ME, LEASE, 10),
+    send: (client, store) => new DeliveryScripts(client).claimEvents(store.keys, ME, LEASE, 10),
     reply: expect.any(Array),
   },
   {
@@ -221,10 +218,10 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: ['renewed'],
   },
   {
-    script: 'hand-over',
+    script: 'release-events',
     what: 'what an instance has not finished',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: (client, store) => new DeliveryScripts(client).handOver(store.keys, ME, []),
+    send: (client, store) => new DeliveryScripts(client).releaseEvents(store.keys, ME, []),
     reply: 'left',
   },
   {

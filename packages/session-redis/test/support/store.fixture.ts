@@ -1,9 +1,10 @@
+import type { UpdateReply, UpdateSession } from '@nest-session/core/store';
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
-import type { SessionKeys } from '../../src/keys/session.keys.js';
-import { SessionPartitions } from '../../src/keys/session.partitions.js';
-import { SessionScripts } from '../../src/scripts/session.scripts.js';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 
 export const MINUTE = 60_000;
 export const GRACE = 5 * MINUTE;
@@ -15,6 +16,16 @@ export interface StoreOptions extends RedisServerOptions {
 }
 
 /** The scripts on a Redis of the suite's own, and a look at what they leave there. */
+/** What a test changes of a session. */
+export interface Changes extends Omit<Partial<UpdateSession>, 'kind' | 'id' | 'attributes' | 'indexes'> {
+  readonly attributes?: Iterable<readonly [name: string, text: string | null]>;
+  readonly indexes?: Iterable<readonly [name: string, value: string | null]>;
+}
+
+export function updateOf(id: string, { attributes = [], indexes = [], ...others }: Changes): UpdateSession {
+  return { kind: 'update', id, ...others, attributes: new Map(attributes), indexes: new Map(indexes) };
+}
+
 export class Store {
   readonly scripts: SessionScripts;
 
@@ -57,29 +68,20 @@ export class Store {
   ) {
     const { id = this.id(), interval = 1800, absoluteTimeout = -1, principal } = options;
     const reply = await this.scripts.create({
+      kind: 'create',
       id,
       presentedIds: [],
       maxInactiveInterval: interval,
       absoluteTimeout,
-      attributes: Object.entries(attributes),
-      indexes: principal === undefined ? [] : [['principal', principal]],
+      attributes: new Map(Object.entries(attributes)),
+      indexes: new Map(principal === undefined ? [] : [['principal', principal]]),
     });
-    expect(reply).toEqual(['created', expect.stringMatching(/^\d{13}$/)]);
+    expect(reply).toEqual({ outcome: 'created', creationTime: expect.any(Number) });
     return id;
   }
 
-  async save(id: string, changes: Partial<Parameters<SessionScripts['save']>[0]>) {
-    return this.scripts.save({
-      id,
-      newId: undefined,
-      maxInactiveInterval: undefined,
-      absoluteTimeout: undefined,
-      attributes: [],
-      removed: [],
-      indexes: [],
-      expected: undefined,
-      ...changes,
-    });
+  async save(id: string, changes: Changes): Promise<UpdateReply> {
+    return this.scripts.save(updateOf(id, changes));
   }
 
   /** Lets a session end now, without Redis noticing that it did: as if its time had come. */

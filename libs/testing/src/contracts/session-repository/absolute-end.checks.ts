@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import type { TrackedSession } from '@nest-session/core';
+import type { TrackedSession } from '@nest-session/core/store';
 import type { CheckGroup, Checks } from './check.group.js';
-import { DAY, INTERVAL, MINUTE, type Trial } from './trial.js';
+import { DAY, INTERVAL, MINUTE, type ContractContext } from './contract.context.js';
 
 const HOUR = 60 * MINUTE;
 
 /** What a session in use is used for. */
-const USES: Readonly<Record<string, (session: TrackedSession, t: Trial) => Promise<unknown>>> = {
+const USES: Readonly<Record<string, (session: TrackedSession, t: ContractContext) => Promise<unknown>>> = {
   'an access': (session, t) => t.repository.touch(session),
   'a save': (session, t) => {
     session.setAttribute('at', `${Math.random()}`);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { UpdateSession } from '@nest-session/core';
+import type { UpdateSession } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
-import { MINUTE } from './trial.js';
+import { MINUTE } from './contract.context.js';
 
 // The characters of a text, not what they look like, nor what a database compares them as.
 const ALIKE: readonly (readonly [string, string])[] = [

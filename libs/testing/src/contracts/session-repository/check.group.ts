@@ -1,8 +1,8 @@
 import type { SessionStoreOffer } from './contract.store.js';
-import type { Trial } from './trial.js';
+import type { ContractContext } from './contract.context.js';
 
 /** Each check by the sentence that it makes true. */
-export type Checks = Readonly<Record<string, (trial: Trial) => Promise<void>>>;
+export type Checks = Readonly<Record<string, (trial: ContractContext) => Promise<void>>>;
 
 /** The checks of one part of the contract. */
 export interface CheckGroup {

@@ -1,4 +1,5 @@
-import type { SessionEvent, SessionRepository, SessionRepositoryOptions } from '@nest-session/core';
+import type { SessionEvent, SessionRepository } from '@nest-session/core';
+import type { SessionRepositoryOptions } from '@nest-session/core/store';
 
 /**
  * A part of the contract that not every store has. `indexes`: the repository is an `IndexedSessionRepository`. `events`:

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { generateSessionKey, PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
-import { DAY, FOLLOWED, INTERVAL, MINUTE, SECOND, type Trial } from './trial.js';
+import { DAY, FOLLOWED, INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
 
 /** What becomes of a request that presents these ids, none of which opens a session, and sets an attribute. */
-async function savedBy(t: Trial, ...presentedIds: string[]): Promise<[outcome: string, session: Session]> {
+async function savedBy(t: ContractContext, ...presentedIds: string[]): Promise<[outcome: string, session: Session]> {
   const session = t.repository.createSession(presentedIds);
   session.setAttribute('late', true);
   return [await session.save(), session];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { generateSessionKey } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
-import { FOLLOWED } from './trial.js';
+import { FOLLOWED } from './contract.context.js';
 
 export const DELETION: CheckGroup = {
   name: 'deletion',

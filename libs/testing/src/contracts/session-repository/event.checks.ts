@@ -5,14 +5,14 @@ import {
   type SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
-  type TrackedSession,
 } from '@nest-session/core';
+import type { TrackedSession } from '@nest-session/core/store';
 import { atOnce, ROUNDS } from './at-once.js';
 import type { CheckGroup, Checks } from './check.group.js';
-import { DAY, INTERVAL, MINUTE, SECOND, type Trial } from './trial.js';
+import { DAY, INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
 
 /** Every way of being deleted, by a request that has set `last` before. */
-const DELETIONS: Readonly<Record<string, (session: TrackedSession, t: Trial) => Promise<unknown>>> = {
+const DELETIONS: Readonly<Record<string, (session: TrackedSession, t: ContractContext) => Promise<unknown>>> = {
   'deleteById()': (session, t) => t.repository.deleteById(session.id),
   'invalidate()': (session, t) => {
     session.invalidate();
@@ -54,7 +54,7 @@ interface Told {
 }
 
 /** What requests do at the moment when a session expires, and what follows from the answer that they get. */
-const AT_THE_END: Readonly<Record<string, (session: TrackedSession, t: Trial) => Promise<Told>>> = {
+const AT_THE_END: Readonly<Record<string, (session: TrackedSession, t: ContractContext) => Promise<Told>>> = {
   accessed: async (session, t) => ({ isAlive: (await t.other.touch(session)) === 'touched', end: 'expired' }),
   saved: async (session) => {
     session.setAttribute('late', true);

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
-import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, TrackedSession } from '@nest-session/core';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { TrackedSession } from '@nest-session/core/store';
 import { ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
-import { DAY, INTERVAL, MINUTE, SECOND, type Trial } from './trial.js';
+import { DAY, INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
 
 const signedInAs = (name: string) => (session: { principalName: string | undefined }) => {
   session.principalName = name;
 };
 
 /** The ids of the sessions that a principal has; both nodes find the same. */
-async function idsOf(t: Trial, name: string): Promise<string[]> {
+async function idsOf(t: ContractContext, name: string): Promise<string[]> {
   const { indexed, other } = t;
   assert.ok(other instanceof IndexedSessionRepository);
   const found = await Promise.all([

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { CheckGroup } from './check.group.js';
-import { DAY, MINUTE, SECOND, type Trial } from './trial.js';
+import { DAY, MINUTE, SECOND, type ContractContext } from './contract.context.js';
 
 /** Has the session of an id live for so many seconds without an access from now on. */
-async function setInterval(t: Trial, id: string, seconds: number): Promise<void> {
+async function setInterval(t: ContractContext, id: string, seconds: number): Promise<void> {
   const session = await t.load(id);
   session.maxInactiveInterval = seconds;
   await t.saves(session);

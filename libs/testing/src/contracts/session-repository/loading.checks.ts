@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { generateSessionKey } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
-import { INTERVAL, MINUTE } from './trial.js';
+import { INTERVAL, MINUTE } from './contract.context.js';
 
 // None of them can be an id, which has 22 to 128 characters of base64url.
 const NO_IDS = [

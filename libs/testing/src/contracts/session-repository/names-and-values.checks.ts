@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { CreateSession } from '@nest-session/core';
+import type { CreateSession } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
-import { INTERVAL, SECOND } from './trial.js';
+import { INTERVAL, SECOND } from './contract.context.js';
 
 /** What means something in one place or another; as names of attributes and of principals nothing but themselves. */
 export const NAMES: readonly string[] = [

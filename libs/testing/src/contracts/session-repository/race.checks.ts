@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { type CreateSession, generateSessionKey, type SessionRepository } from '@nest-session/core';
+import type { SessionRepository } from '@nest-session/core';
+import { type CreateSession, generateSessionKey } from '@nest-session/core/store';
 import { atOnce, ROUNDS } from './at-once.js';
 import type { CheckGroup, Checks } from './check.group.js';
-import { INTERVAL, SECOND, type Trial } from './trial.js';
+import { INTERVAL, SECOND, type ContractContext } from './contract.context.js';
 
 /** One round of a race between requests of two repositories, which may be the same. */
-type Race = (t: Trial, one: SessionRepository, two: SessionRepository, round: number) => Promise<void>;
+type Race = (t: ContractContext, one: SessionRepository, two: SessionRepository, round: number) => Promise<void>;
 
 const races: Readonly<Record<string, Race>> = {
   'a save and a deletion leave no session, and the deletion has ended it': async (t, one, two, round) => {
@@ -131,7 +132,7 @@ const races: Readonly<Record<string, Race>> = {
       () => one.touch(touching),
       () => t.saves(rotating),
     );
-    assert.ok(reply === 'touched' || reply === 'moved');
+    assert.ok(reply === 'touched' || reply === 'forwarded');
     await t.isOver(id);
     assert.deepEqual(await t.attributesOf(newId), { a: 1 });
   },
@@ -218,11 +219,11 @@ const races: Readonly<Record<string, Race>> = {
   },
 };
 
-const checksOf = (other: (t: Trial) => SessionRepository): Checks =>
+const checksOf = (other: (t: ContractContext) => SessionRepository): Checks =>
   Object.fromEntries(
     Object.entries(races).map(([name, race]) => [
       name,
-      async (t: Trial) => {
+      async (t: ContractContext) => {
         for (let round = 0; round < ROUNDS; round++) await race(t, t.repository, other(t), round);
       },
     ]),

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import type { Session, UpdateSession } from '@nest-session/core';
+import type { Session } from '@nest-session/core';
+import type { UpdateSession } from '@nest-session/core/store';
 import type { CheckGroup, Checks } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
-import { FOLLOWED, INTERVAL, MINUTE, SECOND } from './trial.js';
+import { FOLLOWED, INTERVAL, MINUTE, SECOND } from './contract.context.js';
 
 /** What a request that was held open across a change of id must not do. */
 const REFUSED: Readonly<Record<string, (session: Session) => void>> = {
@@ -138,26 +139,25 @@ export const ROTATION: CheckGroup = {
       await t.saves(removing);
       assert.equal(await updating.updateAttribute<number>('n', (n = 0) => n + 1), 1);
       assert.equal(await updating.updateAttribute<number>('fresh', (n = 0) => n + 1), 1);
-      assert.equal(await t.repository.touch(touching), 'moved');
+      assert.equal(await t.repository.touch(touching), 'forwarded');
       assert.deepEqual(await t.attributesOf(session.id), { fresh: 1, late: true, n: 1, user: 'ann' });
       await t.isOver(touching.id);
       assert.equal(saving.tokenToSend, undefined);
     },
 
-    'answers, of what is done under another id than was asked for, that it has moved': async (t) => {
+    'answers a change that it has made under a later id with `forwarded`': async (t) => {
       const { id } = await t.stored();
       const newId = t.idFor(id);
       await t.write(changeOfId(id, newId));
       const update = { kind: 'update', attributes: new Map([['a', '2']]), indexes: new Map() } as const;
-      for (const [asked, outcome] of [
-        [id, 'moved'],
-        [newId, 'saved'],
-      ] as const) {
-        assert.deepEqual(await t.write({ kind: 'touch', id: asked }), { outcome });
-        assert.deepEqual(await t.write({ ...update, id: asked }), { outcome });
-      }
-      assert.deepEqual(await t.write({ kind: 'delete', id }), { outcome: 'moved' });
+      assert.deepEqual(await t.write({ kind: 'touch', id }), { outcome: 'forwarded' });
+      assert.deepEqual(await t.write({ ...update, id }), { outcome: 'forwarded' });
+      assert.deepEqual(await t.write({ kind: 'touch', id: newId }), { outcome: 'touched' });
+      assert.deepEqual(await t.write({ ...update, id: newId }), { outcome: 'saved' });
+      assert.deepEqual(await t.write({ kind: 'delete', id }), { outcome: 'forwarded' });
       assert.deepEqual(await t.write({ kind: 'delete', id: newId }), { outcome: 'gone' });
+      const { id: other } = await t.stored();
+      assert.deepEqual(await t.write({ kind: 'delete', id: other }), { outcome: 'deleted' });
     },
 
     'renews the session for them, unless they are to keep it idle': async (t) => {
@@ -171,7 +171,7 @@ export const ROTATION: CheckGroup = {
       }
       saving.setAttribute('late', true);
       await t.saves(saving);
-      assert.equal(await t.repository.touch(touching), 'moved');
+      assert.equal(await t.repository.touch(touching), 'forwarded');
       keeping.keepIdle();
       keeping.setAttribute('late', true);
       await t.saves(keeping);
@@ -188,7 +188,7 @@ export const ROTATION: CheckGroup = {
       await t.advanceToJustBefore(FOLLOWED);
       late.setAttribute('late', 1);
       await t.saves(late);
-      assert.equal(await t.repository.touch(touching), 'moved');
+      assert.equal(await t.repository.touch(touching), 'forwarded');
       await t.advancePast();
       tooLate.setAttribute('late', 2);
       assert.equal(await tooLate.save(), 'gone');
@@ -207,7 +207,7 @@ export const ROTATION: CheckGroup = {
       await t.saves(first);
       second.setAttribute('second', true);
       await t.saves(second);
-      assert.equal(await t.repository.touch(touching), 'moved');
+      assert.equal(await t.repository.touch(touching), 'forwarded');
       assert.deepEqual(await t.attributesOf(session.id), { a: 1, first: true, second: true });
     },
 

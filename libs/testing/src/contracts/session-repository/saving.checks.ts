@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Session } from '@nest-session/core';
 import type { CheckGroup } from './check.group.js';
-import { INTERVAL, MINUTE, type Trial } from './trial.js';
+import { INTERVAL, MINUTE, type ContractContext } from './contract.context.js';
 
 /** What late requests try, each with a session of its own that it has loaded before. */
-const LATE: Readonly<Record<string, (session: Session, t: Trial) => Promise<unknown>>> = {
+const LATE: Readonly<Record<string, (session: Session, t: ContractContext) => Promise<unknown>>> = {
   'an attribute': (session) => {
     session.setAttribute('late', true);
     return session.save();
@@ -38,7 +38,7 @@ const LATE: Readonly<Record<string, (session: Session, t: Trial) => Promise<unkn
 };
 
 /** That a session that is over stays over, whatever requests do which loaded it while it lived. */
-async function staysOver(t: Trial, end: (id: string) => Promise<unknown>): Promise<void> {
+async function staysOver(t: ContractContext, end: (id: string) => Promise<unknown>): Promise<void> {
   const { id } = await t.stored();
   const late = new Map<string, Session>();
   for (const what of Object.keys(LATE)) late.set(what, await t.load(id));

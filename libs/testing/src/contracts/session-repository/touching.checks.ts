@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { CheckGroup } from './check.group.js';
-import { INTERVAL, MINUTE } from './trial.js';
+import { INTERVAL, MINUTE } from './contract.context.js';
 
 export const TOUCHING: CheckGroup = {
   name: 'accesses',

@@ -1,9 +1,5 @@
 -- When a session ends, and the bucket in which the sweeper finds it then.
 
-local function member_of(session)
-  return 'expires:' .. session.id
-end
-
 -- The minute in whose bucket a session belongs that ends then: rounded up as Spring Session does it, so that a session
 -- which ends on the full minute belongs to the next one.
 local function bucket_of(ends_at)
@@ -18,7 +14,7 @@ local function bucket_to_join(ends_at)
 end
 
 local function join_bucket(session, minute)
-  redis.call('SADD', bucket_key(minute), member_of(session))
+  redis.call('SADD', bucket_key(minute), member_of(session.id))
   redis.call('ZADD', bucket_list, minute, minute)
   redis.call('HSET', session.key, 'bucket', minute)
   session.bucket = minute
@@ -31,7 +27,7 @@ end
 
 local function leave_bucket(session)
   if not session.bucket then return end
-  redis.call('SREM', bucket_key(session.bucket), member_of(session))
+  redis.call('SREM', bucket_key(session.bucket), member_of(session.id))
   forget_empty_bucket(session.bucket)
   session.bucket = nil
 end
@@ -65,8 +61,9 @@ local function write_absolute_end(session, absolute_expiry)
   else redis.call('HDEL', session.key, 'absoluteExpiry') end
 end
 
--- Sets the end of a live session, to the millisecond; one that is past by now ends it. The member in a bucket may be early, never late: it is moved only when the new end
--- comes before its minute, or when its minute is past because no sweeper was there.
+-- Sets the end of a live session, to the millisecond; an end in the past ends it now. The member in a bucket may be
+-- early, never late: it moves only when the new end comes before its minute, or when that minute has passed because no
+-- sweeper was there.
 local function set_end(session, new_end, now)
   if not new_end then
     redis.call('PERSIST', session.shadow)

@@ -1,7 +1,7 @@
 -- Which session an id stands for, what belongs to it, and how it ends.
 
 -- The live session of an id: the session itself, or the one it has become under another id; nil when it is over.
--- A chain of moves within the life of the marks is short; the bound only keeps a planted circle from turning for ever.
+-- The chain of forwarding marks that live at a time is short; the bound keeps a planted circle from turning for ever.
 local function live_session(session)
   for _ = 1, 16 do
     if redis.call('EXISTS', session.shadow) == 1 then
@@ -11,9 +11,9 @@ local function live_session(session)
       redis.call('DEL', session.shadow)
       return nil
     end
-    local moved_to = redis.call('GET', moved_key(session.id))
-    if not moved_to then return nil end
-    session = session_of(moved_to)
+    local new_id = redis.call('GET', forwarding_mark(session.id))
+    if not new_id then return nil end
+    session = session_of(new_id)
   end
   return nil
 end
@@ -48,7 +48,7 @@ end
 local function locate(session)
   local minute = redis.call('HGET', session.key, 'bucket')
   local is_set = minute and tonumber(minute) and not wrong_type({ { bucket_key(minute), 'set' } })
-  local stands = is_set and redis.call('SISMEMBER', bucket_key(minute), member_of(session)) == 1
+  local stands = is_set and redis.call('SISMEMBER', bucket_key(minute), member_of(session.id)) == 1
   session.bucket = stands and minute or nil
   session.entries = {}
   for _, entry in ipairs(memberships(session)) do

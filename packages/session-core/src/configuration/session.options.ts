@@ -1,0 +1,161 @@
+import type { Type } from '@nestjs/common';
+import type { Duration } from '../options/duration.js';
+import { OptionReader } from '../options/option.reader.js';
+import type { HttpRequestLike } from '../options/http-request-like.js';
+import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
+import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
+import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';
+import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { RandomSessionIdGenerator, SessionIdGenerator } from '../session/session-id.generator.js';
+import { type SessionIdForm, SessionIds } from '../session/session-ids.js';
+
+/** Options of `SessionModule.forRoot()`. */
+export interface SessionModuleOptions {
+  /** Time without access after which a session expires, whole seconds, or `'never'`. @default '30m' */
+  timeout?: Duration;
+  /**
+   * Time from its creation after which a session expires, however much it is used: whole seconds, or `'never'`.
+   * @default 'never'
+   */
+  absoluteTimeout?: Duration;
+  /**
+   * How often at most an access is recorded; `0`: at every request. A session expires between `timeout` and
+   * `timeout - touchInterval` after its last access; one with a shorter interval of its own is recorded as often as a
+   * thirtieth of that. @default timeout / 30, at most '1m'
+   */
+  touchInterval?: Duration;
+  cookie?: CookieOptions;
+  /**
+   * How the token travels, if not in the cookie that `cookie` describes: a resolver, or the class of one, whose
+   * dependencies are those of a provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
+   */
+  sessionIdResolver?: SessionIdResolver | Type<SessionIdResolver>;
+  /**
+   * What the store, events and `session.id` know a session by: the SHA-256 of its token, which opens nothing; or, as
+   * Spring Session has it, the token itself: then whoever reads the store can take sessions over. @default 'hashed'
+   */
+  sessionIds?: SessionIdForm;
+  /** Draws the tokens. @default new RandomSessionIdGenerator() */
+  sessionIdGenerator?: SessionIdGenerator;
+  /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
+  maxAttributeSize?: number;
+  /** Lets a browser have several sessions, a cookie for each: see `BrowserSessions`. @default false */
+  multipleSessions?: boolean;
+  /** Requests that have no session at all, such as those for static files; they never cause a call to the store. */
+  exclude?: (request: HttpRequestLike) => boolean;
+  /** Requests that do not keep the session alive, such as those of a page that polls; see also `@KeepSessionIdle()`. */
+  keepIdle?: (request: HttpRequestLike) => boolean;
+}
+
+export interface ResolvedSessionOptions {
+  /** Seconds; -1: sessions never expire for being unused. */
+  readonly timeout: number;
+  /** Seconds; -1: none. */
+  readonly absoluteTimeout: number;
+  /** Milliseconds. */
+  readonly touchInterval: number;
+  readonly cookie: ResolvedCookieOptions;
+  readonly sessionIdResolver: SessionIdResolver | Type<SessionIdResolver>;
+  readonly ids: SessionIds;
+  /** Bytes. */
+  readonly maxAttributeSize: number;
+  readonly exclude: ((request: HttpRequestLike) => boolean) | undefined;
+  readonly keepIdle: ((request: HttpRequestLike) => boolean) | undefined;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+// Spring keeps the interval in 32 bits, and a longer one would be no timeout.
+const LONGEST = (2 ** 31 - 1) * SECOND;
+// Redis takes no longer text.
+const LARGEST_ATTRIBUTE = 512 * 1024 * 1024;
+
+/** The only way options enter the library. @throws InvalidSessionOptionsError naming all problems at once */
+export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
+  const reader = new OptionReader('SessionModule', options);
+  const timeout = readTimeout(reader, 'timeout', '30m');
+  const absoluteTimeout = readTimeout(reader, 'absoluteTimeout', 'never');
+  const touchInterval = reader.duration('touchInterval', `${Math.min(MINUTE, Math.floor(timeout / 30))}ms`);
+  if (touchInterval >= timeout && timeout > 0) {
+    reader.problem('Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.');
+  }
+  const cookie = readCookieOptions(reader.section('cookie'));
+  if (cookie.maxAge !== undefined && cookie.maxAge * SECOND <= touchInterval) {
+    reader.problem(
+      'Option `cookie.maxAge` must be longer than `touchInterval`: the cookies of sessions in use would end.',
+    );
+  }
+  if (cookie.rememberMe !== undefined && timeout !== Infinity && cookie.rememberMe * SECOND <= timeout) {
+    reader.problem('Option `cookie.rememberMe` must be longer than `timeout`: nobody would be remembered for longer.');
+  }
+  const sessionIdResolver = reader.value('sessionIdResolver', isResolver, 'a SessionIdResolver, or the class of one');
+  if (sessionIdResolver !== undefined && options.cookie !== undefined) {
+    reader.problem(
+      'Option `cookie` has no effect beside `sessionIdResolver`: remove it, or give it to new CookieSessionIdResolver({ ... }).',
+    );
+  }
+  const multipleSessions = reader.boolean('multipleSessions', false);
+  if (sessionIdResolver !== undefined && multipleSessions) {
+    reader.problem('Option `multipleSessions` needs cookies of its own: remove it, or `sessionIdResolver`.');
+  }
+  const ids = readIds(reader);
+  const maxAttributeSize = reader.integer('maxAttributeSize', 1_048_576, {
+    atLeast: 1,
+    settledWithin: LARGEST_ATTRIBUTE,
+  });
+  const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
+  const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
+  reader.finish();
+  return Object.freeze({
+    timeout: inSeconds(timeout),
+    absoluteTimeout: inSeconds(absoluteTimeout),
+    touchInterval,
+    cookie,
+    sessionIdResolver:
+      sessionIdResolver ??
+      (multipleSessions ? new AliasedSessionIdResolver(options.cookie) : new CookieSessionIdResolver(options.cookie)),
+    ids,
+    maxAttributeSize,
+    exclude,
+    keepIdle,
+  });
+}
+
+/** Milliseconds; Infinity for `'never'`. */
+function readTimeout(reader: OptionReader, name: string, fallback: string): number {
+  const timeout = reader.duration(name, fallback, { atLeast: SECOND, settledWithin: LONGEST, never: true });
+  if (timeout !== Infinity && timeout % SECOND !== 0)
+    reader.problem(`Option \`${name}\` must be a number of whole seconds.`);
+  return timeout;
+}
+
+function inSeconds(timeout: number): number {
+  return timeout === Infinity ? -1 : timeout / SECOND;
+}
+
+function readIds(reader: OptionReader): SessionIds {
+  const form = reader.oneOf('sessionIds', ['hashed', 'plain'], 'hashed');
+  const generator = reader.value('sessionIdGenerator', isGenerator, 'a SessionIdGenerator');
+  const ids = new SessionIds(generator ?? new RandomSessionIdGenerator(), form);
+  try {
+    ids.draw();
+    ids.draw();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    reader.problem(`Option \`sessionIdGenerator\` cannot be used: ${reason}.`);
+  }
+  return ids;
+}
+
+function isGenerator(value: unknown): value is SessionIdGenerator {
+  return value instanceof SessionIdGenerator;
+}
+
+function isResolver(value: unknown): value is SessionIdResolver | Type<SessionIdResolver> {
+  const prototype: unknown = typeof value === 'function' ? value.prototype : value;
+  return prototype instanceof SessionIdResolver;
+}
+
+function isPredicate(value: unknown): value is (request: HttpRequestLike) => boolean {
+  return typeof value === 'function';
+}

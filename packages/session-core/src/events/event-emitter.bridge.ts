@@ -1,0 +1,67 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { SESSION_EVENT_TYPES, type SessionEvent, sessionEventName } from './session.events.js';
+import { logger } from '../logging/session.logger.js';
+
+interface EventEmitter2Like {
+  listenerCount(eventName: string): number;
+  emitAsync(eventName: string, event: SessionEvent): Promise<unknown>;
+}
+
+interface ReadinessWatcherLike {
+  waitUntilReady(): Promise<void>;
+}
+
+// The class that is exported as EventEmitter2 calls itself EventEmitter. That of Node.js has no emitAsync().
+const EMITTER_NAMES = ['EventEmitter2', 'EventEmitter'];
+
+/**
+ * Lets the `@OnEvent` listeners of @nestjs/event-emitter hear of session events when the application has that module.
+ * Best effort: nobody learns whether a listener succeeded. The emitter is found by the name of its class, so that the
+ * package is no dependency and the application's own copy of it is the one that is found.
+ */
+@Injectable()
+export class EventEmitterBridge {
+  constructor(@Inject(DiscoveryService) private readonly discovery: DiscoveryService) {}
+
+  /** Resolves when the `@OnEvent` listeners are attached. */
+  async ready(): Promise<void> {
+    const watchers = this.#find<ReadinessWatcherLike>(['EventEmitterReadinessWatcher'], 'waitUntilReady');
+    // A watcher rejects when attaching failed, which is the application's to hear of; our own handlers go on.
+    await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
+  }
+
+  /** Whether anybody listens to session events at present. */
+  get hasListeners(): boolean {
+    return SESSION_EVENT_TYPES.some((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
+  }
+
+  /** Resolves when the listeners have finished, and never rejects. `shownEvent`: the event, as it is written into logs. */
+  async emit(event: SessionEvent, shownEvent: string): Promise<void> {
+    try {
+      // emit() would leave the rejection of a listener with `suppressErrors: false` to nobody and end the process.
+      await this.#listenedTo(event.eventName)?.emitAsync(event.eventName, event);
+    } catch (error) {
+      logger.error(`An EventEmitter listener failed for session event ${shownEvent}`, stackOf(error));
+    }
+  }
+
+  /** One emitter at most: with two EventEmitterModules every `@OnEvent` listener is attached to both. */
+  #listenedTo(eventName: string): EventEmitter2Like | undefined {
+    return this.#find<EventEmitter2Like>(EMITTER_NAMES, 'emitAsync').find(
+      (emitter) => emitter.listenerCount(eventName) > 0,
+    );
+  }
+
+  #find<T extends object>(classNames: readonly string[], method: keyof T): T[] {
+    const found = this.discovery
+      .getProviders()
+      .filter(({ token, isAlias }) => typeof token === 'function' && classNames.includes(token.name) && !isAlias)
+      .map(({ instance }) => instance as T | undefined);
+    return found.filter((instance): instance is T => typeof instance?.[method] === 'function');
+  }
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,132 @@
+import { ConflictException, Inject, Injectable } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { SessionStateError } from '../errors/session.errors.js';
+import { WarnOnce } from '../logging/warn-once.js';
+import { SessionRepository } from '../repository/session.repository.js';
+import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
+import { ALIASES, DEFAULT_ALIAS, withAlias } from '../resolvers/session-alias.js';
+import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import type { SessionToken } from '../session/session-key.js';
+import type { ReadonlySession } from '../session/session.js';
+import type { SessionExchange } from './session-exchange.js';
+import { SessionScope } from './session.scope.js';
+
+/**
+ * The sessions of the browser that sent the request. With the option `multipleSessions` a browser has several, each
+ * under an alias that stands in URLs: a tab whose links are made by `link()` stays in its session, and a link with
+ * another alias switches to that one. Without the option there is one session, under the alias `'0'`.
+ *
+ * Use it on behalf of a request, as `SessionContext`.
+ * @throws SessionStateError from every member where there is no request
+ */
+@Injectable()
+export class BrowserSessions {
+  readonly #log = new WarnOnce();
+
+  constructor(
+    @Inject(SessionScope) private readonly scope: SessionScope,
+    @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
+    @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'ids'>,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+  ) {}
+
+  /** The alias of the session of this request. */
+  get currentAlias(): string {
+    const { request } = this.#exchange;
+    return this.#aliased?.aliasOf(request) ?? DEFAULT_ALIAS;
+  }
+
+  /**
+   * An alias for which this browser has no cookie: whoever follows a link with it gets a new session. The alias of a
+   * session that has ended counts as taken until the browser is told to forget the cookie: the store is not asked.
+   * @throws ConflictException, 409, when the browser has a cookie for every alias
+   * @throws SessionStateError without the option `multipleSessions`
+   */
+  get newAlias(): string {
+    if (!this.#aliased) {
+      throw new SessionStateError('A browser has one session: set `multipleSessions: true` in SessionModule.forRoot()');
+    }
+    const taken = new Set([this.currentAlias, ...this.#tokens.keys()]);
+    const free = ALIASES.find((alias) => !taken.has(alias));
+    if (free === undefined) {
+      throw new ConflictException(`A browser has ${ALIASES.length} sessions at most: end one of them first`);
+    }
+    return free;
+  }
+
+  /**
+   * The URL in the session of this request, or in the session of another alias.
+   * @throws RangeError for an alias that cannot exist
+   */
+  link(url: string, alias = this.currentAlias): string {
+    if (!ALIASES.includes(alias)) throw new RangeError(`An alias is a number from 0 to ${ALIASES.length - 1}, as text`);
+    return withAlias(url, alias);
+  }
+
+  /** The live, stored sessions of this browser, by alias; one round trip. */
+  async list(): Promise<Map<string, ReadonlySession>> {
+    const presented = [...this.#tokens].flatMap(([alias, tokens]) => this.#idsOf(tokens).map((id) => ({ alias, id })));
+    const found = await this.#repository.findByIds(presented.map(({ id }) => id));
+    const sessions = new Map<string, ReadonlySession>();
+    for (const [index, { alias }] of presented.entries()) {
+      const session = found[index];
+      // Of several cookies of a name the first that opens a session counts.
+      if (session && !sessions.has(alias)) sessions.set(alias, session);
+    }
+    return sessions;
+  }
+
+  /** Ends the session of an alias and has the browser forget it. False when there was no session to end. */
+  async end(alias: string): Promise<boolean> {
+    const isEnded = alias === this.currentAlias ? await this.#endCurrent() : await this.#endOther(alias);
+    if (isEnded && this.#exchange.commit.headersSent) this.#log.warn('ended late', ENDED_LATE);
+    return isEnded;
+  }
+
+  async #endCurrent(): Promise<boolean> {
+    const { session, commit } = this.#exchange;
+    if (commit.isSessionDeleted) return false;
+    const current = session.session;
+    current.invalidate();
+    return (await current.save()) === 'saved' && !current.isNew;
+  }
+
+  async #endOther(alias: string): Promise<boolean> {
+    const { request, response, commit } = this.#exchange;
+    const ids = this.#idsOf(this.#tokens.get(alias) ?? []);
+    const ended = await Promise.all(ids.map((id) => this.#repository.deleteById(id)));
+    if (ids.length > 0) commit.onHeaders(() => this.#aliased?.forget(request, response, alias));
+    return ended.includes(true);
+  }
+
+  // Not injected: the module of the store may be constructed later.
+  get #repository(): SessionRepository {
+    return this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
+  }
+
+  get #aliased(): AliasedSessionIdResolver | undefined {
+    return this.resolver instanceof AliasedSessionIdResolver ? this.resolver : undefined;
+  }
+
+  get #exchange(): SessionExchange {
+    const exchange = this.scope.required;
+    exchange.session.use();
+    return exchange;
+  }
+
+  /** The tokens that the browser presents, by alias. */
+  get #tokens(): ReadonlyMap<string, readonly SessionToken[]> {
+    const { request } = this.#exchange;
+    return this.#aliased?.resolveAll(request) ?? new Map([[DEFAULT_ALIAS, this.resolver.resolve(request)]]);
+  }
+
+  #idsOf(tokens: readonly SessionToken[]): string[] {
+    return tokens.map((token) => this.options.ids.find(token)).filter((id) => id !== undefined);
+  }
+}
+
+const ENDED_LATE =
+  'BrowserSessions.end() ended a session after the headers were sent: the browser keeps its cookie, which opens nothing, ' +
+  'and its alias counts as taken. Call it before the first byte';

@@ -1,0 +1,91 @@
+import type { IncomingMessage } from 'node:http';
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { SessionStoreError } from '../errors/session.errors.js';
+import { logger } from '../logging/session.logger.js';
+import type { SessionRepository } from '../repository/session.repository.js';
+import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import type { SessionToken } from '../session/session-key.js';
+import type { Session } from '../session/session.js';
+import { TrackedSession } from '../session/tracked-session.js';
+import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
+import type { FoundSession } from './request-session.js';
+import { type AccessOutcome, SessionAccess } from './session-access.js';
+import type { StoreFailureLog } from './store-failure.log.js';
+
+interface PresentedToken {
+  readonly token: SessionToken;
+  readonly id: string;
+}
+
+type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids'>;
+
+/** Finds the session that a request presents a token of. */
+export class RequestSessionLoader {
+  constructor(
+    private readonly repository: SessionRepository,
+    private readonly resolver: SessionIdResolver,
+    private readonly options: Options,
+    private readonly failures: StoreFailureLog,
+  ) {}
+
+  /**
+   * Asks the store once; not at all, and synchronously, when the request presents no token that could be one of ours.
+   * Never rejects: whether a failed load matters shows when somebody asks for the session.
+   */
+  load(request: IncomingMessage): FoundSession | Promise<FoundSession> {
+    const [first, ...others] = this.#presentedBy(request);
+    return first ? this.#find([first, ...others]) : {};
+  }
+
+  #presentedBy(request: IncomingMessage): PresentedToken[] {
+    return this.resolver.resolve(request).flatMap((token) => {
+      const id = this.options.ids.find(token);
+      return id === undefined ? [] : [{ token, id }];
+    });
+  }
+
+  async #find(all: readonly [PresentedToken, ...PresentedToken[]]): Promise<FoundSession> {
+    const presentedIds = all.map(({ id }) => id);
+    try {
+      const sessions = await this.repository.findByIds(presentedIds);
+      this.failures.succeeded();
+      const found = sessions.findIndex((session) => session !== null);
+      const loaded = sessions[found] ?? null;
+      const { token: presented } = all[found] ?? all[0];
+      const access = loaded && this.#isTouchDue(loaded) ? this.#accessTo(loaded, presented) : new SessionAccess();
+      return { presented, presentedIds, loaded, access };
+    } catch (loadError) {
+      this.failures.failed(loadError);
+      return { presented: all[0].token, presentedIds, loadError };
+    }
+  }
+
+  #isTouchDue(session: Session): boolean {
+    const { idleTime } = TrackedSession.of(session);
+    return idleTime !== undefined && idleTime >= this.#touchIntervalOf(session.maxInactiveInterval);
+  }
+
+  /** A session with a shorter idle timeout than the others would expire in use if it were touched as rarely as they are. */
+  #touchIntervalOf(maxInactiveInterval: number): number {
+    const { timeout, touchInterval } = this.options;
+    const isShorter = maxInactiveInterval > 0 && (timeout < 0 || maxInactiveInterval < timeout);
+    return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
+  }
+
+  #accessTo(session: Session, presented: SessionToken): SessionAccess {
+    const isRemembered = session.getAttribute(REMEMBER_ME_ATTRIBUTE) === true;
+    const isRolling = this.resolver.maxAge({ presented, isRemembered }) !== undefined;
+    return new SessionAccess(() => this.#touch(session), isRolling);
+  }
+
+  /** A request must not fail because its access could not be recorded. */
+  async #touch(session: Session): Promise<AccessOutcome> {
+    try {
+      return await this.repository.touch(session);
+    } catch (error) {
+      const reason = error instanceof SessionStoreError ? error.reason : String(error);
+      logger.warn(`An access to session ${this.options.ids.shown(session.id)} was not recorded: ${reason}`);
+      return 'failed';
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import { SessionStoreError } from '../errors/session.errors.js';
+import type { SessionRepository } from '../repository/session.repository.js';
+import type { SessionToken } from '../session/session-key.js';
+import type { Session } from '../session/session.js';
+import { type SessionResponse, TrackedSession } from '../session/tracked-session.js';
+import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
+import { SessionAccess } from './session-access.js';
+import type { SessionOutagePolicy } from './session-route.decorators.js';
+
+/** What the store said of the tokens that a request presents. */
+export interface FoundSession {
+  /** Of several tokens the one that opened the session, or the first when none did. */
+  readonly presented?: SessionToken | undefined;
+  /** The ids that belong to the tokens. */
+  readonly presentedIds?: readonly string[];
+  /** The session that `presented` opened. */
+  readonly loaded?: Session | null;
+  /** Why the store could not say. */
+  readonly loadError?: unknown;
+  readonly access?: SessionAccess;
+}
+
+/** The session of one request: the one that its token opened, or a new one. */
+export class RequestSession {
+  readonly presented: SessionToken | undefined;
+  readonly access: SessionAccess;
+  readonly #presentedIds: readonly string[];
+  readonly #loadError: unknown;
+  #session: TrackedSession | undefined;
+  #response: SessionResponse | undefined;
+  #outagePolicy: SessionOutagePolicy = 'on-use';
+  #isUsed = false;
+
+  constructor(
+    private readonly repository: SessionRepository,
+    { presented, presentedIds = [], loaded, loadError, access = new SessionAccess() }: FoundSession,
+  ) {
+    this.presented = presented;
+    this.access = access;
+    this.#presentedIds = presentedIds;
+    this.#loadError = loadError;
+    this.#session = loaded ? TrackedSession.of(loaded) : undefined;
+  }
+
+  /** The session, made when it is first asked for if none was loaded. @throws the error of a load that failed */
+  get session(): Session {
+    this.use();
+    if (this.#outagePolicy !== 'anonymous') this.#requireLoaded();
+    this.#session ??= this.#createSession();
+    return this.#session;
+  }
+
+  /** The session as far as there is one. Does not count as using it. */
+  get existing(): TrackedSession | undefined {
+    return this.#session;
+  }
+
+  /** Whether the store failed to say which session this is. */
+  get isUnavailable(): boolean {
+    return this.#loadError !== undefined;
+  }
+
+  /** Whether anybody has asked for the session, so that the response may depend on it. */
+  get isUsed(): boolean {
+    return this.#isUsed;
+  }
+
+  /** Whether its cookie is to outlive the browser: see `RememberMe`. */
+  get isRemembered(): boolean {
+    return this.#session?.getAttribute(REMEMBER_ME_ATTRIBUTE) === true;
+  }
+
+  /** The response depends on what the client has presented, whoever asks for the session. */
+  use(): void {
+    this.#isUsed = true;
+  }
+
+  /** Decides what a failed load means for this request. @throws the error of the load when the policy is `reject` */
+  applyOutagePolicy(policy: SessionOutagePolicy): void {
+    this.#outagePolicy = policy;
+    if (policy === 'reject') this.#requireLoaded();
+  }
+
+  /** The access is not recorded, and no save of this request renews the session. */
+  keepIdle(): void {
+    this.access.cancel();
+    this.#session?.keepIdle();
+  }
+
+  /** From now on, the response decides whether a cookie can follow. */
+  bindTo(response: SessionResponse): void {
+    this.#response = response;
+    this.#session?.bindTo(response);
+  }
+
+  #requireLoaded(): void {
+    if (this.#loadError !== undefined) throw this.#loadError;
+  }
+
+  #createSession(): TrackedSession {
+    const session = TrackedSession.of(this.repository.createSession(this.#presentedIds));
+    if (this.#response) session.bindTo(this.#response);
+    if (this.isUnavailable) session.refuseChanges(refusal(this.#loadError));
+    return session;
+  }
+}
+
+/** A change that nobody could store must not look as if it had been. */
+function refusal(cause: unknown): SessionStoreError {
+  return new SessionStoreError('The session takes no changes, because it could not be loaded', { cause });
+}

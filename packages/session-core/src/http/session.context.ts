@@ -1,0 +1,27 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Session } from '../session/session.js';
+import { SessionScope } from './session.scope.js';
+
+/** The session of the request on whose behalf the code runs, for services that no request is handed to. */
+@Injectable()
+export class SessionContext {
+  constructor(@Inject(SessionScope) private readonly scope: SessionScope) {}
+
+  /** @throws SessionStateError where `isActive` is false; SessionStoreError when the session could not be loaded */
+  get session(): Session {
+    return this.scope.required.session.session;
+  }
+
+  /** Whether there is a request that has a session. Does not count as using the session. */
+  get isActive(): boolean {
+    return this.scope.current !== undefined;
+  }
+
+  /**
+   * Whether `session` is the one that the client has: false when the store failed to load it, and where `isActive` is
+   * false. For routes with `@SessionOutagePolicy('anonymous')`.
+   */
+  get isAvailable(): boolean {
+    return this.scope.current?.session.isUnavailable === false;
+  }
+}

@@ -1,0 +1,29 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Injectable } from '@nestjs/common';
+import { SessionStateError } from '../errors/session.errors.js';
+import type { SessionExchange } from './session-exchange.js';
+
+/** On behalf of which request the code runs. */
+@Injectable()
+export class SessionScope {
+  readonly #storage = new AsyncLocalStorage<SessionExchange>();
+
+  /** Undefined outside of a request, and in one that is excluded. */
+  get current(): SessionExchange | undefined {
+    return this.#storage.getStore();
+  }
+
+  /** @throws SessionStateError where `current` is undefined */
+  get required(): SessionExchange {
+    const { current } = this;
+    if (current) return current;
+    throw new SessionStateError(
+      'There is no session here: this code does not run on behalf of an HTTP request, or its request is excluded',
+    );
+  }
+
+  /** Runs `callback`, and whatever it starts, on behalf of a request. */
+  run<T>(exchange: SessionExchange, callback: () => T): T {
+    return this.#storage.run(exchange, callback);
+  }
+}

@@ -1,0 +1,62 @@
+import {
+  type BeforeApplicationShutdown,
+  type DynamicModule,
+  Inject,
+  Module,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
+import { SessionEventModule } from '../events/session-event.module.js';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
+import { type MapSessionModuleOptions, resolveMapSessionOptions } from './map-session.options.js';
+import { MapSessionRepository } from './map-session.repository.js';
+import { PollingLoop } from '../background/polling.loop.js';
+import { SessionRepository } from '../repository/session.repository.js';
+
+const SWEEP_INTERVAL = 1000;
+
+/** Keeps sessions in memory: for an application of a single process, and for tests. */
+@Module({ imports: [SessionEventModule] })
+export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #sweeps: PollingLoop;
+
+  constructor(@Inject(MapSessionRepository) repository: MapSessionRepository) {
+    this.#sweeps = new PollingLoop('The sweep for expired sessions', SWEEP_INTERVAL, () => repository.endExpired());
+  }
+
+  static forRoot(options?: MapSessionModuleOptions): DynamicModule {
+    return {
+      module: MapSessionModule,
+      global: true,
+      providers: [
+        {
+          provide: MapSessionRepository,
+          inject: [{ token: SESSION_OPTIONS, optional: true }, SessionEventDispatcher],
+          useFactory: (session: ResolvedSessionOptions | undefined, dispatcher: SessionEventDispatcher) => {
+            const own = resolveMapSessionOptions(options);
+            if (!session) throw new InvalidSessionOptionsError('MapSessionModule', [SESSION_MODULE_MISSING]);
+            return new MapSessionRepository({ ...session, ...own, dispatcher });
+          },
+        },
+        { provide: IndexedSessionRepository, useExisting: MapSessionRepository },
+        { provide: SessionRepository, useExisting: MapSessionRepository },
+      ],
+      exports: [MapSessionRepository, IndexedSessionRepository, SessionRepository],
+    };
+  }
+
+  onApplicationBootstrap(): void {
+    this.#sweeps.start();
+  }
+
+  /** The handlers that still run are waited for by the dispatcher, after the last request has been answered. */
+  beforeApplicationShutdown(): Promise<void> {
+    return this.#sweeps.stop();
+  }
+}
+
+const SESSION_MODULE_MISSING =
+  'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';

@@ -1,0 +1,56 @@
+import type { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
+import type { SessionEvent } from '../events/session.events.js';
+import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
+import type { SessionChange, WriteReply } from '../session/session-change.js';
+import type { SessionRecord } from '../session/session-record.js';
+import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
+import { type Clock, MapSessionStore } from './map-session.store.js';
+import type { SessionRepositoryOptions } from '../repository/session.repository.js';
+
+export interface MapSessionRepositoryOptions extends SessionRepositoryOptions {
+  /** @default Date */
+  readonly clock?: Clock | undefined;
+  /** Is told the events, in the order in which they happened; unset: nobody is. */
+  readonly dispatcher?: Pick<SessionEventDispatcher, 'dispatch' | 'broadcast'>;
+}
+
+/**
+ * Keeps sessions in the memory of this process: for applications of one process, and for tests. A restart loses them,
+ * nothing limits their number, and an event whose handler fails is not delivered again. Otherwise it behaves as a store
+ * that is shared by many nodes. Values are kept encoded, so that no two sessions share an object.
+ */
+export class MapSessionRepository extends IndexedSessionRepository {
+  readonly #store: MapSessionStore;
+  readonly #dispatcher: MapSessionRepositoryOptions['dispatcher'];
+
+  constructor(options: MapSessionRepositoryOptions = {}) {
+    super(options);
+    const { serializer = new JsonAttributeSerializer(), clock = Date } = options;
+    this.#dispatcher = options.dispatcher;
+    this.#store = new MapSessionStore(serializer, clock, (event) => this.#deliver(event));
+  }
+
+  /** Ends the sessions that have expired and delivers their events. `expired`: how many there were. */
+  async endExpired(): Promise<{ readonly expired: number }> {
+    return { expired: this.#store.claimExpired() };
+  }
+
+  protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    return ids.map((id) => this.#store.load(id)).filter((record) => record !== undefined);
+  }
+
+  protected async write(change: SessionChange): Promise<WriteReply> {
+    return this.#store.write(change);
+  }
+
+  protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    return this.#store.lookUp(indexName, value);
+  }
+
+  #deliver(event: SessionEvent): void {
+    // Not awaited: a handler that is slow or fails is no matter of the request. The dispatcher has logged the failure.
+    this.#dispatcher?.dispatch(event).catch(() => undefined);
+    // The one instance that there is hears of what every instance is to hear of.
+    this.#dispatcher?.broadcast(event).catch(() => undefined);
+  }
+}

@@ -1,0 +1,225 @@
+import {
+  type SessionEvent,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionExpiredEvent,
+  SessionIdChangedEvent,
+} from '../events/session.events.js';
+import type { AttributeSerializer } from '../session/attribute.serializer.js';
+import type {
+  CreateSession,
+  SessionChange,
+  UpdateReply,
+  UpdateSession,
+  WriteReply,
+} from '../session/session-change.js';
+import type { SessionRecord } from '../session/session-record.js';
+import { SessionSnapshot } from '../session/session-snapshot.js';
+
+/** Epoch milliseconds, as `Date` has them. */
+export interface Clock {
+  now(): number;
+}
+
+interface StoredSession {
+  id: string;
+  readonly creationTime: number;
+  lastAccessedTime: number;
+  maxInactiveInterval: number;
+  absoluteTimeout: number;
+  /** When it expires; Infinity for never. */
+  deadline: number;
+  readonly attributes: Map<string, string>;
+  /** By the name of an index, the value under which it lists the session. */
+  readonly indexes: Map<string, string>;
+}
+
+interface ForwardingMark {
+  readonly id: string;
+  readonly until: number;
+}
+
+type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
+
+/** How long the saves of requests that loaded a session under its old id are forwarded to the new one. */
+const FORWARDED_FOR = 60_000;
+
+/**
+ * What `MapSessionRepository` stores, and the steps it takes, each of them complete before the next begins. They answer
+ * as those of any store must: a session that has ended takes no change, and every end is recorded once.
+ */
+export class MapSessionStore {
+  readonly #sessions = new Map<string, StoredSession>();
+  readonly #forwarding = new Map<string, ForwardingMark>();
+
+  constructor(
+    private readonly serializer: AttributeSerializer,
+    private readonly clock: Clock,
+    private readonly record: (event: SessionEvent) => void,
+  ) {}
+
+  load(id: string): SessionRecord | undefined {
+    const session = this.#alive(id);
+    return session && this.#recordOf(session);
+  }
+
+  /** Looks at every session: in the memory of one process, a list for each value would not be worth its care. */
+  lookUp(indexName: string, value: string): SessionRecord[] {
+    const now = this.clock.now();
+    const found = [...this.#sessions.values()].filter(
+      ({ deadline, indexes }) => deadline > now && indexes.get(indexName) === value,
+    );
+    return found.map((session) => this.#recordOf(session));
+  }
+
+  write(change: SessionChange): WriteReply {
+    if (change.kind === 'create') return this.#create(change);
+    const session = this.#alive(this.#follow(change.id));
+    if (!session) return { outcome: 'gone' };
+    const isForwarded = session.id !== change.id;
+    switch (change.kind) {
+      case 'update':
+        return this.#update(change, session) ?? { outcome: isForwarded ? 'forwarded' : 'saved' };
+      case 'touch':
+        this.#renew(session);
+        return { outcome: isForwarded ? 'forwarded' : 'touched' };
+      case 'delete':
+        this.#end(session, SessionDeletedEvent);
+        return { outcome: isForwarded ? 'forwarded' : 'deleted' };
+    }
+  }
+
+  /** Ends what has expired, and forgets old marks. Returns how many sessions have expired. */
+  claimExpired(): number {
+    const now = this.clock.now();
+    for (const [id, mark] of this.#forwarding) if (mark.until <= now) this.#forwarding.delete(id);
+    const expired = [...this.#sessions.values()].filter((session) => session.deadline <= now);
+    for (const session of expired) this.#end(session, SessionExpiredEvent);
+    return expired.length;
+  }
+
+  #create(change: CreateSession): WriteReply {
+    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, attributes, indexes } = change;
+    if (presentedIds.some((presented) => this.#follow(presented) !== presented)) return { outcome: 'gone' };
+    if (this.#isTaken(id)) return { outcome: 'collision' };
+    const creationTime = this.clock.now();
+    const session: StoredSession = {
+      id,
+      creationTime,
+      lastAccessedTime: creationTime,
+      maxInactiveInterval,
+      absoluteTimeout,
+      deadline: 0,
+      attributes: new Map(),
+      indexes: new Map(),
+    };
+    apply(attributes, session.attributes);
+    apply(indexes, session.indexes);
+    this.#renew(session);
+    this.#sessions.set(id, session);
+    this.record(new SessionCreatedEvent(this.#eventOf(session)));
+    return { outcome: 'created', creationTime };
+  }
+
+  /** Why it was not done; undefined when it was. */
+  #update(change: UpdateSession, session: StoredSession): UpdateReply | undefined {
+    const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle = false, expected } = change;
+    const isForwarded = session.id !== id;
+    if (isForwarded) {
+      // A change of id that is sent twice finds its own mark.
+      if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return { outcome: 'saved' };
+      // A request that still holds the old id may change attributes, or end the session. With more, whoever planted
+      // that id before a login and kept a request open across it could take the session over.
+      const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0;
+      if (isMore || (maxInactiveInterval ?? 0) !== 0) return { outcome: 'gone' };
+    }
+    if (expected && session.attributes.get(expected.name) !== expected.text) {
+      // The old token is to read nothing any more, so a late request is not told what there is now.
+      if (isForwarded) return { outcome: 'gone' };
+      return { outcome: 'conflict', current: session.attributes.get(expected.name) };
+    }
+    if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
+
+    apply(change.attributes, session.attributes);
+    apply(change.indexes, session.indexes);
+    session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
+    session.absoluteTimeout = absoluteTimeout ?? session.absoluteTimeout;
+    if (!keepsIdle) this.#renew(session);
+    else if (maxInactiveInterval !== undefined || absoluteTimeout !== undefined) this.#setEnd(session);
+    if (session.deadline <= this.clock.now()) {
+      this.#end(session, maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent);
+    } else if (newId !== undefined) {
+      this.#changeId(session, newId);
+    }
+    return undefined;
+  }
+
+  #renew(session: StoredSession): void {
+    const now = this.clock.now();
+    session.lastAccessedTime = Math.max(session.lastAccessedTime, now);
+    this.#setEnd(session);
+  }
+
+  #setEnd(session: StoredSession): void {
+    // The last access may lie in the future, of a clock that was set back.
+    const accessed = Math.min(session.lastAccessedTime, this.clock.now());
+    session.deadline = Math.min(
+      endAfter(session.maxInactiveInterval, accessed),
+      endAfter(session.absoluteTimeout, session.creationTime),
+    );
+  }
+
+  #changeId(session: StoredSession, newId: string): void {
+    const previousSessionId = session.id;
+    this.#sessions.delete(previousSessionId);
+    this.#forwarding.set(previousSessionId, { id: newId, until: this.clock.now() + FORWARDED_FOR });
+    session.id = newId;
+    this.#sessions.set(newId, session);
+    this.record(new SessionIdChangedEvent({ ...this.#eventOf(session), previousSessionId }));
+  }
+
+  #end(session: StoredSession, Ended: EndedEvent): void {
+    this.#sessions.delete(session.id);
+    this.record(new Ended(this.#eventOf(session)));
+  }
+
+  #alive(id: string): StoredSession | undefined {
+    const session = this.#sessions.get(id);
+    return session && session.deadline > this.clock.now() ? session : undefined;
+  }
+
+  /** The id that a session has now which recently had this one. No circle: an id with a mark is never given again. */
+  #follow(id: string): string {
+    const mark = this.#forwarding.get(id);
+    return mark && mark.until > this.clock.now() ? this.#follow(mark.id) : id;
+  }
+
+  #isTaken(id: string): boolean {
+    return this.#sessions.has(id) || this.#forwarding.has(id);
+  }
+
+  #recordOf(session: StoredSession): SessionRecord {
+    const timeToLive = session.deadline === Infinity ? undefined : session.deadline - this.clock.now();
+    return { ...session, attributes: [...session.attributes], timeToLive };
+  }
+
+  #eventOf(session: StoredSession): { sessionId: string; at: number; session: SessionSnapshot } {
+    return { sessionId: session.id, at: this.clock.now(), session: this.#snapshot(session) };
+  }
+
+  #snapshot(session: StoredSession): SessionSnapshot {
+    return new SessionSnapshot(session, this.serializer);
+  }
+}
+
+/** When a time of so many seconds is over; Infinity for one that never is. */
+function endAfter(seconds: number, since: number): number {
+  return seconds < 0 ? Infinity : since + seconds * 1000;
+}
+
+function apply(changes: ReadonlyMap<string, string | null>, entries: Map<string, string>): void {
+  for (const [name, text] of changes) {
+    if (text === null) entries.delete(name);
+    else entries.set(name, text);
+  }
+}

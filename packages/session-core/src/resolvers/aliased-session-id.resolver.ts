@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { SessionToken } from '../session/session-key.js';
+import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
+import type { CookieOptions } from './cookie.options.js';
+import { ALIASES, aliasIn, DEFAULT_ALIAS } from './session-alias.js';
+import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
+
+/**
+ * Several sessions of one browser: a cookie for each alias, so that two tabs do not overwrite each other's. The alias is
+ * in the URL of a request: nothing secret, it only says which of its cookies the browser means.
+ */
+export class AliasedSessionIdResolver extends SessionIdResolver {
+  readonly headers: readonly string[];
+  readonly #cookies: ReadonlyMap<string, CookieSessionIdResolver>;
+  /** As the URLs were when the requests came: routers change them. */
+  readonly #aliases = new WeakMap<IncomingMessage, string>();
+
+  constructor(cookie: CookieOptions = {}) {
+    super();
+    const { name = 'SESSION' } = cookie;
+    const nameFor = (alias: string) => (alias === DEFAULT_ALIAS ? name : `${name}.${alias}`);
+    this.#cookies = new Map(
+      ALIASES.map((alias) => [alias, new CookieSessionIdResolver({ ...cookie, name: nameFor(alias) })]),
+    );
+    this.headers = this.#cookieOf(DEFAULT_ALIAS).headers;
+  }
+
+  aliasOf(request: IncomingMessage): string {
+    const known = this.#aliases.get(request);
+    if (known !== undefined) return known;
+    const alias = aliasIn(request.url);
+    this.#aliases.set(request, alias);
+    return alias;
+  }
+
+  /** The tokens that the browser presents, for each alias. */
+  resolveAll(request: IncomingMessage): Map<string, readonly SessionToken[]> {
+    const all = [...this.#cookies].map(([alias, cookie]) => [alias, cookie.resolve(request)] as const);
+    return new Map(all.filter(([, tokens]) => tokens.length > 0));
+  }
+
+  /** Has the browser forget the session of an alias. */
+  forget(request: IncomingMessage, response: ServerResponse, alias: string): void {
+    this.#cookieOf(alias).expire(request, response);
+  }
+
+  resolve(request: IncomingMessage): readonly SessionToken[] {
+    return this.#cookieFor(request).resolve(request);
+  }
+
+  send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
+    this.#cookieFor(request).send(request, response, token, client);
+  }
+
+  expire(request: IncomingMessage, response: ServerResponse): void {
+    this.#cookieFor(request).expire(request, response);
+  }
+
+  override maxAge(client: SessionClient): number | undefined {
+    return this.#cookieOf(DEFAULT_ALIAS).maxAge(client);
+  }
+
+  #cookieFor(request: IncomingMessage): CookieSessionIdResolver {
+    return this.#cookieOf(this.aliasOf(request));
+  }
+
+  #cookieOf(alias: string): CookieSessionIdResolver {
+    return this.#cookies.get(alias)!;
+  }
+}

@@ -1,0 +1,56 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import type { SessionToken } from '../session/session-key.js';
+import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
+
+/**
+ * Several ways for a token to travel, such as a header for the clients of an API and a cookie for browsers. They are
+ * asked in their order. One answers: the one whose token opened the session; when none did, the one whose token came
+ * first; the first of all when the request presents none.
+ */
+export class CompositeSessionIdResolver extends SessionIdResolver {
+  readonly headers: readonly string[];
+  readonly #resolvers: readonly [SessionIdResolver, ...SessionIdResolver[]];
+  readonly #finders = new WeakMap<SessionToken, SessionIdResolver>();
+
+  /** @throws InvalidSessionOptionsError when there is none */
+  constructor(...resolvers: SessionIdResolver[]) {
+    super();
+    const [first, ...others] = resolvers;
+    if (!first || !resolvers.every((each) => each instanceof SessionIdResolver)) {
+      const problem = 'It takes resolvers, at least one: new CompositeSessionIdResolver(first, second).';
+      throw new InvalidSessionOptionsError('CompositeSessionIdResolver', [problem]);
+    }
+    this.#resolvers = [first, ...others];
+    this.headers = [...new Set(resolvers.flatMap(({ headers }) => headers))];
+  }
+
+  resolve(request: IncomingMessage): SessionToken[] {
+    const tokens = new Map<string, SessionToken>();
+    for (const resolver of this.#resolvers) {
+      for (const token of resolver.resolve(request)) {
+        if (tokens.has(token.reveal())) continue;
+        tokens.set(token.reveal(), token);
+        this.#finders.set(token, resolver);
+      }
+    }
+    return [...tokens.values()];
+  }
+
+  send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
+    this.#answering(client).send(request, response, token, client);
+  }
+
+  expire(request: IncomingMessage, response: ServerResponse, client: SessionClient): void {
+    this.#answering(client).expire(request, response, client);
+  }
+
+  override maxAge(client: SessionClient): number | undefined {
+    if (client.presented) return this.#answering(client).maxAge(client);
+    return this.#resolvers.map((each) => each.maxAge(client)).find((maxAge) => maxAge !== undefined);
+  }
+
+  #answering({ presented }: SessionClient): SessionIdResolver {
+    return (presented && this.#finders.get(presented)) ?? this.#resolvers[0];
+  }
+}

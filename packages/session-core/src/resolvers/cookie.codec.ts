@@ -1,0 +1,61 @@
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { type SessionToken, sessionTokenOf } from '../session/session-key.js';
+import type { ResolvedCookieOptions } from './cookie.options.js';
+
+/** Why a value opens nothing. */
+export type CookieRefusal = 'malformed' | 'unsigned' | 'badly signed';
+
+// What no token and no signature holds.
+const SEPARATOR = '.';
+
+/** How a token is written as the value of a cookie. */
+export class CookieCodec {
+  readonly #name: string;
+  readonly #base64: boolean;
+  readonly #keys: readonly KeyObject[];
+
+  constructor({ name, base64, signingKeys }: Pick<ResolvedCookieOptions, 'name' | 'base64' | 'signingKeys'>) {
+    this.#name = name;
+    this.#base64 = base64;
+    this.#keys = signingKeys;
+  }
+
+  encode(token: SessionToken): string {
+    const [key] = this.#keys;
+    const text = token.reveal();
+    const value = key ? `${text}${SEPARATOR}${this.#sign(text, key)}` : text;
+    return this.#base64 ? Buffer.from(value).toString('base64') : value;
+  }
+
+  /** The token in a value that a client presented, or why it cannot be one that was encoded here. */
+  decode(value: string): SessionToken | CookieRefusal {
+    const decoded = this.#base64 ? decodeBase64(value) : value;
+    if (decoded === undefined) return 'malformed';
+    if (this.#keys.length === 0) return sessionTokenOf(decoded) ?? 'malformed';
+    const [text = '', ...signature] = decoded.split(SEPARATOR);
+    const token = sessionTokenOf(text);
+    if (!token || signature.length > 1) return 'malformed';
+    if (signature[0] === undefined) return 'unsigned';
+    return this.#isSigned(text, signature[0]) ? token : 'badly signed';
+  }
+
+  #isSigned(token: string, signature: string): boolean {
+    // As it is written: of the many texts that Node.js would decode to the same bytes, one counts.
+    const presented = Buffer.from(signature);
+    return this.#keys.some((key) => {
+      const expected = Buffer.from(this.#sign(token, key));
+      return presented.length === expected.length && timingSafeEqual(presented, expected);
+    });
+  }
+
+  /** For this cookie only: what the same key has signed for another purpose proves nothing here. */
+  #sign(token: string, key: KeyObject): string {
+    return createHmac('sha256', key).update(`nest-session cookie ${this.#name}=${token}`).digest('base64url');
+  }
+}
+
+/** Undefined for what no encoder writes: of the many texts that Node.js would read as the same, one counts. */
+function decodeBase64(value: string): string | undefined {
+  const bytes = Buffer.from(value, 'base64');
+  return bytes.toString('base64') === value ? bytes.toString('latin1') : undefined;
+}

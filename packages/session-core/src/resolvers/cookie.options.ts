@@ -1,0 +1,163 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
+import type { Duration } from '../options/duration.js';
+import { OptionReader } from '../options/option.reader.js';
+import type { HttpRequestLike } from '../options/http-request-like.js';
+import {
+  type CookiePolicy,
+  domainProblem,
+  nameProblem,
+  patternProblem,
+  pathProblem,
+  policyProblems,
+  signingKeyProblems,
+} from './cookie.validation.js';
+
+/** How the session cookie is set. */
+export interface CookieOptions extends CookieAttributes {
+  /** @default 'SESSION' */
+  name?: string;
+  /**
+   * Instead of `domain`: a regular expression that has to match the whole host of a request, without regard to case, and
+   * whose one group is the domain; no domain where it does not match.
+   */
+  domainPattern?: RegExp | string;
+  /** Writes and reads the token as base64, as Spring Session does with its ids. @default false */
+  base64?: boolean;
+  /**
+   * Secrets of at least 32 bytes: values are signed with the first and accepted with the signature of any. Without one a
+   * value opens nothing and is not looked up. Unset: values are not signed; they cannot be guessed either way.
+   */
+  signingKeys?: readonly string[];
+  /**
+   * How long the browser keeps the cookie after it was sent, whole seconds, at most `'400d'`; the cookie is sent again
+   * when the session is renewed. Unset: until the browser is closed.
+   */
+  maxAge?: Duration;
+  /** The same for the cookie of a session that `RememberMe` was told of. Unset: as `maxAge` says. */
+  rememberMe?: Duration;
+  /** Other attributes for some requests, such as those of one tenant; undefined: those configured. */
+  attributes?: (request: HttpRequestLike) => CookieAttributes | undefined;
+}
+
+/** What can differ from request to request. */
+export interface CookieAttributes {
+  /** @default '/' */
+  path?: string;
+  /** Unset: the cookie goes back to the host that set it and to no other. */
+  domain?: string;
+  /** Keeps the cookie from scripts. @default true */
+  httpOnly?: boolean;
+  /** `'auto'`: when the request came over https, trusted proxies included. @default 'auto' */
+  secure?: boolean | 'auto';
+  /** `false`: the attribute is left out, and the browser decides. @default 'lax' */
+  sameSite?: 'lax' | 'strict' | 'none' | false;
+  /** Keeps a cookie of its own for every site that embeds the application. @default false */
+  partitioned?: boolean;
+}
+
+/** What is decided of the cookie of every request. */
+export type ResolvedCookieAttributes = Omit<CookiePolicy, 'name'>;
+
+export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
+  readonly name: string;
+  readonly base64: boolean;
+  readonly signingKeys: readonly KeyObject[];
+  /** Seconds. */
+  readonly maxAge: number | undefined;
+  readonly rememberMe: number | undefined;
+  readonly attributes: ((request: HttpRequestLike) => CookieAttributes | undefined) | undefined;
+}
+
+const SECOND = 1000;
+// RFC 6265bis 5.5: browsers shorten any longer one.
+const LONGEST = 400 * 24 * 60 * 60 * SECOND;
+
+/** Reads the `cookie` section. Refuses what browsers would refuse later, without a word. */
+export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
+  const cookie: ResolvedCookieOptions = {
+    name: reader.text('name', 'SESSION', nameProblem),
+    ...readAttributes(reader),
+    maxAge: readMaxAge(reader, 'maxAge'),
+    domainPattern: readPattern(reader),
+    base64: reader.boolean('base64', false),
+    signingKeys: readSigningKeys(reader),
+    rememberMe: readMaxAge(reader, 'rememberMe'),
+    attributes: reader.value('attributes', isFunction, 'a function that takes the request and returns attributes'),
+  };
+  for (const problem of policyProblems(cookie)) reader.problem(problem);
+  reader.finish();
+  return Object.freeze(cookie);
+}
+
+/**
+ * The cookie of one request, for which `attributes` has returned others.
+ * @throws InvalidSessionOptionsError
+ */
+export function overrideAttributes(cookie: ResolvedCookieOptions, others: CookieAttributes): ResolvedCookieAttributes {
+  const reader = new OptionReader('cookie.attributes', { attributes: others });
+  const given = reader.section('attributes');
+  const own = readAttributes(given, cookie);
+  const domainPattern = others.domain === undefined ? cookie.domainPattern : undefined;
+  for (const problem of policyProblems({ ...cookie, ...own, domainPattern })) given.problem(problem);
+  given.finish();
+  reader.finish();
+  return { ...own, domainPattern };
+}
+
+const DEFAULTS = {
+  path: '/',
+  domain: undefined,
+  httpOnly: true,
+  secure: 'auto',
+  sameSite: 'lax',
+  partitioned: false,
+} as const satisfies Partial<ResolvedCookieAttributes>;
+
+function readAttributes(
+  reader: OptionReader,
+  defaults: Omit<ResolvedCookieAttributes, 'domainPattern'> = DEFAULTS,
+): Omit<ResolvedCookieAttributes, 'domainPattern'> {
+  return {
+    path: reader.text('path', defaults.path, pathProblem),
+    domain: reader.text('domain', defaults.domain, domainProblem),
+    httpOnly: reader.boolean('httpOnly', defaults.httpOnly),
+    secure: reader.oneOf('secure', [true, false, 'auto'], defaults.secure),
+    sameSite: reader.oneOf('sameSite', ['lax', 'strict', 'none', false], defaults.sameSite),
+    partitioned: reader.boolean('partitioned', defaults.partitioned),
+  };
+}
+
+function readMaxAge(reader: OptionReader, name: string): number | undefined {
+  const ms = reader.duration(name, undefined, { atLeast: SECOND, settledWithin: LONGEST, wholeSeconds: true });
+  return ms === undefined ? undefined : ms / SECOND;
+}
+
+/** The pattern for a whole host. */
+function readPattern(reader: OptionReader): RegExp | undefined {
+  const given = reader.value('domainPattern', isPattern, 'a regular expression, or the text of one');
+  if (given === undefined) return undefined;
+  const source = typeof given === 'string' ? given : given.source;
+  const problem = patternProblem(source);
+  if (problem === undefined) return new RegExp(`^(?:${source})$`, 'i');
+  reader.problem(`Option \`cookie.domainPattern\` ${problem}.`);
+  return undefined;
+}
+
+/** As objects that do not print what they hold. */
+function readSigningKeys(reader: OptionReader): KeyObject[] {
+  const keys = reader.value('signingKeys', isListOfStrings, 'a list of strings') ?? [];
+  for (const problem of signingKeyProblems(keys)) reader.problem(problem);
+  return keys.filter((key) => key !== '').map((key) => createSecretKey(key, 'utf8'));
+}
+
+function isListOfStrings(value: unknown): value is string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string');
+}
+
+function isPattern(value: unknown): value is RegExp | string {
+  return value instanceof RegExp || typeof value === 'string';
+}
+
+function isFunction(value: unknown): value is (request: HttpRequestLike) => CookieAttributes | undefined {
+  return typeof value === 'function';
+}

@@ -1,0 +1,68 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { type SessionToken, sessionTokenOf } from '../session/session-key.js';
+import { WarnOnce } from '../logging/warn-once.js';
+import { SessionIdResolver } from './session-id.resolver.js';
+
+// RFC 9110, 5.1: a token; and none of those that say how the message itself is to be read, nor the two that Node.js
+// does not find in the headers of a request, since every object has them.
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const TAKEN =
+  /^(?:connection|content-.*|cookie|host|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade|vary|constructor|__proto__)$/i;
+
+/**
+ * Keeps the token in a header of requests and of answers, for clients that are no browsers: they send it back with
+ * every request. The answer to a request that has ended its session has the header with an empty value.
+ */
+export class HeaderSessionIdResolver extends SessionIdResolver {
+  readonly headers: readonly [string];
+  readonly #log = new WarnOnce();
+
+  /** @throws InvalidSessionOptionsError for what cannot be the name of such a header */
+  constructor(name: string) {
+    super();
+    const problem = nameProblem(name);
+    if (problem !== undefined) throw new InvalidSessionOptionsError('HeaderSessionIdResolver', [problem]);
+    this.headers = [name];
+  }
+
+  static xAuthToken(): HeaderSessionIdResolver {
+    return new HeaderSessionIdResolver('X-Auth-Token');
+  }
+
+  static authenticationInfo(): HeaderSessionIdResolver {
+    return new HeaderSessionIdResolver('Authentication-Info');
+  }
+
+  resolve(request: IncomingMessage): SessionToken[] {
+    const [name] = this.headers;
+    const value = request.headers[name.toLowerCase()];
+    if (value === undefined || value === '') return [];
+    const token = sessionTokenOf(value);
+    if (!token) {
+      this.#log.warn(
+        'malformed',
+        `A request was treated as one without a session: its header ${name} holds no token of a session. Send the value ` +
+          'of that header of the last answer that had one, as it is and once',
+      );
+    }
+    return token ? [token] : [];
+  }
+
+  send(_request: IncomingMessage, response: ServerResponse, token: SessionToken): void {
+    response.setHeader(this.headers[0], token.reveal());
+  }
+
+  expire(_request: IncomingMessage, response: ServerResponse): void {
+    response.setHeader(this.headers[0], '');
+  }
+}
+
+function nameProblem(name: unknown): string | undefined {
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    return "The name of the header must be a token of RFC 9110, such as 'X-Auth-Token'.";
+  }
+  return TAKEN.test(name)
+    ? `The header ${name} has a meaning of its own: use another, such as 'X-Auth-Token'.`
+    : undefined;
+}

@@ -1,0 +1,110 @@
+import { indexChangesOf } from './index-changes.js';
+import type { AttributeSerializer } from './attribute.serializer.js';
+import type { CreateSession, DeleteSession, UpdateSession, WriteReply } from './session-change.js';
+import type { SessionToken } from './session-key.js';
+import type { SessionRecord } from './session-record.js';
+import type { SaveOutcome } from './session.js';
+import { StoredAttributes } from './stored-attributes.js';
+import { TrackedAttributes } from './tracked-attributes.js';
+import { TrackedTimeouts } from './tracked-timeouts.js';
+
+/** What a session object asks its repository to write. */
+export type SessionSave = CreateSession | UpdateSession | DeleteSession;
+
+/** What one session object knows: what the application made of the session, and what the store has of it. */
+export class SessionState {
+  readonly attributes: TrackedAttributes;
+  readonly timeouts: TrackedTimeouts;
+  /** Milliseconds since the store last renewed the session; undefined for a session without end. */
+  readonly idleTime: number | undefined;
+  creationTime: number;
+  lastAccessedTime: number;
+  id: string;
+  /** Known only for a session that was created or rotated here: the store has nothing but its hash. */
+  token: SessionToken | undefined;
+  /** The id in the store; undefined as long as the session is new. */
+  storedId: string | undefined;
+  isInvalidated = false;
+  /** How the session ended in the store, as far as this object has heard: by this object, or otherwise. */
+  ended: 'deleted' | 'gone' | undefined;
+  keepsIdle = false;
+
+  constructor(
+    record: SessionRecord,
+    private readonly serializer: AttributeSerializer,
+    token?: SessionToken,
+    private readonly presentedIds: readonly string[] = [],
+  ) {
+    this.attributes = new TrackedAttributes(new StoredAttributes(record.attributes, serializer));
+    this.timeouts = new TrackedTimeouts(record);
+    this.idleTime = idleTimeOf(record);
+    this.creationTime = record.creationTime;
+    this.lastAccessedTime = record.lastAccessedTime;
+    this.id = record.id;
+    this.token = token;
+    this.storedId = token ? undefined : record.id;
+  }
+
+  get isNew(): boolean {
+    return this.storedId === undefined;
+  }
+
+  /** Whether this object has ended the session, or will at the save. */
+  get isOver(): boolean {
+    return this.isInvalidated || this.ended === 'deleted';
+  }
+
+  /** Whether `nextSave()` would give anything to write. */
+  get isDirty(): boolean {
+    if (this.ended) return false;
+    if (this.isInvalidated) return !this.isNew;
+    // A new session that ends at once is never stored.
+    if (this.isNew) return !this.timeouts.endNow && this.attributes.hasChanges;
+    return this.id !== this.storedId || this.timeouts.hasChanges || this.attributes.hasChanges;
+  }
+
+  /** What a write that is no access says of it. */
+  get access(): Pick<UpdateSession, 'keepsIdle'> {
+    return this.keepsIdle ? { keepsIdle: true } : {};
+  }
+
+  /** Everything that the store does not know yet; undefined when there is nothing. */
+  nextSave(): SessionSave | undefined {
+    if (!this.isDirty) return undefined;
+    const id = this.storedId;
+    if (id !== undefined && this.isInvalidated) return { kind: 'delete', id };
+    const attributes = this.attributes.changes();
+    const indexes = indexChangesOf(attributes, this.serializer);
+    if (id === undefined) {
+      const { presentedIds, timeouts } = this;
+      return { kind: 'create', id: this.id, presentedIds, ...timeouts.all, attributes, indexes };
+    }
+    const newId = this.id === id ? undefined : this.id;
+    return { kind: 'update', id, newId, ...this.timeouts.changes(), ...this.access, attributes, indexes };
+  }
+
+  /** Takes note of how the store answered. */
+  settle(save: SessionSave, reply: WriteReply): SaveOutcome {
+    const { outcome } = reply;
+    if (outcome === 'gone' || outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
+    if (outcome === 'created') this.creationTime = this.lastAccessedTime = reply.creationTime;
+    if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0)) {
+      // Under another id, it is not for this request to make the client forget its token.
+      this.ended = outcome === 'forwarded' ? 'gone' : 'deleted';
+      return this.ended === 'gone' ? 'gone' : 'saved';
+    }
+    this.storedId = (save.kind === 'update' ? save.newId : undefined) ?? save.id;
+    this.timeouts.saved(save);
+    this.attributes.saved(save.attributes);
+    return 'saved';
+  }
+}
+
+/** Milliseconds since the store renewed the session, derived from what is left of the time that it was given then. */
+function idleTimeOf(record: SessionRecord): number | undefined {
+  const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
+  if (timeToLive === undefined) return undefined;
+  const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
+  const absolute = absoluteTimeout < 0 ? Infinity : creationTime + absoluteTimeout * 1000 - lastAccessedTime;
+  return Math.max(0, Math.min(idle, absolute) - timeToLive);
+}

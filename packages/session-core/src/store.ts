@@ -1,0 +1,42 @@
+// `@nest-session/core/store`: what authors of stores need besides `@nest-session/core`.
+
+// the port
+export type { SessionRepositoryOptions } from './repository/session.repository.js';
+export type { SessionRecord } from './session/session-record.js';
+export type {
+  AttributeChanges,
+  CreateReply,
+  CreateSession,
+  DeleteReply,
+  DeleteSession,
+  IndexChanges,
+  SessionChange,
+  TouchReply,
+  TouchSession,
+  UpdateReply,
+  UpdateSession,
+  WriteReply,
+} from './session/session-change.js';
+export { TrackedSession } from './session/tracked-session.js';
+
+// ids
+export { generateSessionKey, SessionIds, type SessionIdForm } from './session/session-ids.js';
+export { isWellFormedSessionId, type SessionKey } from './session/session-key.js';
+
+// events
+export { SessionEventDispatcher, type DispatchOptions } from './events/session-event.dispatcher.js';
+export { SessionEventHandlingError, type FailedHandler } from './events/session-event-handling.error.js';
+export type { SessionEventInit } from './events/session.events.js';
+export { SessionSnapshot } from './session/session-snapshot.js';
+
+// the module of a store
+export { SESSION_OPTIONS } from './configuration/session.module-definition.js';
+export type { ResolvedSessionOptions } from './configuration/session.options.js';
+export { OptionReader } from './options/option.reader.js';
+export { parseDuration } from './options/duration.js';
+export { PollingLoop } from './background/polling.loop.js';
+export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
+
+// the in-memory store, as a model
+export type { MapSessionRepositoryOptions } from './memory/map-session.repository.js';
+export type { Clock } from './memory/map-session.store.js';

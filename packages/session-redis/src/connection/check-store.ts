@@ -1,0 +1,48 @@
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { RequestConnection } from './request.connection.js';
+import { logger } from '../logging/redis-session.logger.js';
+
+/** The version of the data format in Redis (docs/redis-data-model.md). */
+const FORMAT = '1';
+
+type Connection = Pick<RequestConnection, 'run'>;
+
+/**
+ * Checks, on the first connection, that this version may use what is in Redis: the format and the number of partitions
+ * are recorded there by whoever comes first.
+ * @throws Error when they are others, and whatever the connection throws
+ */
+export async function checkStore(connection: Connection, { namespace, meta, all }: SessionPartitions): Promise<void> {
+  const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'));
+  const count = String(all.length);
+  // Not written without need: an instance must start on a Redis that is out of memory as well.
+  if ((await recorded()).includes(null)) {
+    await connection.run((client) => client.hsetnx(meta, 'version', FORMAT));
+    await connection.run((client) => client.hsetnx(meta, 'partitions', count));
+  }
+  const [version, partitions] = await recorded();
+  if (version !== FORMAT) {
+    throw new Error(
+      `The sessions in namespace "${namespace}" have format ${version}, and this version of the library uses format ` +
+        `${FORMAT}. Use another namespace, or the version that wrote them`,
+    );
+  }
+  if (partitions !== count) {
+    throw new Error(
+      `The sessions in namespace "${namespace}" are in ${partitions} partitions, and the option \`partitions\` is ` +
+        `${count}. Set it to ${partitions}, or use another namespace: sessions cannot change their partitions`,
+    );
+  }
+  await warnAboutEviction(connection);
+}
+
+/** A session that Redis evicts ends without a word: nothing is left that could tell. */
+async function warnAboutEviction(connection: Connection): Promise<void> {
+  // INFO, since CONFIG is forbidden more often; where neither is allowed there is nothing to find out.
+  const memory = await connection.run((client) => client.info('memory')).catch(() => '');
+  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
+  if (policy === undefined || policy === 'noeviction') return;
+  logger.warn(
+    `Redis may evict sessions (maxmemory-policy ${policy}), which then end without an event: set it to noeviction`,
+  );
+}

@@ -1,0 +1,41 @@
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { ClaimOutcome } from '../scripts/session/session.scripts.js';
+
+/** Who may be due in a minute, in one partition. */
+export interface Bucket {
+  readonly partition: SessionKeys;
+  readonly minute: string;
+}
+
+/** What a pass has done: how many buckets it looked at, and how many of their sessions it found in which state. */
+export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
+  readonly buckets: number;
+  /** Of those claimed, how many an earlier pass should have found: nobody was there, or Redis was not. */
+  readonly late: number;
+}
+
+// The passes are a minute apart unless configured otherwise, and each finds what has become due since the one before.
+const LATE = 2 * 60_000;
+
+/** Adds up what a pass does. */
+export class SweepCounter {
+  readonly result = { buckets: 0, claimed: 0, alive: 0, already: 0, corrupt: 0, late: 0 };
+  /** Why batches could not be claimed. */
+  readonly failures: unknown[] = [];
+  /** The streams into which something was put. */
+  readonly deadLetters = new Set<string>();
+  readonly #lateBefore: number;
+
+  /** `now`: epoch milliseconds by Redis' clock. */
+  constructor(now: number) {
+    this.#lateBefore = now - LATE;
+  }
+
+  count({ partition, minute }: Bucket, outcomes: readonly ClaimOutcome[]): void {
+    for (const outcome of outcomes) {
+      this.result[outcome]++;
+      if (outcome === 'corrupt') this.deadLetters.add(partition.deadLetters);
+      if (outcome === 'claimed' && Number(minute) < this.#lateBefore) this.result.late++;
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import type { Redis } from 'ioredis';
+import { loadScript } from './script.loader.js';
+
+type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
+
+/** A connection on which scripts can be called by their names. */
+export type ScriptedRedis<Name extends string> = Redis & Record<Name, Run>;
+
+/** The source of each script by the name of the command that runs it; `family`: the folder of the scripts. */
+export function loadScripts<Name extends string>(
+  family: string,
+  files: Readonly<Record<Name, string>>,
+): Record<Name, string> {
+  const sources = Object.entries<string>(files).map(([name, file]) => [name, loadScript(`${family}/${file}`)]);
+  return Object.fromEntries(sources) as Record<Name, string>;
+}
+
+/** Adds commands that run scripts to a connection: with EVALSHA, and with EVAL where Redis does not know the script. */
+export function defineScripts<Name extends string>(
+  client: Redis,
+  sources: Readonly<Record<Name, string>>,
+): ScriptedRedis<Name> {
+  for (const [name, lua] of Object.entries<string>(sources)) client.defineCommand(name, { lua });
+  return client as ScriptedRedis<Name>;
+}

@@ -1,0 +1,156 @@
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../../keys/session-keys.js';
+import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+
+/** An instance as a member of a group of the events stream. */
+export interface ConsumerIdentity {
+  readonly group: string;
+  /** The name of the instance, unique. */
+  readonly consumer: string;
+}
+
+export type ClaimedEntry = [
+  position: string,
+  fields: string[],
+  /** How often it was delivered before. */
+  deliveries: number,
+  /** JSON of `attempts` and `done`, if it has failed before. */
+  record: string | null,
+];
+
+export interface EntryFailure {
+  readonly position: string;
+  readonly sessionId: string;
+  /** The names of the handlers that have succeeded, at this and at former attempts. */
+  readonly done: readonly string[];
+  readonly reason: string;
+  /** The number of failures that makes it a dead letter. */
+  readonly attempts: number;
+}
+
+/** When what has failed is tried again, and how long its data is kept for that, in milliseconds; and what comes of it. */
+export interface RetryRules {
+  readonly firstBackOff: number;
+  readonly longestBackOff: number;
+  readonly retention: number;
+  /** How many dead letters of a partition are kept, about. */
+  readonly deadLetters: number;
+}
+
+export type RegisterReply = ['registered'] | ['differing', names: string];
+export type SettleReply = 'acknowledged' | 'retry' | 'dead' | 'lost';
+export type RenewReply = 'renewed' | 'lost';
+export type ReleaseReply = 'left' | 'staying';
+
+/** See note_instance() in scripts/includes/stream.lua. */
+const BEHIND_ALL = '18446744073709551614-0';
+
+const SOURCES = loadScripts('delivery', {
+  registerHandlers: 'register-handlers',
+  claimEvents: 'claim-events',
+  settleEvent: 'settle-event',
+  renewLease: 'renew-lease',
+  releaseEvents: 'release-events',
+});
+
+/** The scripts of instances that handle events, on one connection: one typed function each, for one partition a call. */
+export class DeliveryScripts {
+  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+
+  constructor(client: Redis) {
+    this.#client = defineScripts(client, SOURCES);
+  }
+
+  /** `liveness`: an instance that has asked for events within so many milliseconds is at work. */
+  async registerHandlers(
+    { events, handlers }: SessionKeys,
+    { group, consumer }: ConsumerIdentity,
+    names: readonly string[],
+    liveness: number,
+  ): Promise<RegisterReply> {
+    const keys = [events, handlers];
+    const args = [group, consumer, liveness, JSON.stringify(names)];
+    return (await this.#client.registerHandlers(keys.length, ...keys, ...args)) as RegisterReply;
+  }
+
+  /**
+   * The partitions in which events are pending in a group, and so may be due to be taken over. Whoever asks is at work.
+   * No script, so that it is one round trip for all partitions, and cheap when there are none.
+   */
+  async unfinishedIn(
+    partitions: readonly SessionKeys[],
+    { group, consumer }: ConsumerIdentity,
+  ): Promise<SessionKeys[]> {
+    const pipeline = this.#client.pipeline();
+    for (const { events } of partitions) {
+      pipeline.xreadgroup('GROUP', group, consumer, 'COUNT', 1, 'STREAMS', events, BEHIND_ALL);
+      pipeline.xpending(events, group);
+    }
+    const replies = (await pipeline.exec()) ?? [];
+    return partitions.filter((_, i) => {
+      const [error, summary] = replies[2 * i + 1]!;
+      if (error) throw error;
+      return Number((summary as unknown[])[0]) > 0;
+    });
+  }
+
+  /** `lease`: milliseconds. */
+  async claimEvents(
+    partition: SessionKeys,
+    { group, consumer }: ConsumerIdentity,
+    lease: number,
+    limit: number,
+  ): Promise<ClaimedEntry[]> {
+    const keys = [partition.events, partition.failing(group), partition.retries(group)];
+    return (await this.#client.claimEvents(keys.length, ...keys, group, consumer, lease, limit)) as ClaimedEntry[];
+  }
+
+  /** All handlers of an entry have succeeded. */
+  acknowledge(partition: SessionKeys, member: ConsumerIdentity, position: string): Promise<SettleReply> {
+    return this.#settle(partition, member, position, '', ['done']);
+  }
+
+  fail(
+    partition: SessionKeys,
+    member: ConsumerIdentity,
+    failure: EntryFailure,
+    rules: RetryRules,
+  ): Promise<SettleReply> {
+    const { position, sessionId, done, reason, attempts } = failure;
+    const { firstBackOff, longestBackOff, retention, deadLetters } = rules;
+    const times = [firstBackOff, longestBackOff, retention];
+    const args = ['failed', JSON.stringify(done), reason, attempts, ...times, deadLetters];
+    return this.#settle(partition, member, position, sessionId, args);
+  }
+
+  async renewLease(
+    { events }: SessionKeys,
+    { group, consumer }: ConsumerIdentity,
+    positions: readonly string[],
+  ): Promise<RenewReply[]> {
+    return (await this.#client.renewLease(1, events, group, consumer, ...positions)) as RenewReply[];
+  }
+
+  /** `kept`: the positions that the instance is still working on. */
+  async releaseEvents(
+    partition: SessionKeys,
+    { group, consumer }: ConsumerIdentity,
+    kept: readonly string[],
+  ): Promise<ReleaseReply> {
+    const keys = [partition.events, partition.retries(group)];
+    return (await this.#client.releaseEvents(keys.length, ...keys, group, consumer, ...kept)) as ReleaseReply;
+  }
+
+  async #settle(
+    partition: SessionKeys,
+    { group, consumer }: ConsumerIdentity,
+    position: string,
+    sessionId: string,
+    args: readonly (string | number)[],
+  ): Promise<SettleReply> {
+    const { events, deadLetters } = partition;
+    const ofGroup = [partition.failing(group), partition.retries(group)];
+    const keys = [events, ...ofGroup, deadLetters, partition.session(sessionId)];
+    return (await this.#client.settleEvent(keys.length, ...keys, group, consumer, position, ...args)) as SettleReply;
+  }
+}

@@ -1,0 +1,136 @@
+import type {
+  CreateReply,
+  CreateSession,
+  DeleteReply,
+  IndexChanges,
+  TouchReply,
+  UpdateReply,
+  UpdateSession,
+} from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../../keys/session-keys.js';
+import type { SessionPartitions } from '../../keys/session-partitions.js';
+import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+
+/** How long the scripts keep what has ended; milliseconds. */
+export interface KeepingTimes {
+  /** By how much the session hash outlives the session, so that whoever hears of the end can still read the data. */
+  readonly grace: number;
+  /** How long the session hash is kept after the end was recorded. */
+  readonly retention: number;
+}
+
+/** What became of one member of a bucket. */
+export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
+
+/** What every script for one session replies: a word, and what comes with it. */
+type Reply<Word extends string> = [outcome: Word, detail?: string | null];
+
+const SOURCES = loadScripts('session', {
+  createSession: 'create-session',
+  saveSession: 'save-session',
+  touchSession: 'touch-session',
+  deleteSession: 'delete-session',
+  claimExpired: 'claim-expired',
+});
+
+/**
+ * The five scripts that change sessions, on one connection: one typed function each, one round trip per call. All keys of
+ * a call are in one partition: an id that replaces another is drawn into the partition of that one.
+ */
+export class SessionScripts {
+  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+
+  constructor(
+    client: Redis,
+    private readonly partitions: SessionPartitions,
+    private readonly times: KeepingTimes,
+  ) {
+    this.#client = defineScripts(client, SOURCES);
+  }
+
+  /** Has Redis keep the scripts, so that the first call of each needs one round trip as well. */
+  static async preload(client: Redis): Promise<void> {
+    await Promise.all(Object.values(SOURCES).map((lua) => client.script('LOAD', lua)));
+  }
+
+  async create(session: CreateSession): Promise<CreateReply> {
+    const { id, presentedIds, maxInactiveInterval, absoluteTimeout } = session;
+    const partition = this.partitions.of(id);
+    const marks = [id, ...presentedIds].map((each) => partition.forwardingMark(each));
+    const keys = [...keysOf(partition, id), ...marks];
+    const lists = [...list(written(session.attributes)), ...list(written(session.indexes))];
+    const args = [id, maxInactiveInterval, absoluteTimeout, ...lists];
+    const reply = await this.#run('createSession', partition, keys, args);
+    const [outcome, creationTime] = reply as Reply<CreateReply['outcome']>;
+    return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
+  }
+
+  async save(change: UpdateSession): Promise<UpdateReply> {
+    const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, expected } = change;
+    const partition = this.partitions.of(id);
+    const renamed = [partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId)];
+    const keys = [...keysOf(partition, id), partition.forwardingMark(id), ...renamed];
+    const expectation = expected === undefined ? 'any' : expected.text === undefined ? 'none' : 'text';
+    const condition = [expectation, expected?.name ?? '', expected?.text ?? ''];
+    const removed = [...change.attributes].filter(([, text]) => text === null).map(([name]) => [name]);
+    // An empty value takes the session out of the index.
+    const indexes = [...change.indexes].map(([name, value]) => [name, value ?? '']);
+    const lists = [...list(written(change.attributes)), ...list(removed), ...list(indexes)];
+    const args = [id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition, ...lists];
+    const reply = await this.#run('saveSession', partition, keys, args);
+    const [outcome, current] = reply as Reply<UpdateReply['outcome']>;
+    return outcome === 'conflict' ? { outcome, current: current ?? undefined } : { outcome };
+  }
+
+  async touch(id: string): Promise<TouchReply> {
+    const partition = this.partitions.of(id);
+    const [outcome] = (await this.#run('touchSession', partition, keysOf(partition, id), [id])) as Reply<
+      TouchReply['outcome']
+    >;
+    return { outcome };
+  }
+
+  async delete(id: string): Promise<DeleteReply> {
+    const partition = this.partitions.of(id);
+    const [outcome] = (await this.#run('deleteSession', partition, keysOf(partition, id), [id])) as Reply<
+      DeleteReply['outcome']
+    >;
+    return { outcome };
+  }
+
+  /** `minute`: the bucket in which the members were found; undefined when a key event named them. */
+  async claimExpired(partition: SessionKeys, members: readonly string[], minute?: string): Promise<ClaimOutcome[]> {
+    const sessions = members.flatMap((member) => {
+      const id = partition.idOfMember(member);
+      return [partition.session(id), partition.shadow(id)];
+    });
+    const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
+    return (await this.#run('claimExpired', partition, keys, [minute ?? '', ...members])) as ClaimOutcome[];
+  }
+
+  #run(
+    script: keyof typeof SOURCES,
+    { prefix }: SessionKeys,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    const { grace, retention } = this.times;
+    return this.#client[script](keys.length, ...keys, prefix, grace, retention, ...args);
+  }
+}
+
+/** The keys that every script for a session is given first. */
+function keysOf(partition: SessionKeys, id: string): string[] {
+  return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
+}
+
+/** The changes that set something. */
+function written(changes: UpdateSession['attributes'] | IndexChanges): [name: string, text: string][] {
+  return [...changes].filter((change): change is [string, string] => change[1] !== null);
+}
+
+/** A list as the scripts read it: its length, then its groups. */
+function list(groups: readonly (readonly string[])[]): (string | number)[] {
+  return [groups.length, ...groups.flat()];
+}

@@ -1,0 +1,86 @@
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../../keys/session-keys.js';
+import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+
+/** An entry as Redis gives it: its position, and its fields and values in turn. */
+export type StreamReply = readonly [position: string, fields: readonly string[]];
+
+/** What is kept of the events stream. */
+export interface TrimLimits {
+  /** How long an event is kept that all groups have handled; milliseconds. */
+  readonly grace: number;
+  /** How long any other event is kept; milliseconds. */
+  readonly retention: number;
+  /** How many events are kept. */
+  readonly maxLength: number;
+}
+
+export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
+export type CreateGroupReply = 'created' | 'exists';
+export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
+export type RemoveConsumerReply = 'removed' | 'pending';
+export type CountReply = ['all', count: number] | ['more', count: number, position: string];
+export type ReadReply = ['read', entries: StreamReply[]] | ['begin', position: string] | ['gap', position: string];
+export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
+
+const SOURCES = loadScripts('stream', {
+  trimEvents: 'trim-events',
+  createGroup: 'create-group',
+  removeGroup: 'remove-group',
+  removeConsumer: 'remove-consumer',
+  countEvents: 'count-events',
+  readEvents: 'read-events',
+  replayDeadLetter: 'replay-dead-letter',
+});
+
+/**
+ * The scripts that keep the events streams and their groups in order, on one connection: one typed function each, for one
+ * partition a call.
+ */
+export class EventStreamScripts {
+  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+
+  constructor(client: Redis) {
+    this.#client = defineScripts(client, SOURCES);
+  }
+
+  async trim(partition: SessionKeys, { grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {
+    const { events, trimmed, dropped, prefix } = partition;
+    const limits = [grace, retention, maxLength, limit];
+    return (await this.#client.trimEvents(3, events, trimmed, dropped, prefix, ...limits)) as TrimReply;
+  }
+
+  async createGroup(
+    { events, trimmed }: SessionKeys,
+    group: string,
+    from: 'oldest' | 'now',
+  ): Promise<CreateGroupReply> {
+    return (await this.#client.createGroup(2, events, trimmed, group, from)) as CreateGroupReply;
+  }
+
+  /** `liveness`: an instance that has asked for events within so many milliseconds is at work. */
+  async removeGroup(partition: SessionKeys, group: string, liveness: number): Promise<RemoveGroupReply> {
+    const { events, handlers, dropped } = partition;
+    const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped];
+    return (await this.#client.removeGroup(keys.length, ...keys, group, liveness)) as RemoveGroupReply;
+  }
+
+  /** Takes an instance out of its group that has ended without having left it, unless it has something unfinished. */
+  async removeConsumer({ events }: SessionKeys, group: string, consumer: string): Promise<RemoveConsumerReply> {
+    return (await this.#client.removeConsumer(1, events, group, consumer)) as RemoveConsumerReply;
+  }
+
+  /** Counts up to `limit` events behind a position. */
+  async countEvents({ events }: SessionKeys, position: string, limit: number): Promise<CountReply> {
+    return (await this.#client.countEvents(1, events, position, limit)) as CountReply;
+  }
+
+  /** Up to `limit` events behind a position, for a reader in no group; without a position: where a new one begins. */
+  async readEvents({ events, trimmed }: SessionKeys, position: string | undefined, limit: number): Promise<ReadReply> {
+    return (await this.#client.readEvents(2, events, trimmed, position ?? '', limit)) as ReadReply;
+  }
+
+  async replayDeadLetter({ events, deadLetters }: SessionKeys, position: string): Promise<ReplayReply> {
+    return (await this.#client.replayDeadLetter(2, events, deadLetters, position)) as ReplayReply;
+  }
+}

@@ -1,0 +1,125 @@
+#!lua flags=allow-oom
+--[[
+  trim-events: removes events from the oldest on: those that all groups have handled and that are older than the grace,
+  and those that are too old or too many. With the end of a session, its data goes as well.
+
+  KEYS[1] events
+  KEYS[2] position of the last trimmed event
+  KEYS[3] dropped events of all groups
+  ARGV[1] prefix of the partition's keys
+  ARGV[2] grace in ms
+  ARGV[3] retention in ms
+  ARGV[4] how many events are kept at the most
+  ARGV[5] how many to remove at the most
+
+  Returns
+    {'done', removed, dropped}  nothing more is to be removed at present; dropped is a list of group and number in turn,
+                                of what was removed before they had handled it
+    {'more', removed, dropped}
+]]
+-- include: keys, delivery, stream
+local grace, retention = tonumber(ARGV[2]), tonumber(ARGV[3])
+local most, limit = tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'string' }, { KEYS[3], 'hash' } })
+if problem then return problem end
+local entries = redis.call('XRANGE', events, '-', '+', 'COUNT', limit)
+if #entries == 0 then return { 'done', 0, {} } end
+
+local now = now_in_ms()
+local surplus = redis.call('XLEN', events) - most
+local trimmed = trimmed_position(KEYS[2])
+
+local function is_older(position, age)
+  return parts(position) <= now - age
+end
+
+local function has_active_instance(name)
+  for _, reply in ipairs(redis.call('XINFO', 'CONSUMERS', events, name)) do
+    local consumer = named(reply)
+    if consumer.name ~= waiting and consumer.idle < retention then return true end
+  end
+  return false
+end
+
+-- Nobody knows whether a group ever comes back that has had events removed unread and has not asked for any since.
+local function is_given_up(name, read)
+  return before(read, trimmed) and is_older(read, retention) and not has_active_instance(name)
+end
+
+-- What is known of the groups, with the first event that each has not finished.
+local groups = groups_of_stream()
+local waits = false
+for name, group in pairs(groups) do
+  group.read = group['last-delivered-id']
+  local pending = redis.call('XPENDING', events, name, entries[1][1], '+', 1)[1]
+  group.unfinished = pending and pending[1]
+  group.is_waited_for = not is_given_up(name, group.read)
+  waits = waits or group.is_waited_for
+  group.failing, group.retries = failing_key(name), retries_key(name)
+  group.problem = wrong_type({ { group.failing, 'hash' }, { group.retries, 'zset' } })
+end
+
+local function is_handled(position)
+  for _, group in pairs(groups) do
+    local has_finished = not before(group.read, position)
+      and not (group.unfinished and not before(position, group.unfinished))
+    if group.is_waited_for and not has_finished then return false end
+  end
+  -- Where no group is, one may still come that is to hear of it.
+  return waits
+end
+
+local function may_go(i, position)
+  return i <= surplus or is_older(position, retention) or (is_older(position, grace) and is_handled(position))
+end
+
+local removed, last = 0, nil
+for i, entry in ipairs(entries) do
+  if not may_go(i, entry[1]) then break end
+  removed, last = i, entry[1]
+end
+if removed == 0 then return { 'done', 0, {} } end
+
+-- Acknowledges for a group what is removed, and tells how much of it the group has not handled.
+local function drop_unhandled(name, group)
+  local dropped = 0
+  for i = 1, removed do
+    if before(group.read, entries[i][1]) then dropped = dropped + 1 end
+  end
+  repeat
+    local pending = redis.call('XPENDING', events, name, '-', last, limit)
+    for _, each in ipairs(pending) do
+      -- A foreign key in the place of the group's records must not keep everything from being trimmed.
+      if group.problem then redis.call('XACK', events, name, each[1])
+      else finish(events, name, group.failing, group.retries, each[1]) end
+      -- An older one is of an event that somebody else has removed.
+      if not before(each[1], entries[1][1]) then dropped = dropped + 1 end
+    end
+  until #pending < limit
+  return dropped
+end
+
+local function remove_data(event)
+  local key = session_key(event.session or '')
+  local is_end = event.type == 'deleted' or event.type == 'expired'
+  if is_end and not wrong_type({ { key, 'hash' } }) and redis.call('HEXISTS', key, 'ended') == 1 then
+    redis.call('UNLINK', key)
+  end
+end
+
+local dropped = {}
+for name, group in pairs(groups) do
+  local count = drop_unhandled(name, group)
+  if count > 0 then
+    redis.call('HINCRBY', KEYS[3], name, count)
+    table.insert(dropped, name)
+    table.insert(dropped, count)
+  end
+end
+for i = 1, removed do remove_data(named(entries[i][2])) end
+local ms, sequence = parts(last)
+redis.call('XTRIM', events, 'MINID', integer(ms) .. '-' .. integer(sequence + 1))
+redis.call('SET', KEYS[2], last)
+if removed == limit then return { 'more', removed, dropped } end
+return { 'done', removed, dropped }

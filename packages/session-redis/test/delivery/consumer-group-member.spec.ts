@@ -1,0 +1,115 @@
+import { LeakGuard } from '@nest-session/testing';
+import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
+import { nameOf } from '../../src/delivery/stream-entry.js';
+import { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
+import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const GROUP = 'default';
+const RULES = {
+  lease: 30_000,
+  attempts: 10,
+  firstBackOff: 1000,
+  longestBackOff: 1000,
+  retention: RETENTION,
+  deadLetters: 100,
+};
+
+describe.each([1, 4])('in %d partitions', (partitions) => {
+  const { signal } = new AbortController();
+  let store: Store;
+  let group: ConsumerGroupMember;
+  beforeAll(async () => {
+    store = await Store.open({ partitions });
+  });
+  beforeEach(async () => {
+    await store.client.flushall();
+    const { client } = store;
+    const member = { group: GROUP, consumer: 'me' };
+    const unread = new UnreadEventReader(client, store.partitions, member);
+    const [delivery, stream] = [new DeliveryScripts(client), new EventStreamScripts(client)];
+    group = new ConsumerGroupMember(unread, delivery, stream, store.partitions, member, RULES);
+    await group.ensure();
+  });
+  afterAll(() => store.close());
+
+  const streams = () => store.partitions.all.map(({ events }) => events);
+
+  /** Events in each stream that an instance was given a minute ago and has not finished. */
+  async function abandon(count: number, some = streams()): Promise<void> {
+    const { client } = store;
+    for (const events of some) {
+      for (let i = 0; i < count; i++) await client.xadd(events, '*', 'type', 'created', 'session', 's');
+      await client.xreadgroup('GROUP', GROUP, 'dead', 'COUNT', count, 'STREAMS', events, '>');
+    }
+    await age('dead');
+  }
+
+  /** As if an instance had not been heard of for a minute. */
+  async function age(consumer: string): Promise<void> {
+    const { client } = store;
+    for (const events of streams()) {
+      const pending = (await client.xpending(events, GROUP, '-', '+', 100, consumer)) as [string][];
+      for (const [position] of pending) {
+        await client.xclaim(events, GROUP, consumer, 0, position, 'IDLE', MINUTE, 'JUSTID');
+      }
+    }
+  }
+
+  it.each([1, 2, 3, 5, 8, 100])('takes over each event once, and never more than %d at a time', async (places) => {
+    await abandon(6);
+    const taken: string[] = [];
+    for (let last = Infinity; last > 0;) {
+      const deliveries = await group.claimEvents(places, signal);
+      last = deliveries.length;
+      expect(last).toBeLessThanOrEqual(places);
+      taken.push(...deliveries.map(({ entry }) => nameOf(entry)));
+    }
+    expect(taken).toHaveLength(6 * partitions);
+    expect(new Set(taken).size).toBe(6 * partitions);
+  });
+
+  it('takes over what there is in one partition only', async () => {
+    for (const events of streams().toReversed()) {
+      await abandon(1, [events]);
+      expect(await group.claimEvents(1, signal)).toHaveLength(1);
+    }
+  });
+
+  it('renews what it has in all partitions', async () => {
+    await abandon(2);
+    const taken = await group.claimEvents(100, signal);
+    await age('me');
+    await group.renew(taken.map(({ entry }) => entry));
+    expect(await group.claimEvents(100, signal)).toEqual([]);
+    await age('me');
+    expect(await group.claimEvents(100, signal)).toHaveLength(2 * partitions);
+  });
+
+  it('asks no partition more once it is to stop', async () => {
+    await abandon(1);
+    const stopping = new AbortController();
+    const taking = group.claimEvents(100, stopping.signal);
+    stopping.abort();
+    expect(await taking).toEqual([]);
+    const owned = await Promise.all(
+      streams().map((events) => store.client.xpending(events, GROUP, '-', '+', 9, 'dead')),
+    );
+    expect(owned.flat()).toHaveLength(partitions);
+  });
+
+  it('goes on where its streams have been deleted', async () => {
+    await abandon(1);
+    await store.client.flushall();
+    expect(await group.claimEvents(100, signal)).toEqual([]);
+    await abandon(1);
+    expect(await group.claimEvents(100, signal)).toHaveLength(partitions);
+    await store.client.flushall();
+    expect(await group.read(100, 1)).toEqual([]);
+    for (const events of streams()) await store.client.xadd(events, '*', 'type', 'created');
+    expect(await group.read(100, 1)).toHaveLength(partitions);
+  });
+});

@@ -1,0 +1,101 @@
+import { Logger } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { eventually, LeakGuard } from '@nest-session/testing';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { KeyEvents, recordedExpirations } from '../support/key-event.fixture.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+Logger.overrideLogger(false);
+
+describe.each([1, 4])('with %d partitions', (partitions) => {
+  let store: Store;
+  let instance: KeyEvents;
+
+  beforeAll(async () => {
+    store = await Store.open({ partitions });
+    instance = KeyEvents.start(store);
+    await eventually(() => instance.notifications.health.state === 'listening');
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+  afterAll(async () => {
+    await instance.stop();
+    await store.close();
+  });
+
+  /** Lets time run out for keys, and Redis notice it. Not within the first command: that would be a `del`. */
+  async function expire(...keys: string[]): Promise<void> {
+    await Promise.all(keys.map((key) => store.client.pexpire(key, 10)));
+    await eventually(async () => (await store.client.exists(...keys)) === 0);
+  }
+
+  const shadow = (id: string) => store.keysOf(id).shadow(id);
+  const claims = () => jest.spyOn(SessionScripts.prototype, 'claimExpired');
+  const members = (spy: ReturnType<typeof claims>) => spy.mock.calls.flatMap(([, claimed]) => claimed);
+  const isRecorded = (id: string) =>
+    eventually(async () => expect(await store.eventTypes(id)).toEqual(['created', 'expired']));
+
+  it('has the end of a session recorded as soon as Redis announces it, many in one call, and each once', async () => {
+    const ids = await Promise.all(Array.from({ length: 250 }, () => store.create({ a: '1' })));
+    const spy = claims();
+    await expire(...ids.map((id) => shadow(id)));
+    await eventually(async () => (await recordedExpirations(store)).size >= ids.length);
+    expect(await recordedExpirations(store)).toEqual(new Map(ids.map((id) => [id, 1])));
+    expect(spy.mock.calls.length).toBeLessThan(25 * partitions);
+    expect(Math.max(...spy.mock.calls.map(([, batch]) => batch.length))).toBeLessThanOrEqual(100);
+    expect(members(spy).toSorted()).toEqual(ids.map((id) => `expires:${id}`).toSorted());
+  });
+
+  it('collects for a while, and claims a session once that was announced many times', async () => {
+    const id = await store.create({ a: '1' });
+    const spy = claims();
+    await store.runOut(id);
+    const channel = `__keyspace@0__:${shadow(id)}`;
+    const begin = performance.now();
+    await Promise.all(Array.from({ length: 20 }, () => store.client.publish(channel, 'expired')));
+    await eventually(() => spy.mock.calls.length > 0, { interval: 1 });
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(49);
+    await isRecorded(id);
+    expect(members(spy).length).toBeLessThan(20);
+  });
+
+  it('is not sent what expires of others, nor what else happens to sessions', async () => {
+    await store.client.config('SET', 'notify-keyspace-events', 'KEA');
+    const spy = claims();
+    const received = jest.spyOn(store.partitions, 'idOfShadow');
+    const foreign = ['other:sessions:expires:x', 'nest:session:sessions:x', 'nest:session:sessions:expire', 'x'];
+    for (const key of foreign) await store.client.set(key, '', 'PX', 1000);
+    await expire(...foreign);
+    const deleted = await store.create({ a: '1' });
+    await store.scripts.touch(deleted);
+    await store.scripts.delete(deleted);
+    const own = await store.create({ a: '1' });
+    await expire(shadow(own));
+    await isRecorded(own);
+    expect(members(spy)).toEqual([`expires:${own}`]);
+    expect(received.mock.calls).toEqual([[shadow(own)]]);
+  });
+
+  it('leaves a session alone that was renewed between its announcement and the claim', async () => {
+    const id = await store.create({ a: '1' });
+    await store.client.publish(`__keyspace@0__:${shadow(id)}`, 'expired');
+    const marker = await store.create({ a: '1' });
+    await expire(shadow(marker));
+    await isRecorded(marker);
+    expect(await store.isAlive(id)).toBe(true);
+    expect(await store.eventTypes(id)).toEqual(['created']);
+  });
+
+  it('never takes a canary for a session, be it its own or that of another instance', async () => {
+    const spy = claims();
+    const another = KeyEvents.start(store);
+    await eventually(() => another.notifications.health.state === 'listening');
+    const own = await store.create({ a: '1' });
+    await expire(shadow(own));
+    await isRecorded(own);
+    await another.stop();
+    expect(new Set(members(spy))).toEqual(new Set([`expires:${own}`]));
+  });
+});
