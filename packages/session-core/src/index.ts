@@ -32,7 +32,7 @@ export { CookieSessionIdResolver } from './resolvers/cookie-session-id.resolver.
 export { HeaderSessionIdResolver } from './resolvers/header-session-id.resolver.js';
 export { type SessionClient, SessionIdResolver } from './resolvers/session-id.resolver.js';
 export { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-id.generator.js';
-export { SessionToken, sessionTokenOf } from './session/session-key.js';
+export { SessionToken, sessionTokenOf } from './session/session-token.js';
 
 // events
 export {

@@ -21,7 +21,7 @@ export { TrackedSession } from './session/tracked-session.js';
 
 // ids
 export { generateSessionKey, SessionIds, type SessionIdForm } from './session/session-ids.js';
-export { isWellFormedSessionId, type SessionKey } from './session/session-key.js';
+export { isWellFormedSessionId, type SessionKey } from './session/session-token.js';
 
 // events
 export { SessionEventDispatcher, type DispatchOptions } from './events/session-event.dispatcher.js';

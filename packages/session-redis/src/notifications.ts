@@ -1,7 +1,7 @@
 // `@nest-session/redis/notifications`: Redis' key events, for any key.
 export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export type { KeyspaceNotification } from './notifications/keyspace-notification.js';
-export type { KeyEventName } from './notifications/key-events.js';
+export type { KeyEventName } from './notifications/key-event-names.js';
 export type {
   KeyspaceGap,
   KeyspaceHealth,

@@ -8,7 +8,7 @@ import { SessionRepository } from '../repository/session.repository.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
 import { ALIASES, DEFAULT_ALIAS, withAlias } from '../resolvers/session-alias.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
 import type { SessionExchange } from './session-exchange.js';
 import { SessionScope } from './session.scope.js';

@@ -4,7 +4,7 @@ import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';

@@ -1,6 +1,6 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionRepository } from '../repository/session.repository.js';
-import type { SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { type SessionResponse, TrackedSession } from '../session/tracked-session.js';
 import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';

@@ -6,7 +6,7 @@ import { WarnOnce } from '../logging/warn-once.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { appendVary, forbidStoring } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-token.js';
 import type { RequestSession } from './request-session.js';
 import type { CommitGate, ErrorResponse } from './response-hold.js';
 import type { StoreFailureLog } from './store-failure.log.js';

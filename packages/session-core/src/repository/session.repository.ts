@@ -3,7 +3,7 @@ import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js
 import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
 import type { SaveOutcome, Session } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
-import { isWellFormedSessionId } from '../session/session-key.js';
+import { isWellFormedSessionId } from '../session/session-token.js';
 import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';

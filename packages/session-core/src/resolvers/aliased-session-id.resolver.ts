@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-token.js';
 import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
 import type { CookieOptions } from './cookie.options.js';
 import { ALIASES, aliasIn, DEFAULT_ALIAS } from './session-alias.js';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
-import type { SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-token.js';
 import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
 import { OptionReader } from '../options/option.reader.js';
-import type { SessionToken } from '../session/session-key.js';
+import type { SessionToken } from '../session/session-token.js';
 import { CookieCodec } from './cookie.codec.js';
 import { CookieWarnings } from './cookie.warnings.js';
 import {

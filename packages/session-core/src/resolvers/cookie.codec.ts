@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
-import { type SessionToken, sessionTokenOf } from '../session/session-key.js';
+import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
 import type { ResolvedCookieOptions } from './cookie.options.js';
 
 /** Why a value opens nothing. */

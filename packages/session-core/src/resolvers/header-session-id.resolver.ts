@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
-import { type SessionToken, sessionTokenOf } from '../session/session-key.js';
+import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { SessionIdResolver } from './session-id.resolver.js';
 

@@ -1,6 +1,6 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import { RandomSessionIdGenerator, type SessionIdGenerator } from './session-id.generator.js';
-import { hashOf, isWellFormedSessionId, type SessionKey, SessionToken } from './session-key.js';
+import { hashOf, isWellFormedSessionId, type SessionKey, SessionToken } from './session-token.js';
 
 /** What the store knows a session by: the SHA-256 of its token, or the token itself. */
 export type SessionIdForm = 'hashed' | 'plain';

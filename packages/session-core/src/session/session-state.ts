@@ -1,7 +1,7 @@
 import { indexChangesOf } from './index-changes.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { CreateSession, DeleteSession, UpdateSession, WriteReply } from './session-change.js';
-import type { SessionToken } from './session-key.js';
+import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import type { SaveOutcome } from './session.js';
 import { StoredAttributes } from './stored-attributes.js';

@@ -1,6 +1,6 @@
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { SessionChange, WriteReply } from './session-change.js';
-import type { SessionKey } from './session-key.js';
+import type { SessionKey } from './session-token.js';
 
 /** What a session needs of the repository that it belongs to. */
 export interface SessionWriter {

@@ -1,6 +1,6 @@
 import { SessionAttributeError, SessionStateError } from '../errors/session.errors.js';
 import { NoExpandoProperties } from './no-expando-properties.js';
-import type { SessionToken } from './session-key.js';
+import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';

@@ -1,4 +1,4 @@
-import type { SessionKey } from '../../src/session/session-key.js';
+import type { SessionKey } from '../../src/session/session-token.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { SessionChange, WriteReply } from '../../src/session/session-change.js';

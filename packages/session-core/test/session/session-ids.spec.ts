@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { SessionStoreError } from '../../src/errors/session.errors.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from '../../src/session/session-id.generator.js';
 import { SessionIds } from '../../src/session/session-ids.js';
-import { SessionToken } from '../../src/session/session-key.js';
+import { SessionToken } from '../../src/session/session-token.js';
 
 /** Draws what it is given, one after the other. */
 class ListedTokens extends SessionIdGenerator {

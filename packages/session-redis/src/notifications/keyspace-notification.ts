@@ -1,4 +1,4 @@
-import type { KeyEventName } from './key-events.js';
+import type { KeyEventName } from './key-event-names.js';
 
 /** That something has happened to a key, as Redis has announced it. */
 export interface KeyspaceNotification {

@@ -1,5 +1,5 @@
 import { OptionReader } from '@nest-session/core/store';
-import { classesOf, type KeyEventName } from './key-events.js';
+import { classesOf, type KeyEventName } from './key-event-names.js';
 import type { KeyspaceNotification } from './keyspace-notification.js';
 
 /**

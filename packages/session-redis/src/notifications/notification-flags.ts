@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { ALL_CLASSES } from './key-events.js';
+import { ALL_CLASSES } from './key-event-names.js';
 
 /**
  * Adds to the server's `notify-keyspace-events` what is missing of `needed`; what others have set stays. Returns

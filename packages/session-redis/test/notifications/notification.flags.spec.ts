@@ -1,6 +1,6 @@
 import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { classesOf, KEY_EVENTS } from '../../src/notifications/key-events.js';
+import { classesOf, KEY_EVENTS } from '../../src/notifications/key-event-names.js';
 import { requireFlags } from '../../src/notifications/notification-flags.js';
 
 LeakGuard.install();

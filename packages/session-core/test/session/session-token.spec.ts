@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { generateSessionKey } from '../../src/session/session-ids.js';
-import { isWellFormedSessionId, sessionTokenOf } from '../../src/session/session-key.js';
+import { isWellFormedSessionId, sessionTokenOf } from '../../src/session/session-token.js';
 
 describe('session keys', () => {
   it('are 256 random bits, stored as their SHA-256', () => {

@@ -1,0 +1,75 @@
+// npm run check:structure: whether the sources keep the rules that CONTRIBUTING.md lists under "Where things are": which
+// folder may import from which, what files are called, and how long they may be.
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { root } from './processes.mjs';
+
+const MOST_LINES = 300;
+// One check after the other, as a store author reads them.
+const LONG_FILES = /\.checks\.ts$/;
+const IMPORT = /^(?:import|export)\s[^;]*?from '(\.{1,2}\/[^']+)';/gm;
+
+const rules = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
+const roles = new Set([...rules.matchAll(/^\| roles +\| (.+) \|$/gm)].flatMap(([, list]) => quotedIn(list)));
+// The rows under the head of the table.
+const [, table = ''] = /^\| source .*\n\|.*\n((?:\|.*\n)+)/m.exec(rules) ?? [];
+const rows = table.split('\n').filter((row) => row !== '');
+const orders = rows.map(quotedIn).map(([folder, ...order]) => [folder, order]);
+
+const problems = orders.flatMap(([folder, order]) => problemsOf(folder, order));
+if (roles.size === 0 || orders.length === 0) problems.push('CONTRIBUTING.md lists no roles, or no order of folders');
+for (const problem of problems) console.error(problem);
+console.log(`${orders.map(([folder]) => folder).join(', ')}: ${problems.length} problems`);
+process.exitCode = problems.length > 0 ? 1 : 0;
+
+function problemsOf(packageFolder, order) {
+  const source = join(root, packageFolder, 'src');
+  const files = readdirSync(source, { encoding: 'utf8', recursive: true }).filter((file) => file.endsWith('.ts'));
+  return files.flatMap((file) => {
+    const text = readFileSync(join(source, file), 'utf8');
+    const found = [...importProblems(file, text, order), ...nameProblems(file, text), ...lengthProblems(file, text)];
+    return found.map((problem) => `${packageFolder}/src/${file}: ${problem}`);
+  });
+}
+
+/** What stands in no folder, such as the module itself, comes last. */
+function* importProblems(file, text, order) {
+  const rankOf = (path) => (path.includes('/') ? order.indexOf(path.split('/')[0]) : order.length);
+  const own = rankOf(file);
+  if (own < 0) yield `its folder has no place in the order: ${order.join(', ')}`;
+  for (const [, specifier] of text.matchAll(IMPORT)) {
+    const imported = relative('.', join(dirname(file), specifier));
+    if (rankOf(imported) > own) yield `imports ${imported}, which comes later in the order`;
+  }
+}
+
+/** `subject.role.ts` with a role of the list, or the kebab-case name of something that has none. */
+function* nameProblems(file, text) {
+  const [subject, ...rest] = basename(file, '.ts').split('.');
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(subject)) yield 'its name is not in kebab case';
+  for (const role of rest) if (!roles.has(role)) yield `"${role}" is no role of the list`;
+  const last = subject.split('-').at(-1);
+  const functions = [...text.matchAll(/^export (?:async )?function (\w+)/gm)].map(([, each]) => each);
+  const isFunction = functions.some((each) => each.toLowerCase() === subject.replaceAll('-', ''));
+  if (rest.length === 0 && !isFunction && subject.includes('-') && roles.has(last)) {
+    yield `a dot belongs before the role "${last}"`;
+  }
+  const name = [...subject.split('-'), ...rest.flatMap((role) => role.split('-'))].map(capitalized).join('');
+  const classes = [...text.matchAll(/^export (?:abstract )?class (\w+)/gm)].map(([, each]) => each);
+  if (classes.length === 1 && classes[0] !== name && !file.endsWith('s.ts')) {
+    yield `its class ${classes[0]} is not called ${name}`;
+  }
+}
+
+function* lengthProblems(file, text) {
+  const lines = text.split('\n').length - 1;
+  if (lines > MOST_LINES && !LONG_FILES.test(file)) yield `has ${lines} lines, more than ${MOST_LINES}`;
+}
+
+function quotedIn(list) {
+  return [...list.matchAll(/`([\w/-]+)`/g)].map(([, each]) => each);
+}
+
+function capitalized(word) {
+  return word[0].toUpperCase() + word.slice(1);
+}
