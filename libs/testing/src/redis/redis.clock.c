@@ -2,10 +2,14 @@
 // by which the clock is shifted, and the epoch milliseconds at which it stands still, 0 while it runs.
 // It asks the kernel itself: looking up the functions it replaces may allocate, and an allocator asks for the time.
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -50,3 +54,14 @@ time_t time(time_t *now) {
   if (now) *now = seconds;
   return seconds;
 }
+
+// Valkey 9.1 adds the processor's counter to a wall clock that it reads once per millisecond, and would notice a step, and
+// a stop, that much later. It counts with the kernel's clock, and reads the time for each command, on a processor that
+// it knows nothing of.
+FILE *fopen64(const char *restrict path, const char *restrict mode) {
+  if (strcmp(path, "/proc/cpuinfo") == 0) return errno = ENOENT, NULL;
+  FILE *(*next)(const char *, const char *) = (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, "fopen");
+  return next(path, mode);
+}
+
+FILE *fopen(const char *restrict path, const char *restrict mode) { return fopen64(path, mode); }
