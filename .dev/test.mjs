@@ -14,6 +14,9 @@ await main(async () => {
     [
       '--experimental-vm-modules',
       '--disable-warning=ExperimentalWarning',
+      // Jest keeps about 16 MB of every test file, and V8 far more garbage as long as it may. A worker is replaced
+      // between two files when it has more than `workerIdleMemoryLimit`.
+      '--max-old-space-size=640',
       'node_modules/jest/bin/jest.js',
       ...process.argv.slice(2),
     ],

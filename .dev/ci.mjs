@@ -1,0 +1,24 @@
+// .ci/run: what every change needs.
+import { main } from './processes.mjs';
+import { npm, runSteps } from './steps.mjs';
+
+// Of the suites that take long, one for each promise, and one that kills what is at work.
+const SHORT_CHAOS = 'failed-save|concurrency|lost-notifications|killed-while-sweeping';
+
+await main(() =>
+  runSteps([
+    // Before npm install gets a chance to touch the lock file.
+    { title: 'top level and lock file', command: [process.execPath, '.dev/check-tree.mjs'] },
+    npm('setup', { isNeeded: true }),
+    npm('build'),
+    npm('lint'), // import cycles included
+    npm('format:check'),
+    npm('typecheck'),
+    npm('check:publish'),
+    npm('check:unused'),
+    npm('test', { report: 'jest' }),
+    npm('test:matrix', { report: 'checks' }),
+    npm('test:examples', { report: 'checks' }),
+    npm('chaos', { args: [SHORT_CHAOS], report: 'jest' }),
+  ]),
+);

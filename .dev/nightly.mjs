@@ -1,0 +1,29 @@
+// npm run nightly: every server and every Node, the mutants, the model and all suites that take long. Words choose the
+// steps that have them in their title: `npm run nightly -- valkey`.
+import { ensurePackages } from './install.mjs';
+import { NODES, OTHER_SERVERS, programOf, withNode } from './other-versions.mjs';
+import { main } from './processes.mjs';
+import { npm, runSteps } from './steps.mjs';
+
+const words = process.argv.slice(2);
+
+await main(async () => {
+  await ensurePackages();
+  const steps = [
+    onServer("this machine's Redis"),
+    ...OTHER_SERVERS.map((name) => onServer(name, async () => ({ REDIS_SERVER: await programOf(name) }))),
+    ...NODES.map((name) => {
+      const step = npm('test:matrix', { report: 'checks', env: () => withNode(name) });
+      return { ...step, title: `${step.title} on ${name}` };
+    }),
+    npm('test:mutants', { report: 'checks' }),
+    npm('test:mutants', { args: ['--model'], report: 'checks' }),
+    npm('chaos', { report: 'jest' }),
+  ];
+  return runSteps(steps.filter(({ title }) => words.every((word) => title.includes(word))));
+});
+
+function onServer(name, env) {
+  const step = npm('test', { args: ['packages/session-redis/test/'], report: 'jest', env });
+  return { ...step, title: `${step.title} on ${name}` };
+}

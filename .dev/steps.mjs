@@ -1,0 +1,88 @@
+// Runs one step after the other. At the end it tells what came of each and how long it took, and counts all tests in the
+// last line.
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onStopSignal, run } from './processes.mjs';
+
+/** How a command is asked to write down its counts. */
+const REPORTS = {
+  jest: (file) => ['--json', `--outputFile=${file}`],
+  checks: (file) => [`--outputFile=${file}`],
+};
+
+/**
+ * An npm script and its arguments. `report`: whether Jest counts its tests, or checks.mjs. `env`: resolves to what its
+ * environment has besides ours. `isNeeded`: without it, no other step makes sense.
+ */
+export function npm(script, { args = [], ...others } = {}) {
+  return { title: ['npm run', script, ...args].join(' '), command: ['npm', 'run', script, '--', ...args], ...others };
+}
+
+/** Runs the steps. Resolves to the exit code. */
+export async function runSteps(steps) {
+  const folder = await mkdtemp(join(tmpdir(), 'nest-session-reports-'));
+  let isStopped = false;
+  const release = onStopSignal(() => (isStopped = true));
+  const results = [];
+  try {
+    for (const step of steps) {
+      const result = await runStep(step, join(folder, `${results.length}.json`));
+      results.push(result);
+      if (isStopped || (step.isNeeded && result.failed > 0)) break;
+    }
+  } finally {
+    release();
+    await rm(folder, { recursive: true, force: true });
+  }
+  return conclude(results, steps.length);
+}
+
+async function runStep({ title, command: [program, ...args], report, env }, reportFile) {
+  console.log(`\n== ${title}`);
+  const began = Date.now();
+  const code = await start(program, [...args, ...(REPORTS[report]?.(reportFile) ?? [])], env);
+  const counts = report ? await countsIn(reportFile) : { passed: 0, failed: 0, skipped: 0 };
+  // What failed without a failed test, or could not be run at all, counts as one.
+  if (code !== 0 && counts.failed === 0) counts.failed = 1;
+  const seconds = Math.round((Date.now() - began) / 1000);
+  console.log(`-- ${title}: ${duration(seconds)}`);
+  return { title, seconds, ...counts };
+}
+
+async function start(program, args, env) {
+  try {
+    return await run(program, args, await env?.());
+  } catch (error) {
+    console.error(error.message);
+    return 1;
+  }
+}
+
+async function countsIn(file) {
+  const text = await readFile(file, 'utf8').catch(() => '{"passed":0,"failed":1,"skipped":0}');
+  const report = JSON.parse(text);
+  if (!('numPassedTests' in report)) return report;
+  return {
+    passed: report.numPassedTests,
+    failed: report.numFailedTests + report.numRuntimeErrorTestSuites,
+    skipped: report.numPendingTests + report.numTodoTests,
+  };
+}
+
+function conclude(results, wanted) {
+  const sum = (field) => results.reduce((total, result) => total + result[field], 0);
+  console.log('');
+  for (const { title, seconds, failed } of results) {
+    console.log(`${duration(seconds).padStart(8)}  ${failed > 0 ? 'FAILED' : 'ok    '}  ${title}`);
+  }
+  console.log(`${duration(sum('seconds')).padStart(8)}  in all`);
+  const left = wanted - results.length;
+  if (left > 0) console.log(`FAILED: ${left} more steps were not run`);
+  console.log(`\n${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
+  return sum('failed') === 0 && left === 0 ? 0 : 1;
+}
+
+function duration(seconds) {
+  return `${Math.floor(seconds / 60)}:${`${seconds % 60}`.padStart(2, '0')}`;
+}
