@@ -1,76 +1,87 @@
 import { LeakGuard } from '@nest-session/testing';
 import type { SessionModuleOptions } from '../../src/index.js';
 import { SIGNING_KEYS } from '../http/signing.keys.js';
-import { type BrowserCookie, type BrowserTab, type BrowserUser, Chromium } from './chromium.js';
+import type { Browser, BrowserContext, Cookie, Page } from 'playwright-core';
+import { launchChromium, textAt } from '../../../../libs/testing/test/support/browser/chromium.js';
 import { Shop } from './shop.app.js';
 
 LeakGuard.install();
 
 const DAY = 24 * 60 * 60;
 
-let browser: Chromium;
+let browser: Browser;
 beforeAll(async () => {
-  browser = await Chromium.start();
+  browser = await launchChromium();
 }, 120_000);
-afterAll(() => browser.stop());
+afterAll(() => browser?.close());
 
 describe('in Chromium, the session cookie', () => {
   let shop: Shop;
-  let user: BrowserUser;
-  let tab: BrowserTab;
+  let user: BrowserContext;
+  let tab: Page;
 
   async function start(cookie: SessionModuleOptions['cookie']): Promise<void> {
     shop = await Shop.start({ cookie });
-    user = await browser.newUser();
-    tab = await user.newTab();
+    user = await browser.newContext();
+    tab = await user.newPage();
   }
-  afterEach(() => shop.stop());
+  afterEach(async () => {
+    await user?.close();
+    await shop?.stop();
+  });
 
-  async function cookie(name = 'SESSION'): Promise<BrowserCookie | undefined> {
+  async function cookie(name = 'SESSION'): Promise<Cookie | undefined> {
     return (await user.cookies()).find((each) => each.name === name);
+  }
+
+  /** Submits the form of the page, and resolves to the text of the page that it leads to. */
+  async function submit(): Promise<string> {
+    await tab.evaluate('document.forms[0].submit()');
+    await tab.waitForURL(({ hostname }) => hostname === 'shop.test');
+    return tab.innerText('body');
   }
 
   it('is one that ends with the browser, hidden from scripts, and gone after the logout', async () => {
     await start({});
-    expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 1');
-    expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 2');
+    expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 1');
+    expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 2');
     expect(await cookie()).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Lax', expires: -1, path: '/' });
     expect(await tab.evaluate('document.cookie')).toBe('');
     const before = await cookie();
-    expect(await tab.open(shop.https('shop.test', '/login'))).toBe('signed in');
+    expect(await textAt(tab, shop.https('shop.test', '/login'))).toBe('signed in');
     expect((await cookie())?.value).not.toBe(before?.value);
-    expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 3');
-    await tab.open(shop.https('shop.test', '/logout'));
+    expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 3');
+    await textAt(tab, shop.https('shop.test', '/logout'));
     expect(await user.cookies()).toEqual([]);
-    expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 1');
+    expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 1');
   });
 
   describe('with Secure', () => {
     it('is kept from https only, and one line says why', async () => {
       await start({ secure: true });
-      expect(await tab.open(shop.http('shop.test', '/visit'))).toBe('visit 1');
-      expect(await tab.open(shop.http('shop.test', '/visit'))).toBe('visit 1');
+      expect(await textAt(tab, shop.http('shop.test', '/visit'))).toBe('visit 1');
+      expect(await textAt(tab, shop.http('shop.test', '/visit'))).toBe('visit 1');
       expect(await cookie()).toBeUndefined();
       expect(shop.log.matching(/with Secure on .* over http: browsers drop it/)).toHaveLength(1);
-      expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 1');
-      expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 2');
-      expect(await tab.open(shop.http('shop.test', '/visits'))).toBe('visits 0');
+      expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 1');
+      expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 2');
+      expect(await textAt(tab, shop.http('shop.test', '/visits'))).toBe('visits 0');
     });
 
     it('is kept from the own machine without https, which is not diagnosed', async () => {
       await start({ secure: true });
-      expect(await tab.open(shop.http('localhost', '/visit'))).toBe('visit 1');
-      expect(await tab.open(shop.http('localhost', '/visit'))).toBe('visit 2');
+      expect(await textAt(tab, shop.http('localhost', '/visit'))).toBe('visit 1');
+      expect(await textAt(tab, shop.http('localhost', '/visit'))).toBe('visit 2');
       expect(shop.log.lines).toEqual([]);
     });
 
     it('auto is kept from both', async () => {
       await start({ secure: 'auto' });
-      await tab.open(shop.http('plain.test', '/visit'));
-      expect(await tab.open(shop.http('plain.test', '/visit'))).toBe('visit 2');
+      await textAt(tab, shop.http('plain.test', '/visit'));
+      expect(await textAt(tab, shop.http('plain.test', '/visit'))).toBe('visit 2');
       expect(await cookie()).toMatchObject({ secure: false });
-      await tab.open(shop.https('shop.test', '/visit'));
-      expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 2');
+      await textAt(tab, shop.https('shop.test', '/visit'));
+      expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 2');
     });
   });
 
@@ -85,13 +96,13 @@ describe('in Chromium, the session cookie', () => {
     ])('%p comes along from another site as it says', async (options, expected) => {
       await start(options);
       const target = encodeURIComponent(shop.https('shop.test', '/visits'));
-      await tab.open(shop.https('shop.test', '/visit'));
-      await tab.open(shop.https('other.test', `/door/get?to=${target}`));
-      const link = await tab.follow('document.forms[0].submit()');
-      await tab.open(shop.https('other.test', `/door/post?to=${target}`));
-      const form = await tab.follow('document.forms[0].submit()');
+      await textAt(tab, shop.https('shop.test', '/visit'));
+      await textAt(tab, shop.https('other.test', `/door/get?to=${target}`));
+      const link = await submit();
+      await textAt(tab, shop.https('other.test', `/door/post?to=${target}`));
+      const form = await submit();
       expect({ link, form }).toEqual(expected);
-      expect(await tab.open(shop.https('shop.test', '/visits'))).toBe('visits 1');
+      expect(await textAt(tab, shop.https('shop.test', '/visits'))).toBe('visits 1');
     });
   });
 
@@ -100,37 +111,37 @@ describe('in Chromium, the session cookie', () => {
 
     it('is kept, and another host of the domain cannot set it', async () => {
       await start({ name, secure: true });
-      await tab.open(shop.https('shop.test', '/visit'));
+      await textAt(tab, shop.https('shop.test', '/visit'));
       const own = await cookie(name);
       expect(own).toMatchObject({ secure: true, path: '/', domain: 'shop.test' });
-      await tab.open(shop.https('evil.shop.test', '/blank'));
+      await textAt(tab, shop.https('evil.shop.test', '/blank'));
       await tab.evaluate(`document.cookie = '${name}=planted; Secure; Path=/; Domain=shop.test'`);
       expect(await user.cookies()).toEqual([own]);
-      expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 2');
-      await tab.open(shop.https('shop.test', '/logout'));
+      expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 2');
+      await textAt(tab, shop.https('shop.test', '/logout'));
       expect(await user.cookies()).toEqual([]);
     });
 
     it('is what keeps planted cookies away: without, they come first, and the live one still counts', async () => {
       await start({ secure: true });
-      await tab.open(shop.https('shop.test', '/visit'));
-      await tab.open(shop.https('evil.shop.test', '/blank'));
+      await textAt(tab, shop.https('shop.test', '/visit'));
+      await textAt(tab, shop.https('evil.shop.test', '/blank'));
       for (const path of ['/', '/visit', '/visits']) {
         await tab.evaluate(`document.cookie = 'SESSION=${'x'.repeat(43)}; Secure; Path=${path}; Domain=shop.test'`);
       }
       expect(await user.cookies()).toHaveLength(4);
-      expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 2');
+      expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 2');
     });
   });
 
   describe('with Partitioned', () => {
     async function framedBy(site: string): Promise<void> {
       const of = encodeURIComponent(shop.https('shop.test', '/visit'));
-      await tab.open(shop.https(site, `/frame?of=${of}`));
+      await textAt(tab, shop.https(site, `/frame?of=${of}`));
     }
 
     async function partitions(): Promise<Set<string | undefined>> {
-      return new Set((await user.cookies()).map(({ partitionKey }) => partitionKey?.topLevelSite));
+      return new Set((await user.cookies()).map(({ partitionKey }) => partitionKey));
     }
 
     it('is another one for each site that embeds the application, and each is gone after its logout', async () => {
@@ -138,9 +149,9 @@ describe('in Chromium, the session cookie', () => {
       await framedBy('a.test');
       await framedBy('b.test');
       await framedBy('b.test');
-      expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 1');
+      expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 1');
       expect(await partitions()).toEqual(new Set(['https://a.test', 'https://b.test', 'https://shop.test']));
-      await tab.open(shop.https('shop.test', '/logout'));
+      await textAt(tab, shop.https('shop.test', '/logout'));
       expect(await partitions()).toEqual(new Set(['https://a.test', 'https://b.test']));
     });
 
@@ -155,52 +166,52 @@ describe('in Chromium, the session cookie', () => {
     it('outlives the browser that long, and is gone after the logout', async () => {
       await start({ maxAge: '30d' });
       const before = Date.now() / 1000;
-      await tab.open(shop.https('shop.test', '/visit'));
+      await textAt(tab, shop.https('shop.test', '/visit'));
       expect((await cookie())!.expires).toBeGreaterThanOrEqual(before + 30 * DAY - 1);
       expect((await cookie())!.expires).toBeLessThanOrEqual(Date.now() / 1000 + 30 * DAY + 1);
-      await tab.open(shop.https('shop.test', '/logout'));
+      await textAt(tab, shop.https('shop.test', '/logout'));
       expect(await user.cookies()).toEqual([]);
     });
 
     it('of 400 days is kept as it is', async () => {
       await start({ maxAge: '400d' });
       const before = Date.now() / 1000;
-      await tab.open(shop.https('shop.test', '/visit'));
+      await textAt(tab, shop.https('shop.test', '/visit'));
       expect((await cookie())!.expires).toBeGreaterThanOrEqual(before + 400 * DAY - 1);
     });
 
     it('outlives the browser for whom a login remembers, and for nobody else', async () => {
       await start({ rememberMe: '30d' });
-      await tab.open(shop.https('shop.test', '/login'));
+      await textAt(tab, shop.https('shop.test', '/login'));
       expect((await cookie())!.expires).toBe(-1);
       const before = Date.now() / 1000;
-      await tab.open(shop.https('shop.test', '/login/remember'));
+      await textAt(tab, shop.https('shop.test', '/login/remember'));
       expect((await cookie())!.expires).toBeGreaterThanOrEqual(before + 30 * DAY - 1);
       // Every new token of that session is remembered as well.
-      await tab.open(shop.https('shop.test', '/login'));
+      await textAt(tab, shop.https('shop.test', '/login'));
       expect((await cookie())!.expires).toBeGreaterThanOrEqual(before + 30 * DAY - 1);
     });
   });
 
   it('of a domain pattern is that of all hosts of the domain, and gone for all after a logout', async () => {
     await start({ domainPattern: String.raw`(?:\w+\.)?(shop\.test)` });
-    await tab.open(shop.https('shop.test', '/visit'));
-    expect(await tab.open(shop.https('www.shop.test', '/visit'))).toBe('visit 2');
+    await textAt(tab, shop.https('shop.test', '/visit'));
+    expect(await textAt(tab, shop.https('www.shop.test', '/visit'))).toBe('visit 2');
     expect(await cookie()).toMatchObject({ domain: '.shop.test' });
-    await tab.open(shop.https('www.shop.test', '/logout'));
+    await textAt(tab, shop.https('www.shop.test', '/logout'));
     expect(await user.cookies()).toEqual([]);
   });
 
   it('of a foreign domain is not kept, and one line says why', async () => {
     await start({ domain: 'other.test' });
-    await tab.open(shop.https('shop.test', '/visit'));
-    expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 1');
+    await textAt(tab, shop.https('shop.test', '/visit'));
+    expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 1');
     expect(shop.log.matching(/for the domain other.test/)).toHaveLength(1);
   });
 
   it('with a signature and base64 is presented as it was set', async () => {
     await start({ base64: true, signingKeys: SIGNING_KEYS });
-    await tab.open(shop.https('shop.test', '/visit'));
-    expect(await tab.open(shop.https('shop.test', '/visit'))).toBe('visit 2');
+    await textAt(tab, shop.https('shop.test', '/visit'));
+    expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 2');
   });
 });

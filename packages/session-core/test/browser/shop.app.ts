@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { MapSessionModule, RememberMe, Session, SessionModule, type SessionModuleOptions } from '../../src/index.js';
 import { LogRecorder } from '../http/log.recorder.js';
-import { selfSignedCertificate } from './self-signed.certificate.js';
+import { selfSignedCertificate } from '../../../../libs/testing/test/support/browser/certificate.js';
 
 /** What a browser opens. */
 @Controller()
@@ -80,7 +80,7 @@ export class Shop {
   static async start(session: SessionModuleOptions): Promise<Shop> {
     const shop = new Shop();
     shop.#httpPort = await shop.#listen(session);
-    shop.#httpsPort = await shop.#listen(session, selfSignedCertificate());
+    shop.#httpsPort = await shop.#listen(session, await selfSignedCertificate());
     return shop;
   }
 

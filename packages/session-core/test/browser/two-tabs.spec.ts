@@ -1,29 +1,33 @@
 import { LeakGuard } from '@nest-session/testing';
-import { type BrowserTab, type BrowserUser, Chromium } from './chromium.js';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { launchChromium, textAt } from '../../../../libs/testing/test/support/browser/chromium.js';
 import { Shop } from './shop.app.js';
 
 LeakGuard.install();
 
-let browser: Chromium;
+let browser: Browser;
 beforeAll(async () => {
-  browser = await Chromium.start();
+  browser = await launchChromium();
 }, 120_000);
-afterAll(() => browser.stop());
+afterAll(() => browser?.close());
 
 describe('in Chromium, two tabs with a session each', () => {
   let shop: Shop;
-  let user: BrowserUser;
-  let first: BrowserTab;
-  let second: BrowserTab;
+  let user: BrowserContext;
+  let first: Page;
+  let second: Page;
   beforeEach(async () => {
     shop = await Shop.start({ multipleSessions: true, cookie: { name: '__Host-sid', secure: true } });
-    user = await browser.newUser();
-    [first, second] = [await user.newTab(), await user.newTab()];
+    user = await browser.newContext();
+    [first, second] = [await user.newPage(), await user.newPage()];
   });
-  afterEach(() => shop.stop());
+  afterEach(async () => {
+    await user?.close();
+    await shop?.stop();
+  });
 
-  const inFirst = (path: string) => first.open(shop.https('shop.test', path));
-  const inSecond = (path: string) => second.open(shop.https('shop.test', `${path}?_s=1`));
+  const inFirst = (path: string) => textAt(first, shop.https('shop.test', path));
+  const inSecond = (path: string) => textAt(second, shop.https('shop.test', `${path}?_s=1`));
 
   it('keep them apart, also when both sign in at the same moment', async () => {
     expect(await inFirst('/visit')).toBe('visit 1');

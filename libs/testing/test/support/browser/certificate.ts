@@ -1,0 +1,7 @@
+import { generate } from 'selfsigned';
+
+/** A key, and a certificate that nobody vouches for: for clients that do not look at it. */
+export async function selfSignedCertificate(): Promise<{ readonly key: string; readonly cert: string }> {
+  const { private: key, cert } = await generate([{ name: 'commonName', value: 'localhost' }], { keyType: 'ec' });
+  return { key, cert };
+}
