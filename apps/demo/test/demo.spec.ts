@@ -1,35 +1,23 @@
-import type { NestExpressApplication } from '@nestjs/platform-express';
-import { HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { HttpAgent, LeakGuard } from '@nest-session/testing';
 import type { SessionView } from '../src/lifetime/lifetime.controller.js';
+import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';
 
 LeakGuard.install();
 
 describe('demo', () => {
-  let redis: RedisServer;
-  let app: NestExpressApplication;
-  let origin: string;
+  let demo: DemoApplication;
   let agent: HttpAgent;
   let events: EventStream;
 
   beforeAll(async () => {
-    redis = await RedisServer.start();
-    process.env.REDIS_URL = redis.url;
-    process.env.COMMAND_TIMEOUT = '30s';
-    // Only now: the module reads them when it is loaded.
-    const { createDemo } = await import('../src/create-demo.js');
-    app = await createDemo({ logger: false, abortOnError: false });
-    await app.listen(0, '127.0.0.1');
-    origin = await app.getUrl();
+    demo = await DemoApplication.start();
   });
 
-  afterAll(async () => {
-    await app?.close();
-    await redis?.stop();
-  });
+  afterAll(() => demo?.stop());
 
   beforeEach(async () => {
-    agent = new HttpAgent(origin);
+    agent = new HttpAgent(demo.origin);
     events = await EventStream.open(agent);
   });
 

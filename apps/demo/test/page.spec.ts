@@ -1,0 +1,128 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { eventually, LeakGuard } from '@nest-session/testing';
+import { launchChromium } from '../../../libs/testing/test/support/browser/chromium.js';
+import { DemoApplication } from './support/demo.application.js';
+
+LeakGuard.install();
+
+describe('the page of the demo, in Chromium', () => {
+  let demo: DemoApplication;
+  let browser: Browser;
+  let user: BrowserContext;
+  let page: Page;
+  const errors: Error[] = [];
+
+  beforeAll(async () => {
+    demo = await DemoApplication.start();
+    browser = await launchChromium();
+  }, 120_000);
+
+  afterAll(async () => {
+    await browser?.close();
+    await demo?.stop();
+  });
+
+  beforeEach(async () => {
+    user = await browser.newContext({ baseURL: demo.origin });
+    page = await newTab();
+  });
+
+  afterEach(async () => {
+    await user.close();
+    expect(errors.splice(0)).toEqual([]);
+  });
+
+  async function newTab(): Promise<Page> {
+    const tab = await user.newPage();
+    tab.on('pageerror', (error) => errors.push(error));
+    await tab.goto('/');
+    await tab.getByText('live', { exact: true }).waitFor();
+    await tab.getByText(/^(No session yet|Alive):/).waitFor();
+    return tab;
+  }
+
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
+  const shows = (text: string) => page.getByText(text).waitFor();
+  const cart = (tab = page) => tab.locator('#items > li').allInnerTexts();
+
+  async function add(name: string): Promise<void> {
+    const before = await cart();
+    await page.getByLabel('What to add').fill(name);
+    await press('Add');
+    await eventually(async () => expect(await cart()).toEqual([...before, name]));
+  }
+
+  async function signIn(name: string): Promise<void> {
+    await page.getByLabel('Your name').fill(name);
+    await press('Sign in');
+    await shows(`Signed in as ${name}`);
+  }
+
+  /** The entry of the event log about the session of this browser. */
+  const event = (type: string) => page.locator(`#events > li.${type}`).filter({ hasText: 'this browser' });
+
+  it('starts no session for a visitor who only looks', async () => {
+    expect(await page.innerText('#id')).toBe('none');
+    expect(await page.innerText('#rest')).toBe('–');
+    expect(await cart()).toEqual([]);
+    expect(await user.cookies()).toEqual([]);
+  });
+
+  it('shows the cart, the countdown and the event of the session that the first item starts', async () => {
+    await add('pear');
+    await add('apple');
+    expect(await page.innerText('#count')).toBe('2 items');
+    expect(await page.innerText('#rest')).toMatch(/^(30:00|29:5\d)$/);
+    await event('created').waitFor();
+    expect(await event('created').locator('code').innerText()).toBe(await page.innerText('#id'));
+    await press('Empty the cart');
+    await shows('Nothing in it yet.');
+  });
+
+  it('keeps all of ten items that it adds at once', async () => {
+    await press('Add ten at once');
+    await shows('Ten requests sent at once, 10 items more in the cart.');
+    expect((await cart()).toSorted()).toEqual(Array.from({ length: 10 }, (_, i) => `apple ${i + 1}`).toSorted());
+  });
+
+  it('shows the other id that the sign-in gives to the session, and its end at the sign-out', async () => {
+    await add('pear');
+    const before = await page.innerText('#id');
+    await signIn('ann');
+    await event('id-changed').waitFor();
+    expect(await page.innerText('#id')).not.toBe(before);
+    expect(await cart()).toEqual(['pear']);
+    await press('Sign out');
+    await shows('Signed out. The application was told.');
+    expect(await event('deleted').innerText()).toMatch(/The session of ann was ended\. Its cart held:\s+pear/);
+    expect(await cart()).toEqual([]);
+  });
+
+  it('counts down the time that was chosen, and shows the expiry with the cart', async () => {
+    await add('pear');
+    await page.getByText('10 s', { exact: true }).click();
+    await shows('of 0:10');
+    await eventually(async () => expect(await page.innerText('#rest')).toMatch(/^0:0\d$/));
+    // By the page's cookie, behind the page's back: it hears of the end from the event stream alone.
+    const body = JSON.stringify({ maxInactiveInterval: 1 });
+    const headers = { 'Content-Type': 'application/json' };
+    await page.evaluate(`fetch('/session', ${JSON.stringify({ method: 'PUT', body, headers })})`);
+    await shows('Expired. The application was told, with the cart.');
+    expect(await event('expired').innerText()).toMatch(/A visitor’s session ran out\. Its cart held:\s+pear/);
+    expect(await page.innerText('#id')).toBe('none');
+  });
+
+  it('shows in one tab what was done in another', async () => {
+    const other = await newTab();
+    await add('pear');
+    await eventually(async () => expect(await cart(other)).toEqual(['pear']));
+    expect(await other.innerText('#id')).toBe(await page.innerText('#id'));
+  });
+
+  it('says what the application refuses', async () => {
+    await page.getByLabel('What to add').fill('   ');
+    await press('Add');
+    await shows('A text of 1 to 40 characters is needed');
+    expect(await cart()).toEqual([]);
+  });
+});
