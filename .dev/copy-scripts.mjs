@@ -1,6 +1,7 @@
 // tsc copies nothing but TypeScript: puts the Redis scripts, and the C source of the test kit, beside the compiled code
 // that reads them.
-import { cpSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 copy('packages/session-redis', 'scripts', '.lua');
@@ -8,12 +9,19 @@ copy('libs/testing', 'redis', '.c');
 
 function copy(packageFolder, folder, extension) {
   const root = fileURLToPath(new URL(`../${packageFolder}/`, import.meta.url));
-  const isWanted = (path) => !path.includes('.') || path.endsWith(extension);
-  const target = `${root}dist/${folder}`;
+  const [source, target] = [`${root}src/${folder}`, `${root}dist/${folder}`];
+  const wanted = filesIn(source, extension);
+  if (wanted.length === 0) throw new Error(`There is no ${extension} file to copy`);
   // What was copied from files that are gone would be published.
-  for (const path of filesIn(target, extension)) rmSync(`${target}/${path}`);
-  cpSync(`${root}src/${folder}`, target, { recursive: true, filter: (source) => isWanted(source.slice(root.length)) });
-  if (filesIn(target, extension).length === 0) throw new Error(`No ${extension} file was copied`);
+  for (const path of filesIn(target, extension).filter((each) => !wanted.includes(each))) rmSync(`${target}/${path}`);
+  for (const path of wanted) copyChanged(`${source}/${path}`, `${target}/${path}`);
+}
+
+/** A file that is as it should be stays untouched: a program may be reading it while another one is built. */
+function copyChanged(source, target) {
+  if (existsSync(target) && readFileSync(target).equals(readFileSync(source))) return;
+  mkdirSync(dirname(target), { recursive: true });
+  copyFileSync(source, target);
 }
 
 function filesIn(folder, extension) {

@@ -40,8 +40,10 @@ beforeAll(async () => {
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
   const texts = await Promise.all(others.map((path) => readFile(join(ROOT, path), 'utf8')));
   blocks = [readme, ...texts].flatMap((markdown) => codeBlocks(markdown, 'ts'));
-  await mkdir(DIST, { recursive: true });
-  folder = await mkdtemp(join(DIST, 'readme-'));
+  // Not below a dist: every build removes from there what has no source.
+  const cache = join(ROOT, 'node_modules/.cache');
+  await mkdir(cache, { recursive: true });
+  folder = await mkdtemp(join(cache, 'readme-'));
 });
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
