@@ -14,7 +14,9 @@ await main(() =>
     npm('lint'), // import cycles included
     npm('format:check'),
     npm('typecheck'),
+    npm('check:structure'),
     npm('check:publish'),
+    npm('check:api'),
     npm('check:unused'),
     npm('test', { report: 'jest' }),
     npm('test:matrix', { report: 'checks' }),
