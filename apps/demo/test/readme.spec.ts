@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { JsonAttributeSerializer } from '@nest-session/core';
 import { eventually, freePort, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
 import { resolveSessionOptions } from '../../../packages/session-core/src/configuration/session.options.js';
+import { resolveMapSessionOptions } from '../../../packages/session-core/src/memory/map-session.options.js';
 import { resolveRedisSessionOptions } from '../../../packages/session-redis/src/configuration/redis-session.options.js';
 import { codeBlocks, section } from './support/markdown.js';
 import { curlStandIn, hasCurl, masked, type Shell, stepsOf, systemShell } from './support/transcript.js';
@@ -22,16 +23,20 @@ const PRINTED_ORIGIN = 'http://localhost:3000';
 const SLOWLY = 300_000;
 
 let readme: string;
+let optionsDoc: string;
 /** Where its code, and that of the other texts, is compiled: a folder from which Node.js finds the packages. */
 let folder: string;
 let blocks: string[];
 
 beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  optionsDoc = await readFile(join(ROOT, 'docs/options.md'), 'utf8');
   const docs = [
     'docs/cookies-and-headers.md',
     'docs/events.md',
     'docs/keyspace-notifications.md',
+    'docs/options.md',
+    'docs/requests.md',
     'docs/several-sessions.md',
     'docs/testing.md',
     'docs/timeouts.md',
@@ -74,7 +79,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(5);
+      expect(programs).toHaveLength(6);
       for (const program of programs) {
         const { exit, output } = start(join(folder, program), {});
         expect([await exit, output()]).toEqual([[0, null], expect.any(String)]);
@@ -173,12 +178,13 @@ describe('the versions of the README', () => {
   });
 });
 
-describe('the options of the README', () => {
-  const [ofSession, ofRedis] = ['SessionModule', 'RedisSessionModule'];
+describe('the options', () => {
+  const [ofSession, ofRedis, ofMap] = ['SessionModule', 'RedisSessionModule', 'MapSessionModule'];
 
   it.each([
     { module: ofSession, resolve: resolveSessionOptions },
     { module: ofRedis, resolve: resolveRedisSessionOptions },
+    { module: ofMap, resolve: resolveMapSessionOptions },
   ])('are those of $module, with their defaults', ({ module, resolve }) => {
     const table = optionTable(module);
     expect([...table.keys()].toSorted()).toEqual(knownOptions(resolve, [...table.keys()]).toSorted());
@@ -209,17 +215,34 @@ describe('the options of the README', () => {
     expect(resolveRedisSessionOptions().serializer).toBeInstanceOf(JsonAttributeSerializer);
   });
 
+  it('of the README have the defaults that docs/options.md has', () => {
+    for (const module of [ofSession, ofRedis]) {
+      const short = [...shortTable(module)];
+      expect(short.length).toBeGreaterThan(0);
+      expect([...optionTable(module)]).toEqual(expect.arrayContaining(short));
+    }
+  });
+
   function dashes(module: string): string[] {
     return [...optionTable(module)].filter(([, cell]) => cell === '-').map(([name]) => name);
   }
 
-  /** The first two columns of a module's table: names and defaults. */
+  /** A module's table in docs/options.md. */
   function optionTable(module: string): Map<string, string> {
+    return namesAndDefaults(section(optionsDoc, `\`${module}.forRoot()\``));
+  }
+
+  /** The few options of a module that the README names. */
+  function shortTable(module: string): Map<string, string> {
     const [, table = ''] = section(readme, 'Options').split(`\`${module}.forRoot({ ... })\``);
-    const [rows = ''] = table.split(/\n(?=`)/);
-    return new Map([...rows.matchAll(/^\| `([\w.]+)` *\| (.+?) *\|/gm)].map(([, name, cell]) => [name!, cell!]));
+    return namesAndDefaults(table.split(/\n(?=`)/)[0]!);
   }
 });
+
+/** The first two columns of a table. */
+function namesAndDefaults(table: string): Map<string, string> {
+  return new Map([...table.matchAll(/^\| `([\w.]+)` *\| (.+?) *\|/gm)].map(([, name, cell]) => [name!, cell!]));
+}
 
 /** What the resolver says it knows, asked by a name that it does not know; sections as the table has them. */
 function knownOptions(resolve: (options: any) => unknown, inTable: readonly string[]): string[] {

@@ -9,3 +9,27 @@ export function section(markdown: string, heading: string): string {
   const [, after = ''] = markdown.split(`\n## ${heading}\n`);
   return after.split(/^## /m)[0]!;
 }
+
+/** Where the links of a Markdown text lead, as they are written; code is no link. */
+export function links(markdown: string): string[] {
+  return [...withoutCode(markdown).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!);
+}
+
+/** The anchors that GitHub and npm give the headings of a Markdown text. */
+export function anchors(markdown: string): string[] {
+  const headings = [...withoutBlocks(markdown).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading!);
+  return headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+function withoutBlocks(markdown: string): string {
+  return markdown.replaceAll(/^```[\s\S]*?^```$/gm, '');
+}
+
+function withoutCode(markdown: string): string {
+  return withoutBlocks(markdown).replaceAll(/`[^`\n]*`/g, '`code`');
+}
