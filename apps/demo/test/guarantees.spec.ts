@@ -1,28 +1,121 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const file = fileURLToPath(new URL('../../../docs/guarantees.md', import.meta.url));
-const text = readFileSync(file, 'utf8');
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const REPORTER = join(ROOT, '.dev/guarantees.reporter.mjs');
 
-/** What each paragraph under a heading says, and the list of tests under it. */
-const sentences = text
-  .split(/^## .*$/m)
-  .slice(1)
-  .flatMap((section) => [...section.matchAll(/^(?!- )(\S[^]*?)\n\n((?:- .*\n)+)/gm)])
-  .map(([, sentence, tests]) => [sentence!.replaceAll(/\s+/g, ' '), tests!] as const);
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-it('names tests for every sentence', () => {
-  const paragraphs = text.split(/\n\n/).filter((part) => part.startsWith('- '));
-  expect(sentences).toHaveLength(paragraphs.length);
-  expect(sentences.length).toBeGreaterThan(10);
+/** The tests under each paragraph of a text, as the links of a list. */
+function tests(text: string): { paragraph: string; list: string }[] {
+  const found = text.matchAll(/^(?!- |#)(\S[^]*?)\n\n((?:- \[.*\n)+)/gm);
+  return [...found].map(([, paragraph, list]) => ({ paragraph: paragraph!.split('\n\n').at(-1)!, list: list! }));
+}
+
+// Whether these tests run and pass is asked by the reporter, which sees the results.
+describe.each(['docs/guarantees.md', 'docs/failure-modes.md'])('%s', (document) => {
+  it('names tests that npm test or npm run chaos runs', () => {
+    const lists = tests(read(document));
+    expect(lists.length).toBeGreaterThan(10);
+    for (const line of lists.flatMap(({ list }) => list.trim().split('\n'))) {
+      const [, path = ''] = /^- \[.+\]\((\S+)\)$/.exec(line) ?? [];
+      const file = join(dirname(join(ROOT, document)), path);
+      expect({ line, isThere: existsSync(file) && /\/test\/.*\.(spec|chaos)\.ts$/.test(file) }).toEqual({
+        line,
+        isThere: true,
+      });
+    }
+  });
+
+  it('is a document whose tests the reporter looks for', () => {
+    const { jest } = JSON.parse(read('package.json'));
+    expect(jest.reporters).toContainEqual([
+      '<rootDir>/.dev/guarantees.reporter.mjs',
+      { documents: expect.arrayContaining([document]) },
+    ]);
+  });
 });
 
-it.each(sentences)('%s', (_, tests) => {
-  const named = [...tests.matchAll(/^- \[(.+)\]\((.+)\)$/gm)];
-  expect(named).toHaveLength(tests.trim().split('\n').length);
-  for (const [, title, path] of named) {
-    const spec = readFileSync(join(dirname(file), path!), 'utf8');
-    expect({ path, isThere: spec.includes(title!) }).toEqual({ path, isThere: true });
+it('docs/guarantees.md names tests for every sentence', () => {
+  const text = read('docs/guarantees.md');
+  const paragraphs = text
+    .split(/^## .*$/m)
+    .slice(1)
+    .flatMap((section) => section.trim().split(/\n\n/));
+  expect(paragraphs.filter((part) => part.startsWith('- ['))).toHaveLength(paragraphs.length / 2);
+  expect(tests(text)).toHaveLength(paragraphs.length / 2);
+});
+
+it('docs/failure-modes.md names tests for every row of its tables of faults', () => {
+  const text = read('docs/failure-modes.md');
+  const rowsIn = (heading: string) => {
+    const [, section = ''] = text.split(`\n## ${heading}\n`);
+    const [table = ''] = section.split(/^## /m);
+    return [...table.matchAll(/^\| (.+?) +\|/gm)].map(([, row]) => row!).slice(2);
+  };
+  const rows = [...rowsIn('When Redis fails'), ...rowsIn('When the application fails')];
+  const [, listed = ''] = text.split(/^## The tests that hold each row$/m);
+  expect(rows.length).toBeGreaterThan(20);
+  expect(tests(listed).map(({ paragraph }) => paragraph)).toEqual(rows.map((row) => `**${row}**`));
+});
+
+describe('the reporter', () => {
+  let folder: string;
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'guarantees-'));
+    writeFileSync(join(folder, 'document.md'), '- [holds %s](held.spec.cjs)\n');
+    writeFileSync(join(folder, 'other.spec.cjs'), "it('is another', () => expect(1).toBe(1));");
+  });
+
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each([
+    { what: 'passes', code: "it.each(['a', 'b'])('holds %s', () => expect(1).toBe(1));", says: '' },
+    { what: 'is skipped', code: "it.skip('holds a', () => expect(1).toBe(1));", says: 'it is pending' },
+    {
+      what: 'is skipped for one of its values',
+      code: "it('holds a', () => expect(1).toBe(1)); it.skip('holds b', () => expect(1).toBe(1));",
+      says: 'it is pending',
+    },
+    {
+      what: 'is left out, since another one is the only one',
+      code: "it('holds a', () => expect(1).toBe(1)); it.only('does more', () => expect(1).toBe(1));",
+      says: 'it is pending',
+    },
+    { what: 'is emptied', code: "it('holds a', () => {});", says: 'it asserts nothing' },
+    { what: 'is a todo', code: "it.todo('holds a');", says: 'it is todo' },
+    { what: 'fails', code: "it('holds a', () => expect(1).toBe(2));", says: 'it is failed' },
+    {
+      what: 'is commented out',
+      code: "// it('holds a', () => expect(1).toBe(1));\nit('is another', () => expect(1).toBe(1));",
+      says: 'no such test ran',
+    },
+    { what: 'is in a file that is gone', code: undefined, says: 'no such test ran' },
+  ])('fails a run unless a named test passes: one that $what', ({ code, says }) => {
+    const file = join(folder, 'held.spec.cjs');
+    if (code !== undefined) writeFileSync(file, code);
+    const { status, stderr } = runJest([]);
+    rmSync(file, { force: true });
+    const said = /FAILED: document\.md names "holds %s" in held\.spec\.cjs: (.*)/.exec(stderr)?.[1] ?? '';
+    expect({ status, said }).toEqual({ status: says === '' ? 0 : 1, said: says });
+  });
+
+  it('asks nothing of the files and tests that a run leaves out by their names', () => {
+    expect(runJest(['other.spec']).status).toBe(0);
+    expect(runJest(['--testNamePattern', 'another']).status).toBe(0);
+    expect(runJest([]).status).toBe(1);
+  });
+
+  function runJest(args: readonly string[]): { status: number | null; stderr: string } {
+    const reporters = [[REPORTER, { documents: ['document.md'] }], 'default'];
+    const config = { rootDir: folder, testRegex: '\\.spec\\.cjs$', reporters, transform: {} };
+    const jest = join(ROOT, 'node_modules/jest/bin/jest.js');
+    const all = [jest, '--config', JSON.stringify(config), ...args];
+    const { status, stderr } = spawnSync(process.execPath, all, { encoding: 'utf8', env: { ...process.env, CI: '1' } });
+    return { status, stderr };
   }
 });

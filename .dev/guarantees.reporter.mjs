@@ -1,0 +1,59 @@
+// A reporter of Jest: the tests that the documents name must have passed in this run, each with at least one assertion.
+// A test that was skipped, emptied, commented out or renamed therefore fails the run.
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+
+export default class GuaranteesReporter {
+  #globalConfig;
+  #documents;
+
+  /** `documents`: Markdown files in which a test is a list item of its own, `- [title](path of its file)`. */
+  constructor(globalConfig, { documents }) {
+    this.#globalConfig = globalConfig;
+    this.#documents = documents;
+  }
+
+  onRunComplete(contexts, results) {
+    // With a pattern for titles, most tests are left out on purpose.
+    if (this.#globalConfig.testNamePattern) return;
+    const problems = this.#documents.flatMap((document) => this.#problemsOf(document, contexts, results));
+    for (const problem of problems) console.error(`FAILED: ${problem}`);
+    // Counted as failed tests, so that the summary, the JSON report and the exit code all say so.
+    results.numFailedTests += problems.length;
+    results.numTotalTests += problems.length;
+  }
+
+  #problemsOf(document, contexts, results) {
+    const file = resolve(this.#globalConfig.rootDir, document);
+    const named = [...readFileSync(file, 'utf8').matchAll(/^- \[(.+)\]\((\S+)\)$/gm)];
+    return named.flatMap(([, title, path]) => {
+      const spec = resolve(dirname(file), path);
+      const ran = results.testResults.find(({ testFilePath }) => testFilePath === spec);
+      if (!ran && !this.#mustRun(spec, contexts)) return [];
+      const problem = problemIn(ran?.testResults ?? [], title);
+      return problem === undefined ? [] : [`${document} names "${title}" in ${path}: ${problem}`];
+    });
+  }
+
+  /** Whether this run is one of all files of the kind: `npm test` runs .spec.ts, and `npm run chaos` .chaos.ts. */
+  #mustRun(spec, contexts) {
+    const { testPathPatterns, onlyChanged, shard } = this.#globalConfig;
+    if (testPathPatterns.isSet() || onlyChanged || shard) return false;
+    return [...contexts].some(({ config }) => config.testRegex.some((regex) => new RegExp(regex).test(spec)));
+  }
+}
+
+function problemIn(tests, title) {
+  const pattern = patternOf(title);
+  const found = tests.filter((test) => pattern.test(test.title));
+  if (found.length === 0) return 'no such test ran';
+  const other = found.find(({ status }) => status !== 'passed');
+  if (other) return `it is ${other.status}`;
+  return found.every(({ numPassingAsserts }) => numPassingAsserts > 0) ? undefined : 'it asserts nothing';
+}
+
+/** The title of `it.each` has placeholders, `%s` or `$name`, where those of its tests have values. */
+function patternOf(title) {
+  const literal = title.split(/%[psdifjo#]|\$[\w.]+/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${literal.join('.+')}$`, 's');
+}

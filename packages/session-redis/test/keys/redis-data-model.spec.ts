@@ -1,0 +1,128 @@
+import { readFile } from 'node:fs/promises';
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionEvent, SessionRepository } from '@nest-session/core';
+import type { RedisSessionModuleOptions } from '@nest-session/redis';
+import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { EventInstance } from '../support/event-instance.fixture.js';
+
+LeakGuard.install();
+
+/** Every key, written out: one that is renamed in the code and in the scripts alike is noticed here. */
+const KEYS = {
+  'nest:session:sessions:<id>': 'hash',
+  'nest:session:sessions:expires:<id>': 'string',
+  'nest:session:sessions:expires:canary:<uuid>': 'string',
+  'nest:session:expirations:<minute>': 'set',
+  'nest:session:expirations': 'zset',
+  'nest:session:index:<index name>:<value>': 'set',
+  'nest:session:sessions:moved:<previous id>': 'string',
+  'nest:session:events': 'stream',
+  'nest:session:events:dead': 'stream',
+  'nest:session:events:failing:<group>': 'hash',
+  'nest:session:events:retries:<group>': 'zset',
+  'nest:session:events:handlers': 'hash',
+  'nest:session:events:trimmed': 'string',
+  'nest:session:events:dropped': 'hash',
+  'nest:session:meta': 'hash',
+};
+
+const PLACEHOLDERS: Record<string, string> = {
+  '<id>': '[\\w-]{43}',
+  '<previous id>': '[\\w-]{43}',
+  '<uuid>': '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}',
+  '<minute>': '\\d+0000',
+  '<index name>': 'org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME',
+  '<value>': 'ann',
+  '<group>': '(retrying|giving-up)',
+};
+
+/** Lives for a millisecond: seen when Redis announces that it was written, and at no other time. */
+const CANARY = 'nest:session:sessions:expires:canary:<uuid>';
+
+@Injectable()
+class FailingHandler {
+  @OnSessionEvent(SessionEvent)
+  fail(): void {
+    throw new Error('This handler always fails');
+  }
+}
+
+it('is what the table of docs/redis-data-model.md lists', async () => {
+  const text = await readFile(new URL('../../../../docs/redis-data-model.md', import.meta.url), 'utf8');
+  const [, section = ''] = text.split(/^## Keys$/m);
+  const [table = ''] = section.split(/^#/m);
+  const rows = [...table.matchAll(/^\| `([^`]+)` +\| ([A-Z]+) /gm)].map(([, key, type]) => [key, type!.toLowerCase()]);
+  expect(Object.fromEntries(rows)).toEqual(KEYS);
+});
+
+describe.each([
+  { partitions: 1, tag: '' },
+  { partitions: 4, tag: '\\{(0-0|1-2|2-0|3-2)\\}:' },
+])('with $partitions partition(s)', ({ partitions, tag }) => {
+  let server: RedisServer;
+  let client: Redis;
+  let witness: Redis;
+  const instances: EventInstance[] = [];
+  /** Every key that was ever written, as Redis announced it. */
+  const written = new Set<string>();
+  const patterns = Object.keys(KEYS).map((key) => ({ key, pattern: patternOf(key, tag) }));
+
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = new Redis(server.url);
+    await client.config('SET', 'notify-keyspace-events', 'KA');
+    witness = new Redis(server.url);
+    witness.on('pmessage', (_, channel: string) => written.add(channel.replace('__keyspace@0__:', '')));
+    await witness.psubscribe('__keyspace@0__:*');
+    await start({ group: 'retrying' });
+    await start({ group: 'giving-up', attempts: 1 });
+  });
+
+  afterAll(async () => {
+    for (const instance of instances) await instance.stop();
+    witness?.disconnect();
+    client?.disconnect();
+    await server?.stop();
+  });
+
+  async function start(events: RedisSessionModuleOptions['events']): Promise<void> {
+    // One event is kept, and the job runs every second: it removes one that nobody has handled.
+    const redis = {
+      url: server.url,
+      partitions,
+      cleanup: { cron: '* * * * * *' },
+      events: { maxLength: 1, ...events },
+    };
+    const pace = { firstBackOff: 60_000, longestBackOff: 60_000 };
+    instances.push(await EventInstance.start({ redis, pace, providers: [FailingHandler] }));
+  }
+
+  it('the store writes each of these keys, and no other', async () => {
+    const repository = instances[0]!.module.get(SessionRepository, { strict: false });
+    const session = repository.createSession();
+    session.principalName = 'ann';
+    await repository.save(session);
+    session.changeSessionId();
+    await repository.save(session);
+    const { [CANARY]: _, ...lasting } = KEYS;
+    await eventually(async () => expect(await typesInRedis()).toEqual(lasting));
+    await eventually(() => expect(new Set([...written].map(documented))).toEqual(new Set(Object.keys(KEYS))));
+  });
+
+  /** The type of what is in Redis, under the key of the document. */
+  async function typesInRedis(): Promise<Record<string, string>> {
+    const keys = (await client.keys('*')).filter((key) => documented(key) !== CANARY);
+    return Object.fromEntries(await Promise.all(keys.map(async (key) => [documented(key), await client.type(key)])));
+  }
+
+  /** The key of the document that this one is; itself where the document has none. */
+  function documented(key: string): string {
+    return patterns.find(({ pattern }) => pattern.test(key))?.key ?? key;
+  }
+});
+
+function patternOf(key: string, tag: string): RegExp {
+  const tagged = key === 'nest:session:meta' ? key : key.replace('nest:session:', `nest:session:${tag}`);
+  return new RegExp(`^${tagged.replaceAll(/<[\w ]+>/g, (placeholder) => PLACEHOLDERS[placeholder]!)}$`);
+}
