@@ -45,15 +45,15 @@ export default class GuaranteesReporter {
 
 function problemIn(tests, title) {
   const pattern = patternOf(title);
-  const found = tests.filter((test) => pattern.test(test.title));
+  const found = tests.filter(({ fullName }) => pattern.test(fullName));
   if (found.length === 0) return 'no such test ran';
   const other = found.find(({ status }) => status !== 'passed');
   if (other) return `it is ${other.status}`;
   return found.every(({ numPassingAsserts }) => numPassingAsserts > 0) ? undefined : 'it asserts nothing';
 }
 
-/** The title of `it.each` has placeholders, `%s` or `$name`, where those of its tests have values. */
+/** The end of a full name, that of the `describe` included. `%s` and `$name` stand for the values of `it.each`. */
 function patternOf(title) {
   const literal = title.split(/%[psdifjo#]|\$[\w.]+/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${literal.join('.+')}$`, 's');
+  return new RegExp(`(^| )${literal.join('.+')}$`, 's');
 }
