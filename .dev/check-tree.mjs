@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { root } from './processes.mjs';
 
 const FOLDERS = ['packages', 'libs', 'apps', 'bench', 'docs', 'examples', 'node_modules', 'coverage'];
-const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'SECURITY.md', 'CONTRIBUTING.md', 'SECURITY.md'];
+const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'CONTRIBUTING.md', 'SECURITY.md'];
 const CONFIGURATION = ['nest-cli.json', 'package.json', 'package-lock.json', 'tsconfig.base.json'];
 
 const expected = new Set([...FOLDERS, ...DOCUMENTS, ...CONFIGURATION]);
