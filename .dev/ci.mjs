@@ -2,8 +2,9 @@
 import { main } from './processes.mjs';
 import { npm, runSteps } from './steps.mjs';
 
-// Of the suites that take long, one for each promise, and one that kills what is at work.
-const SHORT_CHAOS = 'failed-save|concurrency|lost-notifications|killed-while-sweeping';
+// Of the suites that take long: what a client hears of a failed save, requests at once and replies that are lost, and
+// expiries during outages and crashes.
+const SHORT_CHAOS = 'failed-save|concurrency|lost-replies|lost-notifications|exactly-once|killed-while-sweeping';
 
 await main(() =>
   runSteps([
