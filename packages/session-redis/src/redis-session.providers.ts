@@ -40,7 +40,7 @@ import {
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
-import { type KeepingTimes, SessionScripts } from './scripts/session/session.scripts.js';
+import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 
 /** Of the delivery of events; milliseconds. Tests have less time. */
 const PACE = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
@@ -70,7 +70,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     provide: BACKGROUND_SCRIPTS,
     inject: [REDIS_CONNECTIONS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
     useFactory: (connections: RedisConnections, partitions: SessionPartitions, options: ResolvedRedisSessionOptions) =>
-      new SessionScripts(connections.background, partitions, keepingTimes(options)),
+      new SessionScripts(connections.background, partitions, keepingRules(options, partitions)),
   },
   {
     provide: EVENT_STREAM_SCRIPTS,
@@ -102,7 +102,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     ) => {
       if (!sessionOptions)
         throw new Error('RedisSessionModule needs SessionModule.forRoot() in the application as well');
-      const scripts = new SessionScripts(connections.request, partitions, keepingTimes(options));
+      const scripts = new SessionScripts(connections.request, partitions, keepingRules(options, partitions));
       const { serializer } = options;
       return new RedisSessionRepository({ connection, scripts, partitions }, { ...sessionOptions, serializer });
     },
@@ -221,6 +221,6 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   },
 ];
 
-function keepingTimes({ grace, events }: ResolvedRedisSessionOptions): KeepingTimes {
-  return { grace, retention: events.retention };
+function keepingRules({ grace, events }: ResolvedRedisSessionOptions, partitions: SessionPartitions): KeepingRules {
+  return { grace, retention: events.retention, deadLetters: partitions.shareOf(DEAD_LETTERS) };
 }

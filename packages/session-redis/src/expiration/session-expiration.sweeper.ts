@@ -31,8 +31,9 @@ export class SessionExpirationSweeper {
   async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
     const [seconds, microseconds] = await this.client.time();
     const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-    const tally = new SweepCounter(now);
-    for (const bucket of await this.#bucketsUntil(now + (options.ahead ?? 0), tally)) {
+    const until = now + (options.ahead ?? 0);
+    const tally = new SweepCounter(now, until);
+    for (const bucket of await this.#bucketsUntil(until, tally)) {
       if (options.signal?.aborted) break;
       tally.result.buckets++;
       await this.#sweep(bucket, tally, options.signal);
@@ -58,7 +59,7 @@ export class SessionExpirationSweeper {
     for await (const batch of this.#batches(bucket)) {
       if (signal?.aborted) return;
       await this.scripts.claimExpired(bucket.partition, batch, bucket.minute).then(
-        (outcomes) => tally.count(bucket, outcomes),
+        (outcomes) => tally.count(bucket, batch, outcomes),
         (error: unknown) => tally.failures.push(error),
       );
     }

@@ -25,14 +25,22 @@ export class SweepCounter {
   /** The streams into which something was put. */
   readonly deadLetters = new Set<string>();
   readonly #lateBefore: number;
+  /** Of a pass that looks ahead, which finds a member again in a set that shrinks, or where it was moved to. */
+  readonly #alive: Set<string> | undefined;
 
-  /** `now`: epoch milliseconds by Redis' clock. */
-  constructor(now: number) {
+  /** Epoch milliseconds by Redis' clock: when the pass began, and the latest minute it looks at. */
+  constructor(now: number, until: number) {
     this.#lateBefore = now - LATE;
+    this.#alive = until > now ? new Set() : undefined;
   }
 
-  count({ partition, minute }: Bucket, outcomes: readonly ClaimOutcome[]): void {
-    for (const outcome of outcomes) {
+  count({ partition, minute }: Bucket, members: readonly string[], outcomes: readonly ClaimOutcome[]): void {
+    for (const [i, outcome] of outcomes.entries()) {
+      const member = members[i];
+      if (outcome === 'alive' && member !== undefined) {
+        if (this.#alive?.has(member)) continue;
+        this.#alive?.add(member);
+      }
       this.result[outcome]++;
       if (outcome === 'corrupt') this.deadLetters.add(partition.deadLetters);
       if (outcome === 'claimed' && Number(minute) < this.#lateBefore) this.result.late++;

@@ -41,6 +41,23 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, alive: 30, already: 0 });
   });
 
+  it('counts each session that is alive once, also where Redis returns it again since its set shrinks', async () => {
+    for (let round = 0; round < 40; round++) {
+      await store.client.flushall();
+      const [over, alive] = [await many(60 * partitions), await many(3 * partitions)];
+      await Promise.all(over.map((id) => store.runOut(id)));
+      const found = await sweeper(10).runOnce({ ahead: HOUR });
+      expect(found).toMatchObject({ claimed: over.length, alive: alive.length, already: 0 });
+    }
+  });
+
+  it('counts a session once that it moves to a minute which it looks at later', async () => {
+    const id = await store.create({ a: '1' }, { interval: 60 });
+    await store.save(id, { maxInactiveInterval: 1800 });
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ alive: 1, claimed: 0 });
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ alive: 1, claimed: 0 });
+  });
+
   it('takes the minutes up to the clock of Redis, and later ones only when it is asked to', async () => {
     const [id] = await many(1);
     await store.runOut(id!);

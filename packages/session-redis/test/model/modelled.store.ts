@@ -10,7 +10,7 @@ import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import type { StreamReply } from '../../src/scripts/stream/event-stream.scripts.js';
-import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
+import { GRACE, KEEPING_RULES, MINUTE, Store } from '../support/store.fixture.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
 
@@ -185,7 +185,7 @@ export class ModelledRedisStore implements ModelledStore {
   #nodeOf(client: Redis, turns: Turns): Node {
     const { partitions } = this.store;
     const scripts = intercepted(
-      new SessionScripts(client, partitions, { grace: GRACE, retention: RETENTION }),
+      new SessionScripts(client, partitions, { ...KEEPING_RULES, retention: RETENTION }),
       (_, call) => {
         this.#mayHaveRecorded = true;
         return call();

@@ -12,7 +12,7 @@ import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { GRACE, MINUTE, RETENTION } from '../support/store.fixture.js';
+import { KEEPING_RULES, MINUTE } from '../support/store.fixture.js';
 
 const BATCH_SIZE = 100;
 
@@ -85,7 +85,7 @@ interface Node {
 }
 
 function nodeOf(client: Redis, partitions: SessionPartitions, options: SessionRepositoryOptions): Node {
-  const scripts = new SessionScripts(client, partitions, { grace: GRACE, retention: RETENTION });
+  const scripts = new SessionScripts(client, partitions, KEEPING_RULES);
   const connection = new RequestConnection(client, 10 * MINUTE);
   return {
     repository: new RedisSessionRepository({ connection, scripts, partitions }, options),

@@ -197,6 +197,18 @@ describe('settle-event', () => {
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
 
+  it('keeps about as many dead letters as it is told to', async () => {
+    const positions = await endSessions(400);
+    await read(me, 400);
+    for (const position of positions) {
+      const failure = { position, sessionId: 'any', done: [], reason: 'no mail', attempts: 1 };
+      expect(await scripts.fail(store.keys, me, failure, { ...RULES, deadLetters: 150 })).toBe('dead');
+    }
+    const kept = await store.client.xlen(store.keys.deadLetters);
+    // Redis drops whole nodes, of 100 entries each.
+    expect([kept >= 150, kept < 250]).toEqual([true, true]);
+  });
+
   it('keeps the data of what was replayed, and says which handlers have succeeded by now', async () => {
     const fields = { type: 'deleted', session: 'gone', at: '7', group, done: '["A.a"]', data: '{"creationTime":"5"}' };
     const position = await store.client.xadd(store.keys.events, '*', ...Object.entries(fields).flat());

@@ -1,4 +1,5 @@
-import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { GRACE, KEEPING_RULES, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
 describe.each([1, 4])('with %d partitions', (partitions) => {
   let store: Store;
@@ -478,6 +479,29 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.eventTypes(good)).toEqual(['created', 'expired']);
     });
 
+    it('keeps about as many dead letters as it is told to', async () => {
+      const { client, keys } = store;
+      await client.del(keys.deadLetters);
+      const few = new SessionScripts(client, store.partitions, { ...KEEPING_RULES, deadLetters: 150 });
+      const members = Array.from({ length: 500 }, (_, i) => `foreign${i}`);
+      await client.sadd(keys.bucket('60000'), ...members);
+      const words = await few.claimExpired(keys, members, '60000');
+      expect(new Set(words)).toEqual(new Set(['corrupt']));
+      const kept = await client.xlen(keys.deadLetters);
+      // Redis drops whole nodes, of 100 entries each.
+      expect([kept >= 150, kept < 250]).toEqual([true, true]);
+      await client.del(keys.deadLetters);
+    });
+
+    it('leaves a session in its minute whose end is the first moment of it, to the millisecond', async () => {
+      const id = await store.create({ a: '1' });
+      const keys = store.keysOf(id);
+      const minute = (Math.ceil((await store.now()) / MINUTE) + 10) * MINUTE;
+      await store.client.pexpireat(keys.shadow(id), minute);
+      expect(await claimIn(id)).toEqual(['alive']);
+      expect(await store.buckets(id)).toEqual([String(minute + MINUTE)]);
+    });
+
     it('forgets a minute whose bucket is empty', async () => {
       await store.client.zadd(store.keys.bucketList, 60000, '60000');
       expect(await store.scripts.claimExpired(store.keys, [], '60000')).toEqual([]);
@@ -499,17 +523,24 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     it('ends sessions, touches and deletes when Redis is out of memory, and refuses to create or save', async () => {
       const expired = await store.create({ a: '1' });
       const deleted = await store.create({ a: '1' });
+      const ended = await store.create({ a: '1' });
       const kept = await store.create({ a: '1' });
       await store.runOut(expired);
       await store.client.config('SET', 'maxmemory', '1');
       try {
         expect(await claimIn(expired)).toEqual(['claimed']);
         expect(await store.scripts.delete(deleted)).toEqual({ outcome: 'deleted' });
+        const end = { maxInactiveInterval: 0, attributes: [['a', '2']] } as const;
+        expect(await store.save(ended, end)).toEqual({ outcome: 'saved' });
         expect(await store.scripts.touch(kept)).toEqual({ outcome: 'touched' });
         await expect(store.save(kept, { attributes: [['a', '2']] })).rejects.toThrow('OOM');
+        await expect(store.save(kept, { maxInactiveInterval: 60, attributes: [['a', '2']] })).rejects.toThrow('OOM');
       } finally {
         await store.client.config('SET', 'maxmemory', '0');
       }
+      expect(await store.isAlive(ended)).toBe(false);
+      expect(await store.session(ended)).toMatchObject({ ended: '"deleted"', 'sessionAttr:a': '2' });
+      expect(await store.eventTypes(ended)).toEqual(['created', 'deleted']);
       expect((await store.session(kept))['sessionAttr:a']).toBe('1');
     });
   });

@@ -4,7 +4,7 @@ import { SessionExpirationSweeper } from '../../src/expiration/session-expiratio
 import { KeyspaceNotificationListener } from '../../src/notifications/keyspace-notification.listener.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { GRACE, RETENTION, type Store } from './store.fixture.js';
+import { KEEPING_RULES, type Store } from './store.fixture.js';
 
 /** So that a test needs no real minutes. */
 const PACE = { heartbeat: 50, proof: 100 };
@@ -26,7 +26,7 @@ export class KeyEvents {
     const { background } = createConnections(resolveRedisSessionOptions({ url }));
     const subscriber = subscriberTo(subscriberUrl, silence);
     const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
-    const scripts = new SessionScripts(background, store.partitions, { grace: GRACE, retention: RETENTION });
+    const scripts = new SessionScripts(background, store.partitions, KEEPING_RULES);
     const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, 100);
     const listener = new ExpiredSessionListener(notifications, scripts, store.partitions, 100, (signal) =>
       sweeper.runOnce({ ahead: 60_000, signal }),

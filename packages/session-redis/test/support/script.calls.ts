@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { type Changes, GRACE, MINUTE, RETENTION, type Store, updateOf } from './store.fixture.js';
+import { type Changes, GRACE, KEEPING_RULES, MINUTE, RETENTION, type Store, updateOf } from './store.fixture.js';
 
 /** A call of a script, as the library makes it. */
 export interface ScriptCall {
@@ -21,8 +21,7 @@ const [ID, NEW_ID] = ['i'.repeat(43), 'n'.repeat(43)] as const;
 const ME = { group: 'group', consumer: 'me' };
 const LEASE = 30_000;
 
-const sessionScripts = (client: Redis, { partitions }: Store) =>
-  new SessionScripts(client, partitions, { grace: GRACE, retention: RETENTION });
+const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
 const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;
 
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });

@@ -4,11 +4,12 @@ import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { type KeepingRules, SessionScripts } from '../../src/scripts/session/session.scripts.js';
 
 export const MINUTE = 60_000;
 export const GRACE = 5 * MINUTE;
 export const RETENTION = 60 * MINUTE;
+export const KEEPING_RULES: KeepingRules = { grace: GRACE, retention: RETENTION, deadLetters: 10_000 };
 
 export interface StoreOptions extends RedisServerOptions {
   /** @default 1 */
@@ -34,7 +35,7 @@ export class Store {
     readonly client: Redis,
     readonly partitions: SessionPartitions,
   ) {
-    this.scripts = new SessionScripts(client, partitions, { grace: GRACE, retention: RETENTION });
+    this.scripts = new SessionScripts(client, partitions, KEEPING_RULES);
   }
 
   static async open({ partitions, ...options }: StoreOptions = {}): Promise<Store> {

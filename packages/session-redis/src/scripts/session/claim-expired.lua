@@ -10,8 +10,9 @@
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
-  ARGV[4] minute of the bucket in which the members were found; empty: a key event named them
-  ARGV[5..] the members, expires:<id>; none: nothing more is in that bucket
+  ARGV[4] how many dead letters are kept, about
+  ARGV[5] minute of the bucket in which the members were found; empty: a key event named them
+  ARGV[6..] the members, expires:<id>; none: nothing more is in that bucket
 
   Returns one word for each member; for none, 'corrupt' when it is the bucket whose key has a foreign type
     'claimed'  it is over, and this call has recorded that; also when only the member was left of it
@@ -21,7 +22,7 @@
                is an index the session's end is recorded all the same
 ]]
 -- include: store, expiration, session
-local minute = ARGV[4]
+local minute = ARGV[5]
 local from_bucket = minute ~= ''
 local foreign_bucket = from_bucket and wrong_type({ { bucket_key(minute), 'set' } })
 local now = now_in_ms()
@@ -32,7 +33,7 @@ local function take(member)
 end
 
 local function add_dead_letter(what, reason)
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', 10000, '*', 'member', what, 'reason', reason, 'at', integer(now))
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'member', what, 'reason', reason, 'at', integer(now))
 end
 
 local function set_aside(member, reason)
@@ -42,8 +43,9 @@ local function set_aside(member, reason)
 end
 
 local function keep(session, member)
-  local ttl = redis.call('PTTL', session.shadow)
-  local right = ttl >= 0 and bucket_to_join(now + ttl)
+  -- Not the rest of its life added to `now`: Redis 7.0 reads its clock for each, and the sum falls into another minute.
+  local ends_at = redis.call('PEXPIRETIME', session.shadow)
+  local right = ends_at >= 0 and bucket_to_join(ends_at)
   if not from_bucket or right == minute then return 'alive' end
   locate(session)
   take(member)
@@ -81,7 +83,7 @@ end
 
 local problem = wrong_type(shared_keys()) or wrong_type({ { KEYS[3], 'stream' } })
 if problem then return problem end
-local members = { unpack(ARGV, 5) }
+local members = { unpack(ARGV, 6) }
 local peeked = from_bucket and not foreign_bucket and #members > 0
 local present = peeked and redis.call('SMISMEMBER', bucket_key(minute), unpack(members))
 local words = {}

@@ -12,12 +12,14 @@ import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 
-/** How long the scripts keep what has ended; milliseconds. */
-export interface KeepingTimes {
-  /** By how much the session hash outlives the session, so that whoever hears of the end can still read the data. */
+/** How long the scripts keep ended sessions, and how many dead letters. */
+export interface KeepingRules {
+  /** Milliseconds by which the session hash outlives the session, so that whoever hears of the end can read the data. */
   readonly grace: number;
-  /** How long the session hash is kept after the end was recorded. */
+  /** Milliseconds for which the session hash is kept after the end was recorded. */
   readonly retention: number;
+  /** About how many dead letters a partition keeps. */
+  readonly deadLetters: number;
 }
 
 /** What became of one member of a bucket. */
@@ -26,13 +28,19 @@ export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 /** What every script for one session replies: a word, and what comes with it. */
 type Reply<Word extends string> = [outcome: Word, detail?: string | null];
 
-const SOURCES = loadScripts('session', {
+const SCRIPTS = loadScripts('session', {
   createSession: 'create-session',
   saveSession: 'save-session',
   touchSession: 'touch-session',
   deleteSession: 'delete-session',
   claimExpired: 'claim-expired',
 });
+
+const SOURCES = {
+  ...SCRIPTS,
+  // For a save that can only end the session: like every end, it runs when Redis is out of memory.
+  endSession: SCRIPTS.saveSession.replace('#!lua', '#!lua flags=allow-oom'),
+};
 
 /**
  * The five scripts that change sessions, on one connection: one typed function each, one round trip per call. All keys of
@@ -44,7 +52,7 @@ export class SessionScripts {
   constructor(
     client: Redis,
     private readonly partitions: SessionPartitions,
-    private readonly times: KeepingTimes,
+    private readonly rules: KeepingRules,
   ) {
     this.#client = defineScripts(client, SOURCES);
   }
@@ -78,7 +86,8 @@ export class SessionScripts {
     const indexes = [...change.indexes].map(([name, value]) => [name, value ?? '']);
     const lists = [...list(written(change.attributes)), ...list(removed), ...list(indexes)];
     const args = [id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition, ...lists];
-    const reply = await this.#run('saveSession', partition, keys, args);
+    const script = maxInactiveInterval === 0 || absoluteTimeout === 0 ? 'endSession' : 'saveSession';
+    const reply = await this.#run(script, partition, keys, args);
     const [outcome, current] = reply as Reply<UpdateReply['outcome']>;
     return outcome === 'conflict' ? { outcome, current: current ?? undefined } : { outcome };
   }
@@ -106,7 +115,8 @@ export class SessionScripts {
       return [partition.session(id), partition.shadow(id)];
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
-    return (await this.#run('claimExpired', partition, keys, [minute ?? '', ...members])) as ClaimOutcome[];
+    const args = [this.rules.deadLetters, minute ?? '', ...members];
+    return (await this.#run('claimExpired', partition, keys, args)) as ClaimOutcome[];
   }
 
   #run(
@@ -115,7 +125,7 @@ export class SessionScripts {
     keys: readonly string[],
     args: readonly (string | number)[],
   ): Promise<unknown> {
-    const { grace, retention } = this.times;
+    const { grace, retention } = this.rules;
     return this.#client[script](keys.length, ...keys, prefix, grace, retention, ...args);
   }
 }
