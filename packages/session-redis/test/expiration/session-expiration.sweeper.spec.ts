@@ -54,8 +54,10 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   it('counts a session once that it moves to a minute which it looks at later', async () => {
     const id = await store.create({ a: '1' }, { interval: 60 });
     await store.save(id, { maxInactiveInterval: 1800 });
-    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ alive: 1, claimed: 0 });
-    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ alive: 1, claimed: 0 });
+    const [early] = await store.buckets(id);
+    for (const interval of [1740, 1800, 1860]) await store.create({}, { id: store.id(id), interval });
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ alive: 4, claimed: 0 });
+    expect(await store.buckets(id)).not.toEqual([early]);
   });
 
   it('takes the minutes up to the clock of Redis, and later ones only when it is asked to', async () => {

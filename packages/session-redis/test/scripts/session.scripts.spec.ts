@@ -498,7 +498,10 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const keys = store.keysOf(id);
       const minute = (Math.ceil((await store.now()) / MINUTE) + 10) * MINUTE;
       await store.client.pexpireat(keys.shadow(id), minute);
-      expect(await claimIn(id)).toEqual(['alive']);
+      // So often that the clock moves on meanwhile.
+      const members = Array.from({ length: 2000 }, () => `expires:${id}`);
+      const [bucket] = await store.buckets(id);
+      expect(new Set(await store.scripts.claimExpired(keys, members, bucket))).toEqual(new Set(['alive']));
       expect(await store.buckets(id)).toEqual([String(minute + MINUTE)]);
     });
 
