@@ -80,6 +80,15 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       expect(event.session.getAttribute('cart')).toEqual(['apple']);
     });
 
+    it('an interval of 0 ends the session, and that is reported with what was set beside it', async () => {
+      await fillUp();
+      expect((await agent.post('/set/cart', { value: ['pear'], interval: 0 })).status).toBe(201);
+      expect(await store.isAlive(id)).toBe(false);
+      expect((await agent.get('/read')).json()).toMatchObject({ isNew: true });
+      const event = await app.events.next('deleted', id);
+      expect(event.session.getAttribute('cart')).toEqual(['pear']);
+    });
+
     it('sessions expire, and that is reported with the data', async () => {
       await fillUp();
       await store.client.pexpire(store.keys.shadow(id), 1);
