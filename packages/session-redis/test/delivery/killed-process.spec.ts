@@ -53,6 +53,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   let store: Store;
   let web: App;
   const workers: WorkerProcess[] = [];
+  let monitor: PollMonitor | undefined;
   const startWorker = async (environment: Record<string, string> = {}) => {
     const settings = { REDIS_URL: store.server.url, PARTITIONS: String(partitions), LEASE: `${LEASE}ms` };
     const worker = await WorkerProcess.start({ ...settings, ...environment });
@@ -64,6 +65,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     store = await Store.open({ partitions, steppableClock: true });
     web = await App.start({ redis: { url: store.server.url, partitions }, handlers: false });
   });
+  afterEach(() => monitor?.stop());
   afterAll(async () => {
     await Promise.all(workers.map((worker) => worker.end()));
     await web.stop();
@@ -89,14 +91,13 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     for (const other of others) await next.saysLine(new RegExp(`^handled deleted:${other}$`));
     await isPending(1);
     expect(next.lines.join('\n')).not.toContain(id);
-    const monitor = await PollMonitor.start(store, store.keysOf(id).events);
+    monitor = await PollMonitor.start(store, store.keysOf(id).events);
     // On a slow machine all are late, and the closest two by the least.
-    await eventually(() => expect(monitor.shortestPause()).toBeLessThan(1.5 * POLL_INTERVAL));
+    await eventually(() => expect(monitor!.shortestPause()).toBeLessThan(1.5 * POLL_INTERVAL));
     const lapsed = (await store.now()) + LEASE;
     await store.server.stepClock(LEASE);
     await next.saysLine(new RegExp(`^handled deleted:${id}$`));
     expect(monitor.pollsUntilClaim(lapsed)).toBeLessThanOrEqual(1);
-    monitor.stop();
     await isPending(0);
     expect(next.lines).toContain(`handling deleted:${id} ["apple"]`);
     expect(next.lines.filter((line) => line === `handled deleted:${id}`)).toHaveLength(1);
