@@ -351,7 +351,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/read')).json()).toEqual({ via: route });
     });
 
-    it.each(setRoutes)('that fails is a 5xx without a cookie: %s', async (route, status) => {
+    it.each(setRoutes.map(([route]) => [route]))('that fails is a 5xx without a cookie: %s', async (route) => {
       const { store, log, agent } = await startApp(base);
       store.break('create');
       const answer = await agent().get(`/set/${route}`);
@@ -364,7 +364,6 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       });
       expect(store.calls).toEqual(['create']);
       expect(log.matching(/The session store failed; .*: The test has broken the store/)).toHaveLength(1);
-      expect(status).toBeLessThan(600);
     });
 
     it('of what a denying guard has set is done', async () => {

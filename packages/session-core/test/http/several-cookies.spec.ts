@@ -24,6 +24,15 @@ describe.each(['express', 'fastify'] as const)('several cookies of one name, on 
     ['last', () => ['', 'malformed', unknown(), unknown(), live]],
     ['the fifth', () => [unknown(), unknown(), unknown(), unknown(), live, unknown()]],
     ['twice', () => [live, live]],
+    ['the sixth, behind malformed ones', () => ['', 'malformed', '=', live.slice(1), `${live}A`, live]],
+    [
+      'the sixth, behind one that is repeated',
+      () => {
+        const repeated = unknown();
+        return [repeated, repeated, repeated, repeated, repeated, live];
+      },
+    ],
+    ['the sixth, and the fifth token', () => [unknown(), unknown(), 'malformed', unknown(), unknown(), live]],
   ])('open the session of the one that is alive, be it %s', async (_, tokens) => {
     expect((await get('/name', tokens())).json()).toEqual({ name: 'ann' });
   });

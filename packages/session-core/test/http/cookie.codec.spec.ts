@@ -1,0 +1,56 @@
+import type * as crypto from 'node:crypto';
+import type { CookieCodec } from '../../src/resolvers/cookie.codec.js';
+
+/** What is compared in constant time: the texts, and whether they were equal. */
+const compared: { readonly texts: readonly string[]; readonly areEqual: boolean }[] = [];
+
+let Codec: typeof CookieCodec;
+let keys: readonly crypto.KeyObject[];
+const builtin = process.getBuiltinModule('node:crypto') as {
+  -readonly [Name in keyof typeof crypto]: (typeof crypto)[Name];
+};
+const { timingSafeEqual } = builtin;
+beforeAll(async () => {
+  builtin.timingSafeEqual = (one, other) => {
+    const areEqual = timingSafeEqual(one, other);
+    compared.push({ texts: [one, other].map(String), areEqual });
+    return areEqual;
+  };
+  // Not before: an import takes the function that is there then.
+  ({ CookieCodec: Codec } = await import('../../src/resolvers/cookie.codec.js'));
+  keys = ['a', 'b'].map((secret) => builtin.createSecretKey(Buffer.from(secret.repeat(32))));
+});
+beforeEach(() => void compared.splice(0));
+afterAll(() => {
+  builtin.timingSafeEqual = timingSafeEqual;
+});
+
+const codec = (signingKeys = keys) => new Codec({ name: 'SESSION', base64: false, signingKeys });
+const TOKEN = 'A'.repeat(43);
+const signed = (signature: string) => `${TOKEN}.${signature}`;
+
+it('compares a signature in constant time with that of each key, and with nothing else', () => {
+  const forged = 'B'.repeat(43);
+  expect(codec().decode(signed(forged))).toBe('badly signed');
+  expect(compared.map(({ texts }) => texts[0])).toEqual([forged, forged]);
+  expect(new Set(compared.map(({ texts }) => texts[1])).size).toBe(2);
+});
+
+it.each([0, 21, 42])('compares all of a signature whose character %d alone is wrong', (place) => {
+  const [, right = ''] = codec().encode(tokenOf()).split('.');
+  const wrong = right.slice(0, place) + (right[place] === 'A' ? 'E' : 'A') + right.slice(place + 1);
+  expect(codec().decode(signed(wrong))).toBe('badly signed');
+  expect(compared.map(({ texts }) => texts[0])).toEqual([wrong, wrong]);
+});
+
+it('accepts what the comparison in constant time finds equal', () => {
+  const value = codec([keys[1]!]).encode(tokenOf());
+  expect(codec().decode(value)).toMatchObject({ reveal: expect.any(Function) });
+  expect(compared.map(({ areEqual }) => areEqual)).toEqual([false, true]);
+});
+
+function tokenOf() {
+  const token = codec([]).decode(TOKEN);
+  if (typeof token === 'string') throw new Error(token);
+  return token;
+}
