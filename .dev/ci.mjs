@@ -18,6 +18,7 @@ await main(() =>
     npm('check:structure'),
     npm('check:publish'),
     npm('check:api'),
+    npm('check:docs'),
     npm('check:unused'),
     npm('test', { report: 'jest' }),
     npm('test:matrix', { report: 'checks' }),

@@ -61,6 +61,10 @@ import {
   ],
 })
 export class SessionModule extends SessionModuleDefinition implements NestModule {
+  /**
+   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
+   * the options
+   */
   static override forRoot(options: SessionModuleOptions = {}): DynamicModule {
     return super.forRoot(options);
   }
@@ -70,6 +74,7 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
     super();
   }
 
+  /** Puts the guard of the session decorators before all others. Called by Nest. */
   configure(): void {
     if (this.config) putGlobalGuardFirst(this.config, SessionRouteGuard);
   }

@@ -31,10 +31,15 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
   ],
 })
 export class RedisSessionModule {
+  /**
+   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
+   * the options
+   */
   static forRoot(options: RedisSessionModuleOptions = {}): DynamicModule {
     return RedisSessionOptionsModule.forRoot(options);
   }
 
+  /** The same, with options that a factory, a class or an existing provider gives. */
   static forRootAsync(
     options: ConfigurableModuleAsyncOptions<RedisSessionModuleOptions, 'createRedisSessionOptions'>,
   ): DynamicModule {

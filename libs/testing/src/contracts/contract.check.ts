@@ -6,12 +6,15 @@ export interface ContractCheck {
   readonly group?: string;
   /** Why it is not run: a part of the contract that the implementation does not offer. */
   readonly skipped?: string;
+  /** Rejects when the implementation does not do what `name` says. */
   check(): Promise<void>;
 }
 
 /** What Jest, Vitest, node:test and Bun have in common. */
 export interface TestRunner {
+  /** Defines a group of tests. */
   describe(name: string, register: () => void): unknown;
+  /** Defines a test. */
   readonly it: Registers & { readonly skip: Registers };
 }
 

@@ -7,6 +7,7 @@ import { generateSessionKey } from '@nest-session/core/store';
 import { HttpAgent, type HttpResponse } from '../http/http.agent.js';
 import type { ContractCheck } from './contract.check.js';
 
+/** The resolver under test, and how its clients behave. */
 export interface SessionIdResolverContractOptions {
   /** A resolver of its own for each check. */
   create(): SessionIdResolver;

@@ -3,6 +3,7 @@ import type { INestApplication } from '@nestjs/common';
 import { SessionIdResolver } from '@nest-session/core';
 import { CookieJar, MemoryCookieStore } from 'tough-cookie';
 
+/** How a client behaves with all of its requests. */
 export interface HttpAgentOptions {
   /** Sent with every request; those of a request win. */
   readonly headers?: OutgoingHttpHeaders | undefined;
@@ -17,6 +18,7 @@ export interface HttpAgentOptions {
   readonly tokenHeaders?: readonly string[] | undefined;
 }
 
+/** What one request has of its own. */
 export interface HttpRequestOptions {
   /** They replace what the client would send by itself, such as the `cookie` header. */
   readonly headers?: OutgoingHttpHeaders | undefined;
@@ -28,14 +30,19 @@ export interface HttpRequestOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A response with its whole body. */
 export interface HttpResponse {
+  /** The status code. */
   readonly status: number;
+  /** By their names in lower case, as Node.js has them. */
   readonly headers: IncomingHttpHeaders;
   /** Names and values in turn, as they were sent. */
   readonly rawHeaders: readonly string[];
   /** The values of the `Set-Cookie` headers. */
   readonly setCookies: readonly string[];
+  /** The body as UTF-8. */
   readonly text: string;
+  /** The body as JSON; nothing checks that it is a `T`. @throws SyntaxError when it is not JSON */
   json<T = unknown>(): T;
 }
 
@@ -91,6 +98,7 @@ export class HttpAgent {
     return Object.fromEntries(cookies.map(({ key, value }) => [key, value]));
   }
 
+  /** The value of a cookie in the jar; undefined when there is none. */
   cookie(name: string): string | undefined {
     return this.cookies[name];
   }
@@ -100,6 +108,7 @@ export class HttpAgent {
     this.#jar.setCookieSync(setCookie, this.#cookieUrl('/'));
   }
 
+  /** Empties the jar. */
   clearCookies(): void {
     this.#jar.removeAllCookiesSync();
   }
@@ -123,10 +132,12 @@ export class HttpAgent {
     }
   }
 
+  /** A GET request, see `request()`. */
   get(path: string, options?: HttpRequestOptions): Promise<HttpResponse> {
     return this.request('GET', path, options);
   }
 
+  /** A POST request with a body, see `request()`. */
   post(path: string, body?: unknown, options?: HttpRequestOptions): Promise<HttpResponse> {
     return this.request('POST', path, { ...options, body });
   }

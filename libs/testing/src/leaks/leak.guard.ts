@@ -74,6 +74,7 @@ export class LeakGuard {
     return guard;
   }
 
+  /** Looks at everything that is created from now on. */
   start(): void {
     this.#hook.enable();
   }

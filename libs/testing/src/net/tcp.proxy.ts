@@ -3,7 +3,9 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { type Direction, TcpConnection } from './tcp.connection.js';
 import { listenOnFreePort } from './free-port.js';
 
+/** The server that a proxy leads to. */
 export interface TcpTarget {
+  /** Its port. */
   readonly port: number;
   /** @default 127.0.0.1 */
   readonly host?: string | undefined;
@@ -18,6 +20,7 @@ export type BurstMatcher = string | ((burst: Buffer) => boolean);
  * burst that is counted is a *flight*, one round trip.
  */
 export class TcpProxy {
+  /** The port on 127.0.0.1 that clients connect to. */
   readonly port: number;
   readonly #target: TcpTarget;
   readonly #connections = new Set<TcpConnection>();
@@ -46,6 +49,7 @@ export class TcpProxy {
     return new TcpProxy(target, server, await listenOnFreePort(server));
   }
 
+  /** The address for a client of Redis, such as `redis://127.0.0.1:6379`. */
   get url(): string {
     return `redis://127.0.0.1:${this.port}`;
   }
@@ -60,6 +64,7 @@ export class TcpProxy {
     return this.#flights;
   }
 
+  /** Counts from 0 again. */
   resetFlights(): void {
     this.#flights = 0;
   }
@@ -113,6 +118,7 @@ export class TcpProxy {
     }
   }
 
+  /** How many bytes are being held in a direction, by default of replies. */
   heldBytes(direction: Direction = 'reply'): number {
     let bytes = 0;
     for (const connection of this.#connections) {

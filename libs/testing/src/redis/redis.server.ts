@@ -25,6 +25,7 @@ const PORT_ATTEMPTS = 10;
  * process that started it, however that ends. The program is `REDIS_SERVER` of the environment, else `redis-server`.
  */
 export class RedisServer {
+  /** The port on 127.0.0.1; it stays over a restart. */
   readonly port: number;
   readonly #launch: (port: number) => Promise<RedisProcess>;
   readonly #home: string;
@@ -75,6 +76,7 @@ export class RedisServer {
     }
   }
 
+  /** Such as `redis://127.0.0.1:6379`. */
   get url(): string {
     return `redis://127.0.0.1:${this.port}`;
   }
@@ -84,6 +86,7 @@ export class RedisServer {
     return this.#process.pid;
   }
 
+  /** False after `stop()` or `kill()`, or when Redis has ended by itself; true again after `restart()`. */
   get isRunning(): boolean {
     return this.#process.isRunning;
   }

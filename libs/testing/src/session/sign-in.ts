@@ -6,12 +6,15 @@ import { exchangeOf } from './client.exchange.js';
 
 /** What is in the session of a client that is signed in; at least one attribute, or a principal. */
 export interface SignedInSession {
+  /** The name of the principal who is signed in. */
   readonly principalName?: string;
+  /** The attributes by name. */
   readonly attributes?: Readonly<Partial<SessionAttributes> & Record<string, unknown>>;
   /** Seconds. @default the `timeout` of the application */
   readonly maxInactiveInterval?: number;
 }
 
+/** Which client is signed in, and where. */
 export interface SignInOptions {
   /** The client that is signed in. @default a new one */
   readonly agent?: HttpAgent;

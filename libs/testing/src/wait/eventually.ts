@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** How long and how often `eventually()` checks. */
 export interface EventuallyOptions {
   /** Milliseconds, of which those do not count that the process itself stood still. @default 20000 */
   readonly timeout?: number | undefined;

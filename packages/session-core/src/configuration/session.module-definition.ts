@@ -3,6 +3,7 @@ import type { SessionModuleOptions } from './session.options.js';
 
 /** Implemented by a class that is given to `forRootAsync({ useClass })` or `useExisting`. */
 export interface SessionOptionsFactory {
+  /** The options of `SessionModule`, or a promise of them; called once, at start. */
   createSessionOptions(): SessionModuleOptions | Promise<SessionModuleOptions>;
 }
 

@@ -24,6 +24,7 @@ export interface SessionModuleOptions {
    * thirtieth of that. @default timeout / 30, at most '1m'
    */
   touchInterval?: Duration;
+  /** How the session cookie is set; not together with `sessionIdResolver`. @default see `CookieOptions` */
   cookie?: CookieOptions;
   /**
    * How the token travels, if not in the cookie that `cookie` describes: a resolver, or the class of one, whose
@@ -47,6 +48,7 @@ export interface SessionModuleOptions {
   keepIdle?: (request: HttpRequestLike) => boolean;
 }
 
+/** The options of `SessionModule`, checked and with all defaults; injected by `SESSION_OPTIONS`. */
 export interface ResolvedSessionOptions {
   /** Seconds; -1: sessions never expire for being unused. */
   readonly timeout: number;
@@ -54,12 +56,17 @@ export interface ResolvedSessionOptions {
   readonly absoluteTimeout: number;
   /** Milliseconds. */
   readonly touchInterval: number;
+  /** Without effect when a `sessionIdResolver` was given. */
   readonly cookie: ResolvedCookieOptions;
+  /** A resolver, or the class of one that is still to be instantiated. */
   readonly sessionIdResolver: SessionIdResolver | Type<SessionIdResolver>;
+  /** Draws tokens and derives the ids that the store knows. */
   readonly ids: SessionIds;
   /** Bytes. */
   readonly maxAttributeSize: number;
+  /** True for a request that has no session; undefined: every request has one. */
   readonly exclude: ((request: HttpRequestLike) => boolean) | undefined;
+  /** True for a request that does not renew the session; undefined: every request renews it. */
   readonly keepIdle: ((request: HttpRequestLike) => boolean) | undefined;
 }
 

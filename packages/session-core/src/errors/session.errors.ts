@@ -2,10 +2,12 @@ import { HttpException, HttpStatus } from '@nestjs/common';
 
 /** Thrown at start-up when options are wrong. Names every problem at once; correct the options and start again. */
 export class InvalidSessionOptionsError extends Error {
+  /** Always 'InvalidSessionOptionsError'. */
   override readonly name = 'InvalidSessionOptionsError';
 
   constructor(
     module: string,
+    /** A sentence for each problem, with what to do about it. */
     readonly problems: readonly string[],
   ) {
     super(`${module}: ${problems.join(' ')}`);
@@ -18,6 +20,7 @@ export class InvalidSessionOptionsError extends Error {
  */
 export class SessionStoreError extends HttpException {
   constructor(
+    /** What failed, as in `message`; the client does not see it. */
     readonly reason: string,
     options: { cause?: unknown } = {},
   ) {
@@ -40,9 +43,11 @@ export class SessionStoreError extends HttpException {
  * attribute and the place inside it, never the value.
  */
 export class SessionAttributeError extends Error {
+  /** Always 'SessionAttributeError'. */
   override readonly name = 'SessionAttributeError';
 
   constructor(
+    /** The name of the attribute. */
     readonly attributeName: string,
     problem: string,
     options?: ErrorOptions,
@@ -53,5 +58,6 @@ export class SessionAttributeError extends Error {
 
 /** Thrown when a session is changed in a state that cannot keep the change; the message says what to do instead. */
 export class SessionStateError extends Error {
+  /** Always 'SessionStateError'. */
   override readonly name = 'SessionStateError';
 }

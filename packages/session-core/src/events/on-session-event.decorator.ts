@@ -3,6 +3,7 @@ import type { SessionEvent } from './session.events.js';
 /** The class of an event, or a base class such as `SessionEvent`, which stands for all that extend it. */
 export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract new (...args: never[]) => E;
 
+/** Options of `@OnSessionEvent`. */
 export interface OnSessionEventOptions {
   /**
    * Calls the method on every instance of the application instead of one of its group: for what each instance has of

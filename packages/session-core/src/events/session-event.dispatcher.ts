@@ -16,6 +16,7 @@ import { type ExploredHandlers, SessionEventExplorer, type SessionEventHandler }
 import type { SessionEvent } from './session.events.js';
 import { logger } from '../logging/session.logger.js';
 
+/** How `SessionEventDispatcher.dispatch()` treats an event that was dispatched before. */
 export interface DispatchOptions {
   /** The event has been dispatched before, here or elsewhere: EventEmitter listeners do not hear of it again. */
   readonly redelivered?: boolean;
@@ -104,15 +105,18 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     this.#givenUp.abort(new Error('The application has ended before all session events were handled'));
   }
 
+  /** Called by Nest. @throws Error for a handler that cannot be called, such as one of a request-scoped provider */
   onModuleInit(): void {
     // A handler that cannot work must stop the start, not the first event.
     void this.#explored;
   }
 
+  /** Lets the events go to their handlers. Called by Nest. */
   onApplicationBootstrap(): void {
     this.#bootstrapped();
   }
 
+  /** Waits for the handlers that run. Called by Nest. */
   onApplicationShutdown(): Promise<void> {
     return this.idle();
   }

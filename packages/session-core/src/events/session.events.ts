@@ -2,13 +2,18 @@ import type { ReadonlySession } from '../session/session.js';
 
 export const SESSION_EVENT_TYPES = ['created', 'deleted', 'expired', 'id-changed'] as const;
 
+/** What an event tells of: the `type` of its class. */
 export type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
 
+/** What the constructor of an event takes. */
 export interface SessionEventInit {
+  /** The id of the session; of a change of id, the new one. */
   readonly sessionId: string;
   /** Epoch milliseconds by the store's clock. */
   readonly at: number;
+  /** The session as it was; an empty `SessionSnapshot` when its data was lost. */
   readonly session: ReadonlySession;
+  /** Whether the data was gone before the end was noticed. @default false */
   readonly dataLost?: boolean;
 }
 
@@ -21,16 +26,19 @@ export function sessionEventName(type: SessionEventType): string {
 export abstract class SessionEvent {
   /** The same at every delivery of the event: what a handler remembers to do its work once. */
   readonly id: string;
+  /** The id of the session, safe to log; of a change of id, the new one. */
   readonly sessionId: string;
   /** When it happened, or was found to have happened: epoch milliseconds by the store's clock. */
   readonly at: number;
   /** The session as it was; empty, never missing, when the data was lost. */
   readonly session: ReadonlySession;
+  /** The name of the principal who was signed in; undefined when there was none, or the data was lost. */
   readonly principalName: string | undefined;
   /** True when the end was noticed only after the data had gone (see the `grace` option). */
   readonly dataLost: boolean;
 
   constructor(
+    /** What happened to the session. */
     readonly type: SessionEventType,
     init: SessionEventInit,
   ) {
@@ -74,6 +82,7 @@ export class SessionExpiredEvent extends SessionDestroyedEvent {
 
 /** A session goes on under a new id, `sessionId`. */
 export class SessionIdChangedEvent extends SessionEvent {
+  /** The id until now, which opens nothing any more. */
   readonly previousSessionId: string;
 
   constructor(init: SessionEventInit & { readonly previousSessionId: string }) {

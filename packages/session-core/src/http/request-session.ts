@@ -17,12 +17,15 @@ export interface FoundSession {
   readonly loaded?: Session | null;
   /** Why the store could not say. */
   readonly loadError?: unknown;
+  /** Whether and when the access is recorded. */
   readonly access?: SessionAccess;
 }
 
 /** The session of one request: the one that its token opened, or a new one. */
 export class RequestSession {
+  /** The token that the client presented; undefined when there was none. */
   readonly presented: SessionToken | undefined;
+  /** Whether and when the access of this request is recorded. */
   readonly access: SessionAccess;
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;

@@ -12,11 +12,15 @@ interface AttachedTo {
 
 /** One request with its session, and the response that the session is saved before. */
 export class SessionExchange {
+  /** The session of the request. */
   readonly session: RequestSession;
+  /** Saves the session before the response. */
   readonly commit: ResponseCommit;
 
   constructor(
+    /** The request of Node.js. */
     readonly request: IncomingMessage,
+    /** The response of Node.js. */
     readonly response: ServerResponse,
     found: FoundSession,
     parts: ResponseCommitParts,

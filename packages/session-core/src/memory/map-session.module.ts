@@ -27,6 +27,10 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
     this.#sweeps = new PollingLoop('The sweep for expired sessions', SWEEP_INTERVAL, () => repository.endExpired());
   }
 
+  /**
+   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
+   * the options
+   */
   static forRoot(options?: MapSessionModuleOptions): DynamicModule {
     return {
       module: MapSessionModule,
@@ -48,6 +52,7 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
     };
   }
 
+  /** Starts to look for expired sessions, once a second. Called by Nest. */
   onApplicationBootstrap(): void {
     this.#sweeps.start();
   }

@@ -18,6 +18,7 @@ import { SessionSnapshot } from '../session/session-snapshot.js';
 
 /** Epoch milliseconds, as `Date` has them. */
 export interface Clock {
+  /** Epoch milliseconds. */
   now(): number;
 }
 

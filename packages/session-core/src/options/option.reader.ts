@@ -43,6 +43,7 @@ export class OptionReader {
     return problem === undefined ? Number(ms) : this.#refuse(name, problem, fallback === undefined ? undefined : 0);
   }
 
+  /** A whole number within the range, both ends included. */
   integer(name: string, fallback: number, range: { atLeast: number; settledWithin: number }): number {
     const value = this.#read(name) ?? fallback;
     if (Number.isInteger(value) && Number(value) >= range.atLeast && Number(value) <= range.settledWithin)
@@ -50,6 +51,7 @@ export class OptionReader {
     return this.#refuse(name, `must be a whole number from ${range.atLeast} to ${range.settledWithin}`, fallback);
   }
 
+  /** True or false. */
   boolean(name: string, fallback: boolean): boolean {
     const value = this.#read(name) ?? fallback;
     return typeof value === 'boolean' ? value : this.#refuse(name, 'must be true or false', fallback);
@@ -68,6 +70,7 @@ export class OptionReader {
     return found === undefined ? value : this.#refuse(name, found, fallback);
   }
 
+  /** One of the values that are allowed. */
   oneOf<T extends string | boolean>(name: string, allowed: readonly T[], fallback: T): T {
     const value = this.#read(name) ?? fallback;
     const found = allowed.find((candidate) => candidate === value);

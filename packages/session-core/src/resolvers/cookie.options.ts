@@ -58,13 +58,19 @@ export interface CookieAttributes {
 /** What is decided of the cookie of every request. */
 export type ResolvedCookieAttributes = Omit<CookiePolicy, 'name'>;
 
+/** The section `cookie` of the options, checked and with all defaults. */
 export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
+  /** The name of the cookie. */
   readonly name: string;
+  /** Whether the token is written and read as base64. */
   readonly base64: boolean;
+  /** The first signs, all of them verify; empty: values are not signed. */
   readonly signingKeys: readonly KeyObject[];
   /** Seconds. */
   readonly maxAge: number | undefined;
+  /** Seconds; undefined: as `maxAge`. */
   readonly rememberMe: number | undefined;
+  /** Gives the attributes that differ for a request. */
   readonly attributes: ((request: HttpRequestLike) => CookieAttributes | undefined) | undefined;
 }
 

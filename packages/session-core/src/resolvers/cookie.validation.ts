@@ -73,13 +73,21 @@ function groupsOf(source: string): number | undefined {
 
 /** What browsers look at together. */
 export interface CookiePolicy {
+  /** The name of the cookie. */
   readonly name: string;
+  /** The path, and all below it, that the browser sends the cookie to. */
   readonly path: string;
+  /** The domain whose hosts share the cookie; undefined: the host that set it alone. */
   readonly domain: string | undefined;
+  /** Matches a whole host; its one group is the domain. */
   readonly domainPattern: RegExp | undefined;
+  /** Whether the cookie is kept from scripts. */
   readonly httpOnly: boolean;
+  /** Whether the cookie is sent over https alone; `auto`: when the request came over https. */
   readonly secure: boolean | 'auto';
+  /** When requests from other sites bring the cookie; `false`: the browser decides. */
   readonly sameSite: 'lax' | 'strict' | 'none' | false;
+  /** Whether every site that embeds the application has a cookie of its own. */
   readonly partitioned: boolean;
 }
 

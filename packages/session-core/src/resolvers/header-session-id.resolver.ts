@@ -26,10 +26,12 @@ export class HeaderSessionIdResolver extends SessionIdResolver {
     this.headers = [name];
   }
 
+  /** A resolver for the header `X-Auth-Token`. */
   static xAuthToken(): HeaderSessionIdResolver {
     return new HeaderSessionIdResolver('X-Auth-Token');
   }
 
+  /** A resolver for the header `Authentication-Info`. */
   static authenticationInfo(): HeaderSessionIdResolver {
     return new HeaderSessionIdResolver('Authentication-Info');
   }

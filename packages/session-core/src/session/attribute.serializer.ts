@@ -12,5 +12,6 @@ export abstract class AttributeSerializer {
 
 /** Why a value cannot be serialized, as the end of the sentence "Session attribute "x" ...". Never holds the value. */
 export class SerializationProblem extends Error {
+  /** Always 'SerializationProblem'. */
   override readonly name = 'SerializationProblem';
 }

@@ -21,7 +21,9 @@ export type SessionChange = CreateSession | UpdateSession | TouchSession | Delet
  *   would replace the one that the client has.
  */
 export interface CreateSession {
+  /** Tells the kinds of changes apart. */
   readonly kind: 'create';
+  /** The id of the new session. */
   readonly id: string;
   /** The ids that the client presented and that opened no session. */
   readonly presentedIds: readonly string[];
@@ -29,7 +31,9 @@ export interface CreateSession {
   readonly maxInactiveInterval: number;
   /** Seconds; negative: no absolute timeout. */
   readonly absoluteTimeout: number;
+  /** All attributes of the session. */
   readonly attributes: AttributeChanges;
+  /** Where the session is listed. */
   readonly indexes: IndexChanges;
 }
 
@@ -45,7 +49,9 @@ export interface CreateSession {
  * and nothing is done again.
  */
 export interface UpdateSession {
+  /** Tells the kinds of changes apart. */
   readonly kind: 'update';
+  /** The id under which the request loaded the session. */
   readonly id: string;
   /** The session's id from now on; nothing is found under the old one any more. */
   readonly newId?: string | undefined;
@@ -57,6 +63,7 @@ export interface UpdateSession {
   readonly keepsIdle?: boolean;
   /** Only the attributes that changed. */
   readonly attributes: AttributeChanges;
+  /** Only the indexes whose value changed. */
   readonly indexes: IndexChanges;
   /**
    * Write nothing unless the attribute has exactly this text, undefined meaning no such attribute; not even when it
@@ -67,13 +74,17 @@ export interface UpdateSession {
 
 /** Records an access to a live session, and so renews it. Answers `touched`, `forwarded` or `gone`. */
 export interface TouchSession {
+  /** Tells the kinds of changes apart. */
   readonly kind: 'touch';
+  /** The id under which the request loaded the session. */
   readonly id: string;
 }
 
 /** Ends a live session. Answers `deleted`, `forwarded` or `gone`. */
 export interface DeleteSession {
+  /** Tells the kinds of changes apart. */
   readonly kind: 'delete';
+  /** The id under which the request loaded the session. */
   readonly id: string;
 }
 
@@ -94,11 +105,13 @@ export type UpdateReply =
 
 /** How a store answers a `TouchSession`. */
 export interface TouchReply {
+  /** What the store did, see `TouchSession`. */
   readonly outcome: TouchOutcome;
 }
 
 /** How a store answers a `DeleteSession`. */
 export interface DeleteReply {
+  /** What the store did, see `DeleteSession`. */
   readonly outcome: 'deleted' | 'forwarded' | 'gone';
 }
 

@@ -1,7 +1,10 @@
 /** A live session as a store hands it out. Times are epoch milliseconds of the store's clock. */
 export interface SessionRecord {
+  /** What the store knows the session by. */
   readonly id: string;
+  /** When the session was created. */
   readonly creationTime: number;
+  /** When the last access was recorded; it never goes back. */
   readonly lastAccessedTime: number;
   /** Idle timeout in whole seconds; negative: none. */
   readonly maxInactiveInterval: number;

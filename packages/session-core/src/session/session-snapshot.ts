@@ -7,6 +7,7 @@ import { StoredAttributes } from './stored-attributes.js';
 /** A session as it was, for events. Each read decodes afresh: what one handler does to a value no other one sees. */
 export class SessionSnapshot implements ReadonlySession {
   readonly id: string;
+  /** When the session was created: epoch milliseconds by the clock of the store; 0 when the data was lost. */
   readonly creationTime: number;
   readonly lastAccessedTime: number;
   readonly maxInactiveInterval: number;

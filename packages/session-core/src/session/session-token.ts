@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 
 /** What opens a session: the client holds the token, the store knows its id, by default the SHA-256 of the token. */
 export interface SessionKey {
+  /** The secret, for the client that owns the session. */
   readonly token: SessionToken;
+  /** What the store, logs and events know the session by. */
   readonly id: string;
 }
 
@@ -22,10 +24,12 @@ export class SessionToken {
     return this.#value;
   }
 
+  /** `[session token]`, never the token. */
   toString(): string {
     return '[session token]';
   }
 
+  /** `[session token]`, never the token. */
   toJSON(): string {
     return this.toString();
   }

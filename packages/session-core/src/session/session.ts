@@ -8,6 +8,7 @@ export interface SessionAttributes {}
 export interface ReadonlySession {
   /** The id under which the session is stored; safe to log, it opens nothing. */
   readonly id: string;
+  /** When the session was created: epoch milliseconds by the clock of the store. */
   readonly creationTime: number;
   /** The last access that the store has recorded; behind the real one by up to `touchInterval`. */
   readonly lastAccessedTime: number;
@@ -21,15 +22,23 @@ export interface ReadonlySession {
   readonly attributeNames: string[];
   /** The attribute's value, or undefined when there is none. */
   getAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K] | undefined;
+  /**
+   * The value of an attribute that `SessionAttributes` does not declare, or undefined. Nothing checks that it is a `T`.
+   */
   getAttribute<T = unknown>(name: string): T | undefined;
   /** The attribute's value. @throws SessionAttributeError when there is none */
   getRequiredAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K];
+  /**
+   * The value of an attribute that `SessionAttributes` does not declare. @throws SessionAttributeError when there is
+   * none
+   */
   getRequiredAttribute<T = unknown>(name: string): T;
   /** The attribute's value, or `defaultValue` when there is none. */
   getAttributeOrDefault<K extends keyof SessionAttributes>(
     name: K,
     defaultValue: SessionAttributes[K],
   ): SessionAttributes[K];
+  /** The value of an attribute that `SessionAttributes` does not declare, or `defaultValue` when there is none. */
   getAttributeOrDefault<T>(name: string, defaultValue: T): T;
 }
 
@@ -55,12 +64,17 @@ export interface Session extends ReadonlySession {
    */
   get absoluteTimeout(): number;
   set absoluteTimeout(timeout: number | string);
+  /**
+   * The name of the signed-in principal, by which the session can be found; a non-empty string, or undefined to remove
+   * it. @throws TypeError when set to anything else
+   */
   principalName: string | undefined;
   /** Sets an attribute; undefined or null removes it. @throws SessionAttributeError when the value cannot be stored */
   setAttribute<N extends string>(
     name: N,
     value: N extends keyof SessionAttributes ? SessionAttributes[N] | undefined | null : unknown,
   ): void;
+  /** Removes an attribute; without effect when there is none. */
   removeAttribute(name: string): void;
   /**
    * Stores `update(current)` for an attribute that many requests change, at once and without losing any of theirs:
@@ -71,6 +85,7 @@ export interface Session extends ReadonlySession {
     name: K,
     update: (current: SessionAttributes[K] | undefined) => SessionAttributes[K] | undefined,
   ): Promise<SessionAttributes[K] | undefined>;
+  /** The same for an attribute that `SessionAttributes` does not declare. Nothing checks that its value is a `T`. */
   updateAttribute<T = unknown>(name: string, update: (current: T | undefined) => T | undefined): Promise<T | undefined>;
   /**
    * Gives the session a new id and the client a new token, and returns the id; call it when privileges change. Takes
@@ -86,6 +101,7 @@ export interface Session extends ReadonlySession {
   save(): Promise<SaveOutcome>;
 }
 
+/** What a save did. `gone`: the session had ended, and nothing was stored. */
 export type SaveOutcome = 'saved' | 'gone';
 
 /** The attribute, and the index, that hold the principal's name; the name is Spring Session's. */

@@ -3,6 +3,7 @@ import type { RedisSessionModuleOptions } from './redis-session.options.js';
 
 /** Implemented by a class that is given to `forRootAsync({ useClass })` or `useExisting`. */
 export interface RedisSessionOptionsFactory {
+  /** The options of `RedisSessionModule`, or a promise of them; called once, at start. */
   createRedisSessionOptions(): RedisSessionModuleOptions | Promise<RedisSessionModuleOptions>;
 }
 

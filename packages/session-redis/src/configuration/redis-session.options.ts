@@ -26,6 +26,7 @@ export interface RedisSessionModuleOptions {
    * @default '5m'
    */
   grace?: Duration;
+  /** How the job `session-cleanup` finds sessions that have expired. */
   cleanup?: {
     /** When the job `session-cleanup` looks for sessions that are over. @default '0 * * * * *' */
     cron?: string;
@@ -39,6 +40,7 @@ export interface RedisSessionModuleOptions {
   notifications?: 'auto' | 'off';
   /** The longest a request waits for Redis, for a lost connection to come back included. @default '1s' */
   commandTimeout?: Duration;
+  /** How session events reach the handlers of this process. */
   events?: {
     /**
      * Instances with the same group share its events: one of them handles each. A new name hears once more of

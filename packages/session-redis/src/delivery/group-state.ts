@@ -16,6 +16,7 @@ export interface GroupState {
 
 /** An instance of a group. */
 export interface ConsumerState {
+  /** What Redis calls the instance. */
   readonly name: string;
   /** Events that it has been given and has not finished. */
   readonly pending: number;

@@ -28,6 +28,7 @@ export interface SessionEventGroupInfo {
 
 /** Of which group; unset: of all. */
 export interface DeadLetterFilter {
+  /** The name of the group; unset: all groups. */
   readonly group?: string;
 }
 

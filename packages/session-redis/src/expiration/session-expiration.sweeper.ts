@@ -5,6 +5,7 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { type Bucket, SweepCounter, type SweepResult } from './sweep.counter.js';
 import { logger } from '../logging/redis-session.logger.js';
 
+/** Options of `SessionExpirationSweeper.runOnce()`. */
 export interface SweepOptions {
   /** Also looks at the buckets of this many milliseconds to come; harmless, since a session in use stays one. */
   readonly ahead?: number;

@@ -9,6 +9,7 @@ export interface Bucket {
 
 /** What a pass has done: how many buckets it looked at, and how many of their sessions it found in which state. */
 export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
+  /** How many buckets the pass looked at. */
   readonly buckets: number;
   /** Of those claimed, how many an earlier pass should have found: nobody was there, or Redis was not. */
   readonly late: number;

@@ -2,8 +2,11 @@ import type { KeyEventName } from './key-event-names.js';
 
 /** That something has happened to a key, as Redis has announced it. */
 export interface KeyspaceNotification {
+  /** Redis' name of what happened, such as `expired`. */
   readonly event: KeyEventName;
+  /** The key that it happened to. */
   readonly key: string;
+  /** The number of the database that has the key. */
   readonly database: number;
   /** The channel it came on: of the key (`__keyspace@0__:<key>`) or of the event (`__keyevent@0__:<event>`). */
   readonly channel: string;

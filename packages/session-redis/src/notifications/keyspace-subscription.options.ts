@@ -12,7 +12,9 @@ import type { KeyspaceNotification } from './keyspace-notification.js';
  */
 export type KeyspaceState = 'stopped' | 'connecting' | 'listening' | 'unproven' | 'silent' | 'refused';
 
+/** Whether a subscription hears what Redis announces. */
 export interface KeyspaceHealth {
+  /** The state now; see `KeyspaceState`. */
   readonly state: KeyspaceState;
   /** Why, where it is not simply so. */
   readonly reason: string | undefined;
@@ -31,6 +33,7 @@ export interface KeyspaceGap {
 
 /** What `KeyspaceNotificationListener.listen()` returns. */
 export interface KeyspaceSubscription {
+  /** Whether the subscription hears what Redis announces, as of now. */
   readonly health: KeyspaceHealth;
   /** Hears no more. Resolves when the calls of the handler that are running have finished. */
   close(): Promise<void>;

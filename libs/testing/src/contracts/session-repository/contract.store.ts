@@ -8,6 +8,7 @@ import type { SessionRepositoryOptions } from '@nest-session/core/store';
  */
 export type SessionStoreOffer = 'indexes' | 'events' | 'nodes' | 'outages';
 
+/** The store under test, and which parts of the contract it has. */
 export interface SessionRepositoryContractOptions {
   /** An empty store of its own for each check, whose repositories have these options. */
   open(options: SessionRepositoryOptions): ContractStore | Promise<ContractStore>;
@@ -22,6 +23,7 @@ export interface SessionRepositoryContractOptions {
 
 /** A store, and what a test does to it. */
 export interface ContractStore {
+  /** The repository under test. */
   readonly repository: SessionRepository;
   /** A repository of another node; with `nodes`. */
   readonly other?: SessionRepository;
@@ -33,5 +35,6 @@ export interface ContractStore {
   events?(): readonly SessionEvent[] | Promise<readonly SessionEvent[]>;
   /** Runs a step while all calls of the store fail; with `outages`. */
   outage?(step: () => Promise<void>): Promise<void>;
+  /** Ends what the store has opened; called after each check. */
   close?(): void | Promise<void>;
 }

@@ -17,10 +17,18 @@ export interface TrimLimits {
 
 export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
 export type CreateGroupReply = 'created' | 'exists';
+/**
+ * What became of a group that was to be removed. `live`: one of its instances is at work, and nothing was removed;
+ * `unknown`: there is no such group.
+ */
 export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 export type RemoveConsumerReply = 'removed' | 'pending';
 export type CountReply = ['all', count: number] | ['more', count: number, position: string];
 export type ReadReply = ['read', entries: StreamReply[]] | ['begin', position: string] | ['gap', position: string];
+/**
+ * What became of a dead letter that was to be replayed. `gone`: there is none any more; `orphaned`: its group does not
+ * exist; `foreign`: it is no session event, so no handler can take it.
+ */
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 
 const SOURCES = loadScripts('stream', {

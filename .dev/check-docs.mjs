@@ -1,0 +1,41 @@
+// npm run check:docs: whether every public name, members included, has a doc comment, and whether the links in them lead
+// somewhere. What is inherited counts: TypeDoc shows a class the comment of what it implements.
+import { join } from 'node:path';
+import { Application } from 'typedoc';
+import { entryPoints } from './entry-points.mjs';
+import { main, runQuietly } from './processes.mjs';
+
+await main(async () => {
+  // A package finds the types of the others where they are built.
+  await runQuietly('npm', ['run', '--silent', 'build']);
+  const entries = entryPoints();
+  const results = [];
+  for (const folder of new Set(entries.map((entry) => entry.folder))) {
+    results.push(
+      await isDocumented(
+        folder,
+        entries.filter((entry) => entry.folder === folder),
+      ),
+    );
+  }
+  return results.every(Boolean) ? 0 : 1;
+});
+
+async function isDocumented(folder, entries) {
+  const application = await Application.bootstrap({
+    entryPoints: entries.map(({ source }) => source),
+    tsconfig: join(folder, 'tsconfig.json'),
+    excludePrivate: true,
+    excludeInternal: true,
+    validation: { notDocumented: true, invalidLink: true, invalidPath: false, notExported: false },
+  });
+  const project = await application.convert();
+  if (!project) return false;
+  const problems = [];
+  application.logger.validationWarning = (text) => problems.push(text);
+  application.validate(project);
+  // Members of a type without a name are told of in the comment of what they belong to.
+  const found = problems.filter((text) => !text.includes('.__type.'));
+  for (const text of found) console.error(text);
+  return found.length === 0 && !application.logger.hasErrors() && !application.logger.hasWarnings();
+}
