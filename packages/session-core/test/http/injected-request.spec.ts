@@ -1,0 +1,34 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { Controller, Post, Res } from '@nestjs/common';
+import { Session } from '@nest-session/core';
+import { closeApps, startApp } from './session.app.js';
+
+interface Reply {
+  readonly raw: ServerResponse;
+  hijack(): void;
+}
+
+interface Injecting {
+  inject(request: { method: string; url: string }): Promise<{ body: string }>;
+}
+
+@Controller()
+class StreamController {
+  @Post('stream')
+  async stream(@Session() session: Session, @Res() reply: Reply) {
+    session.setAttribute('streamed', true);
+    reply.hijack();
+    if (!reply.raw.write('first, ')) await once(reply.raw, 'drain');
+    reply.raw.end('second');
+  }
+}
+
+afterEach(closeApps);
+
+it('a source that waits for the response to drain goes on under inject() of Fastify, whose responses never drain', async () => {
+  const { app } = await startApp({ platform: 'fastify', controllers: [StreamController] });
+  const fastify = app.getHttpAdapter().getInstance<Injecting>();
+  const { body } = await fastify.inject({ method: 'POST', url: '/stream' });
+  expect(body).toBe('first, second');
+});
