@@ -155,6 +155,8 @@ describe('ResponseHold', () => {
       response.end();
     },
     'writeHead and end': (response) => response.writeHead(200, { 'Content-Type': 'text/plain' }).end('hello'),
+    // Under its old name, which is not among the types.
+    'writeHeader and end': (response) => (response as any).writeHeader(200).end('hello'),
     'flushHeaders and end': (response) => {
       response.flushHeaders();
       response.end('hello');

@@ -148,3 +148,27 @@ it('fails what is waiting when it is closed, also between two attempts to connec
   closeConnection(background);
   expect(await waiting).toContain('Connection is closed');
 });
+
+it('keeps no timer when it closes a connection that has ended', async () => {
+  const { background } = connections;
+  await background.ping();
+  await background.quit();
+  await eventually(() => background.status === 'end');
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  closeConnection(background);
+  expect(timers()).toBe(before);
+});
+
+it('ends the timer of the socket timeout, which ioredis keeps under this name, with the connection', async () => {
+  const { background } = connections;
+  await background.ping();
+  const timer = () => (background as any).socketTimeoutTimer;
+  const waiting = failure(background.blpop('nobody-pushes', 0));
+  expect(timer()).toBeDefined();
+  const afterClose = new Promise((resolve) => background.once('close', () => resolve(timer())));
+  proxy.cut();
+  expect(await afterClose).toBeUndefined();
+  closeConnection(background);
+  expect(await waiting).toContain('Connection is closed');
+});

@@ -41,6 +41,15 @@ it('waits for a connection that is being made again, and sends each command once
   }
 });
 
+it('sends a command that comes between the loss of a connection and the event that tells of it', async () => {
+  const connection = new RequestConnection(client, 60_000);
+  for (let round = 1; round <= 10; round++) {
+    client.stream.destroy();
+    expect(client.status).toBe('ready');
+    expect(await increment(connection, 'between')).toBe(round);
+  }
+});
+
 it('fails at once, not after its time, when the connection is lost before the answer', async () => {
   const connection = new RequestConnection(client, 60_000);
   for (let round = 1; round <= 20; round++) {

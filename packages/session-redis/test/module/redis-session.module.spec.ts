@@ -8,7 +8,7 @@ import {
   RedisSessionRepository,
 } from '@nest-session/redis';
 import { eventually, freePort, LeakGuard, RedisServer } from '@nest-session/testing';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -87,6 +87,12 @@ describe('configuration', () => {
     await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('keyPrefix');
   });
 
+  it('refuses a client of Redis Cluster', async () => {
+    const client = new Cluster([server.url], { lazyConnect: true }) as never;
+    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ client })];
+    await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('Redis Cluster');
+  });
+
   it('says that SessionModule is missing, or that a store is', async () => {
     const redis = [RedisSessionModule.forRoot({ url: server.url })];
     await expect(Test.createTestingModule({ imports: redis }).compile()).rejects.toThrow('SessionModule');
@@ -136,6 +142,14 @@ describe('an application', () => {
     await client.hset('other:meta', 'version', '99');
     client.disconnect();
     await expect(App.start({ redis: { url: server.url, namespace: 'other' } })).rejects.toThrow('format 99');
+  });
+
+  it('does not start where Redis replies with an error, unlike where it does not reply', async () => {
+    const client = new Redis(server.url);
+    await client.set('foreign:meta', '');
+    client.disconnect();
+    const app = App.start({ redis: { url: server.url, namespace: 'foreign' } });
+    await expect(app).rejects.toThrow('WRONGTYPE');
   });
 
   it('does not start with another number of partitions, and names both', async () => {
