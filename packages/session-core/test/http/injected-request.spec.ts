@@ -28,7 +28,7 @@ afterEach(closeApps);
 
 it('a source that waits for the response to drain goes on under inject() of Fastify, whose responses never drain', async () => {
   const { app } = await startApp({ platform: 'fastify', controllers: [StreamController] });
-  const fastify = app.getHttpAdapter().getInstance<Injecting>();
+  const fastify = app.getHttpAdapter().getInstance() as Injecting;
   const { body } = await fastify.inject({ method: 'POST', url: '/stream' });
   expect(body).toBe('first, second');
 });
