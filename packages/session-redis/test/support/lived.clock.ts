@@ -1,0 +1,34 @@
+const TICK = 20;
+
+/**
+ * Milliseconds as this process has lived through them. It loses nothing where ticks are late, as they are under load; of
+ * a time for which the process stood still, one step counts.
+ */
+export class LivedClock {
+  /** Milliseconds: longer than a turn of the event loop takes under load. */
+  static readonly LONGEST_STEP = 250;
+
+  #lived = 0;
+  #last = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  start(): void {
+    this.#last = performance.now();
+    this.#timer = setInterval(() => this.#step(), TICK);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  get now(): number {
+    this.#step();
+    return this.#lived;
+  }
+
+  #step(): void {
+    const now = performance.now();
+    this.#lived += Math.min(now - this.#last, LivedClock.LONGEST_STEP);
+    this.#last = now;
+  }
+}
