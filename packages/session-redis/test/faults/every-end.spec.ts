@@ -1,0 +1,95 @@
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionDestroyedEvent } from '@nest-session/core';
+import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { App, type AppOptions } from '../support/app.fixture.js';
+import { MINUTE, Store } from '../support/store.fixture.js';
+
+// The chaos suites repeat it with many sessions and processes; a process that is killed is in killed-process.spec.
+
+LeakGuard.install();
+
+/** Not while a test runs. */
+const NEVER = '0 0 0 29 2 *';
+/** Longer than a session lives unused, shorter than its data. */
+const TOO_LONG = 31 * MINUTE;
+
+let store: Store;
+let proxy: TcpProxy;
+let app: App;
+beforeAll(async () => {
+  store = await Store.open({ steppableClock: true });
+  proxy = await TcpProxy.start({ port: store.server.port });
+});
+beforeEach(() => store.client.flushall());
+afterEach(() => app.stop());
+afterAll(async () => {
+  await proxy.stop();
+  await store.close();
+});
+
+const start = (notifications: 'auto' | 'off', options: AppOptions = {}) =>
+  App.start({ ...options, redis: { url: proxy.url, notifications, cleanup: { cron: NEVER } } });
+
+async function openSession(): Promise<string> {
+  const { id } = (await app.agent().post('/set/cart', { value: ['apple'] })).json() as { id: string };
+  return id;
+}
+
+/** The time of the session comes, and Redis notices that it has. */
+async function runOut(id: string): Promise<void> {
+  await store.server.stepClock(TOO_LONG);
+  expect(await store.isAlive(id)).toBe(false);
+}
+
+async function isReported(id: string): Promise<void> {
+  const event = await app.events.next('expired', id);
+  expect(event.session.getAttribute('cart')).toEqual(['apple']);
+  expect(event.dataLost).toBe(false);
+  expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+}
+
+it('a session that ends while no application runs is reported by the next one, with its data', async () => {
+  app = await start('auto');
+  const id = await openSession();
+  await app.stop();
+  await runOut(id);
+  app = await start('auto');
+  await isReported(id);
+});
+
+it('a session that ends while nobody can hear Redis is reported as soon as somebody can, with its data', async () => {
+  app = await start('auto');
+  const [heard, missed] = [await openSession(), await openSession()];
+  await store.client.pexpire(store.keys.shadow(heard), 1);
+  await isReported(heard);
+  proxy.refuse();
+  await store.client.client('KILL', 'TYPE', 'pubsub');
+  await runOut(missed);
+  await proxy.accept();
+  await isReported(missed);
+});
+
+it('a session that ends is reported by the next sweep where notifications are off, with its data', async () => {
+  app = await start('off');
+  const id = await openSession();
+  await runOut(id);
+  await app.sweeper.runOnce();
+  await isReported(id);
+});
+
+it('a session that ends is reported again to a handler that has failed, with its data', async () => {
+  const seen: unknown[] = [];
+  @Injectable()
+  class Failing {
+    @OnSessionEvent(SessionDestroyedEvent)
+    remind({ session }: SessionDestroyedEvent) {
+      seen.push(session.getAttribute('cart'));
+      if (seen.length === 1) throw new Error('on purpose');
+    }
+  }
+  app = await start('auto', { providers: [Failing], handlers: false });
+  const id = await openSession();
+  await runOut(id);
+  await eventually(() => expect(seen).toEqual([['apple'], ['apple']]));
+  expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+});
