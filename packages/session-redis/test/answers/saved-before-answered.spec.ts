@@ -82,14 +82,17 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
         expect([answer.status, sessionCookiesOf(answer), JSON.parse(answer.text)]).toEqual([503, [], UNAVAILABLE]);
       });
 
-      it.each(asked.filter(([title]) => /value|Res/.test(title)))('because the reply is late, answers 503 without a cookie instead of %s', async (_row, row) => {
-        const headers = { ...row.headers, ...(await headersOf(app)) };
-        proxy.hold('reply', isSave);
-        const pending = app.client.ask({ ...row, headers });
-        await proxy.untilHeld('reply');
-        const answer = await pending;
-        expect([answer.status, sessionCookiesOf(answer), JSON.parse(answer.text)]).toEqual([503, [], UNAVAILABLE]);
-      });
+      it.each(asked.filter(([title]) => /value|Res/.test(title)))(
+        'because the reply is late, answers 503 without a cookie instead of %s',
+        async (_row, row) => {
+          const headers = { ...row.headers, ...(await headersOf(app)) };
+          proxy.hold('reply', isSave);
+          const pending = app.client.ask({ ...row, headers });
+          await proxy.untilHeld('reply');
+          const answer = await pending;
+          expect([answer.status, sessionCookiesOf(answer), JSON.parse(answer.text)]).toEqual([503, [], UNAVAILABLE]);
+        },
+      );
     });
   });
 });
