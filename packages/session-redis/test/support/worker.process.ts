@@ -35,6 +35,10 @@ export class WorkerProcess {
     return worker;
   }
 
+  get pid(): number {
+    return this.child.pid!;
+  }
+
   get lines(): string[] {
     return this.#output.split('\n').filter((line) => line !== '');
   }
