@@ -16,7 +16,12 @@ function tests(text: string): { paragraph: string; list: string }[] {
 }
 
 // Whether these tests run and pass is asked by the reporter, which sees the results.
-describe.each(['docs/guarantees.md', 'docs/failure-modes.md', 'docs/internals.md'])('%s', (document) => {
+describe.each([
+  'docs/guarantees.md',
+  'docs/failure-modes.md',
+  'docs/internals.md',
+  'packages/session-core/test/parity/spring-session.md',
+])('%s', (document) => {
   it('names tests that npm test or npm run chaos runs', () => {
     const lists = tests(read(document));
     expect(lists.length).toBeGreaterThan(10);

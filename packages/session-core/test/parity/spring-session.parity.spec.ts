@@ -10,204 +10,45 @@ import { closeApps, type SessionApp, startApp } from '../http/session.app.js';
 
 LeakGuard.install();
 
-const HTTP = '../http/session-http.spec.ts';
-const TRACKED = '../session/tracked-session.spec.ts';
-const COOKIE = '../http/cookie-session-id.resolver.spec.ts';
-const POLICY = '../options/cookie-policy.spec.ts';
-const SEVERAL = '../http/several-cookies.spec.ts';
-const HEADER = '../http/header-session-id.resolver.spec.ts';
-const COMPOSITE = '../http/composite-session-id.resolver.spec.ts';
-const MODULE = '../http/session.module.spec.ts';
-const HOLD = '../http/response-hold.spec.ts';
-const INTERCEPTOR = '../http/session.interceptor.spec.ts';
-const HERE = '../parity/spring-session.parity.spec.ts';
+const NAMES = '`\\w+`(?:, `\\w+`)*';
+const TEST = '\\n\\n- \\[.+\\]\\(\\S+\\)$';
+const SAME = new RegExp(`^${NAMES}${TEST}`, 'gm');
+const DIFFERENT = new RegExp(`^${NAMES}: .+\\.${TEST}`, 'gm');
+const LEFT_OUT = new RegExp(`^${NAMES}: .+\\.$`, 'gm');
 
-/** Spring's names, the spec, and the test in it. */
-type Counterpart = readonly [names: string, spec: string, title: string];
-/** Spring's names, and why there is no such case here. */
-type LeftOut = readonly [names: string, reason: string];
-
-const IS_SET = 'SESSION=token; Path=/; HttpOnly; SameSite=Lax';
-const WITH_OPTIONS = 'with %j sets %s, and expires the same';
-const OVER_WRITES = 'gives undefined to reads, throws at writes, and deletes at the save';
-
-const LISTS: Readonly<Record<string, { here: readonly Counterpart[]; leftOut: readonly LeftOut[] }>> = {
-  SessionRepositoryFilterTests: {
-    here: [
-      ['doFilterCreateDate doFilterCreateSetsLastAccessedTime doFilterLastAccessedTime', HERE, 'has the times of its'],
-      ['doFilterId doFilterIsNewTrue doFilterIsNewFalse', HERE, 'is new in the request that starts it'],
-      ['doFilterIdChanges', HERE, 'is another one for who brings no cookie'],
-      [
-        'doFilterMaxInactiveIntervalDefault doFilterMaxInactiveIntervalOverride',
-        HERE,
-        'keeps the interval it was given',
-      ],
-      ['doFilterAttribute doFilterGetAttr', HERE, 'keeps, lists and loses attributes across requests'],
-      ['doFilterSetsCookieIfChanged', TRACKED, 'draws another id when its own is taken'],
-      ['doFilterGetSessionNewWhenResponseCommittedThenException', HTTP, 'cannot begin after the head has left'],
-      ['doFilterGetSessionNew doFilterGetSessionTrueNew', HTTP, 'is set with the session, and not again'],
-      ['doFilterGetSessionFalseNew', HTTP, 'is neither set nor named when nobody asks for the session'],
-      [
-        'doFilterIsRequestedValidSessionTrue doFilterGetSessionGetSessionFalse',
-        HTTP,
-        'gives its attributes and its id',
-      ],
-      ['doFilterChangeSessionId', HTTP, 'changes at login and opens nothing before'],
-      ['doFilterIsRequestedValidSessionFalseInvalidId doFilterGetSessionInvalidSessionId', HERE, 'is a new one for an'],
-      ['doFilterGetSessionTrueInvalidSessionId', HERE, 'is a new one for an unknown token'],
-      ['doFilterIsRequestedValidSessionFalse', HTTP, 'is not asked for a request with %s'],
-      ['doFilterGetSessionFalseInvalidSessionId', HTTP, 'is left alone by an unknown session'],
-      ['doFilterGetSessionGetSessionOnError', HTTP, 'of what an exception filter has set is done'],
-      ['doFilterCookieSecuritySettings', COOKIE, 'Secure auto: %s'],
-      ['doFilterInvalidateAttributeIllegalState doFilterInvalidateAttributeNamesIllegalState', TRACKED, OVER_WRITES],
-      [
-        'doFilterInvalidateSetAttributeIllegalState doFilterInvalidateRemoveAttributeIllegalState',
-        TRACKED,
-        OVER_WRITES,
-      ],
-      [
-        'doFilterInvalidateInvalidateIllegalState doFilterInvalidateId',
-        HERE,
-        'may be ended twice, and still has its id',
-      ],
-      ['doFilterInvalidateCreationTimeIllegalState doFilterInvalidateNewIllegalState', HERE, 'may be ended twice'],
-      ['doFilterInvalidateLastAccessedTimeIllegalState', HERE, 'may be ended twice, and still has its id'],
-      ['doFilterInvalidateMaxInteractiveInterval', HERE, 'may be ended twice, and still has its id and its times'],
-      [
-        'doFilterSendError doFilterSendErrorAndMessage doFilterSendRedirect',
-        HTTP,
-        'is done before the head leaves: %s',
-      ],
-      ['doFilterFlushBuffer doFilterOutputFlush doFilterOutputClose', HOLD, 'lets nothing leave before the save: %s'],
-      ['doFilterWriterFlush doFilterWriterClose', HOLD, 'lets nothing leave before the save: %s'],
-      ['doFilterAdapterGetRequestedSessionId', SEVERAL, 'open the session of the one that is alive, be it %s'],
-      ['doFilterAdapterGetRequestedSessionIdForInvalidSession', TRACKED, 'is created under its own id with what the'],
-      ['doFilterAdapterOnNewSession', HTTP, 'is set with the session, and not again'],
-      ['doFilterAdapterOnInvalidate', HTTP, 'is expired by the request that ends the session'],
-      ['doFilterRequestSessionNoRequestSessionDoesNotInvalidate', HTTP, 'is neither set nor named when nobody asks'],
-      [
-        'doFilterLazySessionCreation doFilterRequestSessionNoRequestSessionNoSessionRepositoryInteractions',
-        HTTP,
-        'is not asked for a request with %s',
-      ],
-      ['doFilterSessionRetrievalIsCached', HTTP, 'is asked once to read, twice to write, twice to log in'],
-      ['order doesNotImplementOrdered', HTTP, 'is there for services, whatever was parsed before'],
-      ['setHttpSessionIdResolverNull', COMPOSITE, 'the option sessionIdResolver'],
-      ['doFilterIncludeCommitSessionOnce', INTERCEPTOR, 'saves once, the last value of an Observable included'],
-    ],
-    leftOut: [
-      ['doFilterServletContext doFilterInvalidateServletContext', 'there is no servlet context'],
-      [
-        'doFilterInvalidateAndGetSession',
-        'a request has one session: after invalidate() the next request has a new one',
-      ],
-      ['doFilterChangeSessionIdNoSession', 'there is always a session, and a new one may draw another id'],
-      ['doFilterInclude', 'there are no includes'],
-      ['doFilterLazySessionUpdates', 'guards and handlers read the session synchronously, so it is loaded before them'],
-      [
-        'bindingListenerBindListener bindingListenerBindListenerThenUnbind bindingListenerBindSameListenerTwice ' +
-          'bindingListenerBindListenerOverwrite bindingListenerBindThrowsException ' +
-          'bindingListenerBindListenerThenUnbindThrowsException',
-        'values are data and hear of nothing; @OnSessionEvent tells of sessions',
-      ],
-    ],
-  },
-  DefaultCookieSerializerTests: {
-    here: [
-      ['readCookieValuesNull', COOKIE, 'reads no cookie where there is none'],
-      ['readCookieValuesSingle readCookieValuesSingleAndInvalidName readCookieValuesMulti', COOKIE, 'reads %j'],
-      ['readCookieValuesSingleBase64 writeCookieBase64', COOKIE, 'reads what it has written as base64'],
-      ['readCookieSerializerUseBase64EncodingTrueValuesNotBase64', COOKIE, "['SESSION=&^%$*', []]"],
-      [
-        'readCookieValuesNullCookieValue readCookieValuesNullCookieValueAndNotNullCookie',
-        COOKIE,
-        'SESSION=; SESSION=short;',
-      ],
-      ['readCookieValuesMultiCustomSessionCookieName writeCookieCookieNameCustom', MODULE, "cookie: { name: 'sid' }"],
-      [
-        'writeCookie writeCookieCookieNameDefault writeCookieDomainNameDefault writeCookieHttpOnlyDefault',
-        COOKIE,
-        IS_SET,
-      ],
-      ['writeCookieCookiePathDefaultEmptyContextPathUsed writeCookieDefaultSameSiteLax', COOKIE, IS_SET],
-      ['writeCookieDefaultInsecureRequest writeCookieCookieMaxAgeDefault', COOKIE, IS_SET],
-      ['writeCookieHttpOnlySetTrue writeCookieHttpOnlySetFalse writeCookieDomainNameCustom', COOKIE, WITH_OPTIONS],
-      ['writeCookieCookiePathExplicitCookiePath writeCookieSetSameSiteLax', COOKIE, WITH_OPTIONS],
-      ['writeCookieSetSameSiteStrict writeCookieSetSameSiteNull', COOKIE, WITH_OPTIONS],
-      ['writeCookieWhenPartitionedTrueThenSetPartitionedAttribute', COOKIE, WITH_OPTIONS],
-      ['setDomainNameAndDomainNamePatternThrows setDomainNamePatternAndDomainNameThrows', POLICY, 'exclude each other'],
-      ['setCookieNameNullThrows', POLICY, '[{ name: 7 }, '],
-      ['writeCookieDomainNamePattern', COOKIE, 'makes of the host %j the domain %j'],
-      ['writeCookieCookieMaxAgeExplicit writeCookieCookieMaxAgeExplicitEmptyCookie', COOKIE, 'outlives the browser'],
-      ['writeCookieCookieMaxAgeExplicitCookieValue', COOKIE, 'replace those configured, to %s'],
-      ['writeCookieSecureSecureRequest writeCookieSecureInsecureRequest', COOKIE, 'secure: true'],
-      ['writeCookieInsecureSecureRequest writeCookieInsecureInsecureRequest', HERE, 'has no Secure where that is off'],
-    ],
-    leftOut: [
-      [
-        'readCookieValuesNullCookieValueAndJvmRoute writeCookieJvmRoute readCookieJvmRoute readCookieJvmRouteRouteMissing ' +
-          'readCookieJvmRouteOnlyRoute',
-        'every instance has every session, so no load balancer needs a route in the cookie',
-      ],
-      [
-        'writeCookieCookiePathDefaultContextPathUsed writeCookieCookiePathExplicitNullCookiePathContextPathUsed',
-        'there is no context path',
-      ],
-      [
-        'writeCookieRememberMeCookieMaxAgeDefault writeCookieRememberMeCookieMaxAgeOverride',
-        'browsers keep no cookie for 68 years: cookie.rememberMe says for how long, 400 days at most',
-      ],
-    ],
-  },
-  CookieHttpSessionIdResolverTests: {
-    here: [
-      ['getRequestedSessionIdNull', COOKIE, 'reads no cookie where there is none'],
-      ['getRequestedSessionIdNotNull', COOKIE, 'reads %j'],
-      ['getRequestedSessionIdNotNullCustomCookieName onNewSessionCustomCookieName', COOKIE, WITH_OPTIONS],
-      ['onNewSession onNewSessionTwiceSameId', HTTP, 'is set with the session, and not again'],
-      ['onNewSessionTwiceNewId', HTTP, 'changes at login and opens nothing before'],
-      ['onNewSessionCookiePath onDeleteSessionCookiePath onDeleteSessionCustomCookieName', COOKIE, WITH_OPTIONS],
-      ['onDeleteSession', HTTP, 'is expired by the request that ends the session, with the attributes it was set with'],
-    ],
-    leftOut: [['createSessionCookieValue', 'a helper of tests that are gone']],
-  },
-  HeaderHttpSessionIdResolverTests: {
-    here: [
-      ['createResolverWithXAuthTokenHeader createResolverWithAuthenticationInfoHeader', HEADER, 'reads and writes the'],
-      ['createResolverWithCustomHeaderName', HEADER, 'reads and writes the header of its name only'],
-      ['createResolverWithNullHeaderName', HEADER, 'refuses the name %j'],
-      [
-        'getRequestedSessionIdNull getRequestedSessionIdNotNull',
-        HEADER,
-        'reads and writes the header of its name only',
-      ],
-      ['onNewSession onDeleteSession', HEADER, 'carries a session through its life, without any cookie'],
-      ['onNewSessionMulti onDeleteSessionMulti', HEADER, 'reads and writes the header of its name only'],
-    ],
-    leftOut: [],
-  },
-  CompositeHttpSessionIdResolverTests: {
-    here: [
-      ['getRequestedSessionIdNull', COMPOSITE, 'finds in %j %j'],
-      ['resolveSessionIdsByXAuthToken resolveSessionIdsByAuthenticationInfo', COMPOSITE, 'reads what each of its'],
-    ],
-    leftOut: [
-      [
-        'onNewSession onDeleteSession',
-        'one of them answers, never several: a token in a header and a cookie by accident',
-      ],
-    ],
-  },
+/** How many cases each of Spring's test classes has. */
+const COUNTS = {
+  SessionRepositoryFilterTests: 68,
+  DefaultCookieSerializerTests: 47,
+  CookieHttpSessionIdResolverTests: 12,
+  HeaderHttpSessionIdResolverTests: 10,
+  CompositeHttpSessionIdResolverTests: 5,
 };
 
-describe.each(Object.entries(LISTS))('%s', (_, { here, leftOut }) => {
-  it.each(here)('%s: %s, "%s"', (_names, spec, title) => {
-    expect(readFileSync(fileURLToPath(new URL(spec, import.meta.url)), 'utf8')).toContain(title);
+/** The lists of `spring-session.md`, by Spring's test class. The reporter asks whether the tests in it run and pass. */
+const SECTIONS = readFileSync(fileURLToPath(new URL('spring-session.md', import.meta.url)), 'utf8')
+  .split(/^## /m)
+  .slice(1)
+  .map((section) => [section.slice(0, section.indexOf('\n')), section] as const);
+
+const casesIn = (text: string) => [...text.matchAll(/`(\w+)`(?=[,:\n])/g)].map(([, name]) => name!);
+
+it('lists the five test classes', () => {
+  const counts = SECTIONS.map(([name, section]) => [name, casesIn(section).length]);
+  expect(Object.fromEntries(counts)).toEqual(COUNTS);
+});
+
+describe.each(SECTIONS)('%s', (_, section) => {
+  it('names each case once', () => {
+    const names = casesIn(section);
+    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   });
 
-  it('names each case once', () => {
-    const names = [...here, ...leftOut].flatMap(([each]) => each.split(' '));
-    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
+  it('names a test, or the reason why there is none, for each case', () => {
+    for (const [, heading, groups] of section.matchAll(/^### (.+)\n\n([^]*?)(?=\n### |$(?![^]))/gm)) {
+      const entry = { 'The same': SAME, Different: DIFFERENT, 'Left out': LEFT_OUT }[heading!]!;
+      expect(groups!.trim().replaceAll(entry, '').trim()).toBe('');
+    }
   });
 });
 
