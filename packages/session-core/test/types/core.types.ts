@@ -1,0 +1,193 @@
+// What applications write, and what must not compile, against the built types. Checked by npm run typecheck.
+import { expectTypeOf } from 'expect-type';
+import {
+  MapSessionModule,
+  OnSessionEvent,
+  Session,
+  type SessionContext,
+  type SessionDestroyedEvent,
+  SessionEvent,
+  SessionExpiredEvent,
+  SessionIdChangedEvent,
+  SessionModule,
+  SessionOutagePolicy,
+  type SessionRepository,
+} from '@nest-session/core';
+
+declare module '@nest-session/core' {
+  interface SessionAttributes {
+    items: string[];
+    visits: number;
+  }
+}
+
+export class DeclaredAttributes {
+  read(session: Session): void {
+    expectTypeOf(session.getAttribute('items')).toEqualTypeOf<string[] | undefined>();
+    expectTypeOf(session.getRequiredAttribute('items')).toEqualTypeOf<string[]>();
+    expectTypeOf(session.getAttributeOrDefault('visits', 0)).toEqualTypeOf<number>();
+    // @ts-expect-error the default has to be of the declared type
+    const visits: number = session.getAttributeOrDefault('visits', 'none');
+    // @ts-expect-error an attribute that may be missing is no array
+    const items: string[] = session.getAttribute('items');
+    void [visits, items];
+  }
+
+  write(session: Session): void {
+    session.setAttribute('items', ['apple']);
+    session.setAttribute('items', undefined);
+    session.setAttribute('items', null);
+    // @ts-expect-error not the declared type
+    session.setAttribute('items', 'apple');
+    // @ts-expect-error a name is a string
+    session.setAttribute(1, 'apple');
+  }
+
+  update(session: Session): void {
+    const updated = session.updateAttribute('visits', (visits = 0) => visits + 1);
+    expectTypeOf(updated).toEqualTypeOf<Promise<number | undefined>>();
+    void session.updateAttribute('items', (current) => {
+      expectTypeOf(current).toEqualTypeOf<string[] | undefined>();
+      return current;
+    });
+    // @ts-expect-error an update returns the declared type
+    const refused = session.updateAttribute<'visits'>('visits', () => 'one');
+    // @ts-expect-error the result is a promise, which has to be awaited
+    const visits: number = session.updateAttribute('visits', (current = 0) => current + 1);
+    void [refused, visits];
+  }
+}
+
+export class OtherAttributes {
+  use(session: Session): void {
+    expectTypeOf(session.getAttribute('theme')).toEqualTypeOf<unknown>();
+    expectTypeOf(session.getAttribute<'dark' | 'light'>('theme')).toEqualTypeOf<'dark' | 'light' | undefined>();
+    expectTypeOf(session.getRequiredAttribute<'dark'>('theme')).toEqualTypeOf<'dark'>();
+    expectTypeOf(session.getAttributeOrDefault('theme', 'dark')).toEqualTypeOf<string>();
+    session.setAttribute('theme', 'dark');
+  }
+}
+
+export class SessionAsTypeAndDecorator {
+  handle(@Session() session: Session): void {
+    session.principalName = 'ann';
+    session.maxInactiveInterval = '30m';
+    session.absoluteTimeout = 3600;
+    expectTypeOf(session.maxInactiveInterval).toEqualTypeOf<number>();
+    // @ts-expect-error read-only
+    session.id = 'other';
+    // @ts-expect-error read-only
+    session.isNew = true;
+    // @ts-expect-error read-only
+    session.creationTime = 0;
+    // @ts-expect-error read-only
+    session.lastAccessedTime = 0;
+    // @ts-expect-error a timeout is seconds or a duration
+    session.maxInactiveInterval = true;
+    // @ts-expect-error attributes are no properties
+    session.items = [];
+  }
+
+  // @ts-expect-error the decorator has to be called
+  withoutCall(@Session session: Session): void {
+    void session;
+  }
+
+  // @ts-expect-error Session is an interface: there is no such class
+  create = () => new Session();
+}
+
+export class Handlers {
+  @OnSessionEvent(SessionExpiredEvent)
+  expired(event: SessionExpiredEvent): Promise<void> {
+    expectTypeOf(event.session.getAttribute('items')).toEqualTypeOf<string[] | undefined>();
+    // @ts-expect-error the session of an event is a snapshot
+    event.session.setAttribute('items', []);
+    // @ts-expect-error read-only
+    event.sessionId = 'other';
+    return Promise.resolve();
+  }
+
+  @OnSessionEvent(SessionExpiredEvent)
+  anyEnd(event: SessionDestroyedEvent): void {
+    void event;
+  }
+
+  @OnSessionEvent(SessionEvent, { broadcast: true })
+  all(event: SessionEvent): void {
+    if (event instanceof SessionIdChangedEvent) expectTypeOf(event.previousSessionId).toEqualTypeOf<string>();
+    // @ts-expect-error of a change of id alone
+    void event.previousSessionId;
+  }
+
+  // @ts-expect-error the method takes another event
+  @OnSessionEvent(SessionExpiredEvent)
+  wrongEvent(event: SessionIdChangedEvent): void {
+    void event;
+  }
+
+  // @ts-expect-error the method asks for more than every event has
+  @OnSessionEvent(SessionEvent)
+  tooNarrow(event: SessionIdChangedEvent): void {
+    void event;
+  }
+
+  // @ts-expect-error no event
+  @OnSessionEvent(Date)
+  noEvent(): void {}
+
+  // @ts-expect-error an unknown option
+  @OnSessionEvent(SessionEvent, { everywhere: true })
+  unknownOption(): void {}
+}
+
+export function options(): unknown[] {
+  return [
+    SessionModule.forRoot({ timeout: '30m', touchInterval: 0, cookie: { sameSite: 'lax', secure: 'auto' } }),
+    SessionModule.forRootAsync({ useFactory: () => Promise.resolve({ timeout: 'never' }) }),
+    MapSessionModule.forRoot(),
+    // @ts-expect-error an unknown option
+    SessionModule.forRoot({ timeOut: '30m' }),
+    // @ts-expect-error a number has no unit
+    SessionModule.forRoot({ timeout: 30 }),
+    // @ts-expect-error an unknown option of the cookie
+    SessionModule.forRoot({ cookie: { samesite: 'lax' } }),
+    // @ts-expect-error no such value
+    SessionModule.forRoot({ cookie: { sameSite: 'Lax' } }),
+    // @ts-expect-error an option of Redis
+    SessionModule.forRoot({ url: 'redis://localhost' }),
+    // @ts-expect-error no such policy
+    SessionOutagePolicy('optional'),
+  ];
+}
+
+export async function repository(sessions: SessionRepository): Promise<void> {
+  expectTypeOf(await sessions.findById('id')).toEqualTypeOf<Session | null>();
+  // @ts-expect-error not every store has an index
+  await sessions.findByPrincipalName('ann');
+}
+
+export function context(sessions: SessionContext): void {
+  expectTypeOf(sessions.session).toEqualTypeOf<Session>();
+  // @ts-expect-error of @nest-session/core/transport
+  void sessions.request;
+  // @ts-expect-error of @nest-session/core/transport
+  sessions.run(() => undefined);
+}
+
+type Core = typeof import('@nest-session/core');
+
+export type NotForApplications = [
+  // @ts-expect-error of @nest-session/core/store
+  Core['TrackedSession'],
+  // @ts-expect-error of @nest-session/core/store
+  Core['SessionEventDispatcher'],
+  // @ts-expect-error of @nest-session/core/store
+  Core['OptionReader'],
+  // @ts-expect-error of @nest-session/core/transport
+  Core['SessionExchange'],
+  // @ts-expect-error of @nest-session/redis
+  Core['RedisSessionModule'],
+  // @ts-expect-error internal
+  Core['resolveSessionOptions'],
+];
