@@ -7,33 +7,28 @@ import {
   Optional,
 } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
-import { SessionEventDispatcher } from '@nest-session/core/store';
+import type { SessionEventDispatcher } from '@nest-session/core/store';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
 import { settledWithin } from './timing/settled-within.js';
 import { closeConnection } from './connection/close-connection.js';
 import type { RedisConnections } from './connection/redis-connections.js';
 import { isAnswer } from './connection/reply.errors.js';
-import type { RequestConnection } from './connection/request.connection.js';
+import { RequestConnection } from './connection/request.connection.js';
 import { checkStore } from './connection/check-store.js';
-import type { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
-import type { SessionEventConsumer } from './delivery/session-event.consumer.js';
-import type { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
-import type { ExpiredSessionListener } from './expiration/expired-session.listener.js';
+import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
+import { SessionEventConsumer } from './delivery/session-event.consumer.js';
+import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
+import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import type { SessionPartitions } from './keys/session-partitions.js';
+import { SessionPartitions } from './keys/session-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import {
-  EXPIRED_SESSION_LISTENER,
   REDIS_CONNECTIONS,
   REDIS_SESSION_OPTIONS,
-  REQUEST_CONNECTION,
-  SESSION_EVENT_BROADCASTER,
-  SESSION_EVENT_CONSUMER,
-  SESSION_EVENT_TRIMMER,
-  SESSION_PARTITIONS,
+  SESSION_EVENT_DISPATCHER,
 } from './configuration/redis-session.tokens.js';
 import { SessionScripts } from './scripts/session/session.scripts.js';
 import { logger } from './logging/redis-session.logger.js';
@@ -50,15 +45,15 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
     @Inject(REDIS_CONNECTIONS) private readonly connections: RedisConnections,
-    @Inject(REQUEST_CONNECTION) private readonly requestConnection: RequestConnection,
-    @Inject(SESSION_PARTITIONS) private readonly partitions: SessionPartitions,
+    @Inject(RequestConnection) private readonly requestConnection: RequestConnection,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
-    @Inject(EXPIRED_SESSION_LISTENER) private readonly listener: ExpiredSessionListener,
+    @Inject(ExpiredSessionListener) private readonly listener: ExpiredSessionListener,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
-    @Inject(SessionEventDispatcher) private readonly dispatcher: SessionEventDispatcher,
-    @Inject(SESSION_EVENT_CONSUMER) private readonly consumer: SessionEventConsumer,
-    @Inject(SESSION_EVENT_BROADCASTER) private readonly broadcaster: SessionEventBroadcaster,
-    @Inject(SESSION_EVENT_TRIMMER) private readonly trimmer: SessionEventTrimmer,
+    @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
+    @Inject(SessionEventConsumer) private readonly consumer: SessionEventConsumer,
+    @Inject(SessionEventBroadcaster) private readonly broadcaster: SessionEventBroadcaster,
+    @Inject(SessionEventTrimmer) private readonly trimmer: SessionEventTrimmer,
     // There when the application has ScheduleModule. We must not import it: a second ScheduleModule.forRoot() runs
     // every @Cron of the application twice.
     @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,

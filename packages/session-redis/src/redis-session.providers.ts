@@ -1,14 +1,40 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
-import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
-import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
-import { createConnections, type RedisConnections } from './connection/redis-connections.js';
+import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
+import {
+  type ResolvedSessionOptions,
+  SESSION_OPTIONS,
+  SessionEventDispatcher,
+  type SessionRepositoryOptions,
+} from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
+import {
+  type RedisSessionModuleOptions,
+  type ResolvedRedisSessionOptions,
+  resolveRedisSessionOptions,
+} from './configuration/redis-session.options.js';
+import {
+  BACKGROUND_SESSION_SCRIPTS,
+  BACKGROUND_STREAM_SCRIPTS,
+  CONSUMER_IDENTITY,
+  DELIVERY_PACE,
+  EVENT_RULES,
+  REDIS_CONNECTIONS,
+  REDIS_SESSION_OPTIONS,
+  REQUEST_SESSION_SCRIPTS,
+  REQUEST_STREAM_SCRIPTS,
+  SESSION_EVENT_DISPATCHER,
+  SESSION_REPOSITORY_OPTIONS,
+  SHADOW_KEY_LISTENER,
+} from './configuration/redis-session.tokens.js';
+import { connectionToken, createConnections, type RedisConnections } from './connection/redis-connections.js';
 import { RequestConnection } from './connection/request.connection.js';
-import { livenessOf } from './delivery/group-state.js';
+import { ConsumerGroupMember } from './delivery/consumer-group-member.js';
+import { SessionDeadLetterReader } from './delivery/session-dead-letter.reader.js';
 import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
-import { ConsumerGroupMember } from './delivery/consumer-group-member.js';
 import { SessionEventGroups } from './delivery/session-event-groups.js';
 import { SessionEventLoader } from './delivery/session-event.loader.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
@@ -17,210 +43,128 @@ import { ExpiredSessionListener } from './expiration/expired-session.listener.js
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
-import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
-import {
-  type RedisSessionModuleOptions,
-  type ResolvedRedisSessionOptions,
-  resolveRedisSessionOptions,
-} from './configuration/redis-session.options.js';
-import {
-  BACKGROUND_SCRIPTS,
-  DELIVERY_PACE,
-  EVENT_STREAM_SCRIPTS,
-  EXPIRED_SESSION_LISTENER,
-  REDIS_CONNECTIONS,
-  REDIS_SESSION_OPTIONS,
-  REQUEST_CONNECTION,
-  SESSION_EVENT_BROADCASTER,
-  SESSION_EVENT_CONSUMER,
-  SESSION_EVENT_LOADER,
-  SESSION_EVENT_TRIMMER,
-  SESSION_PARTITIONS,
-} from './configuration/redis-session.tokens.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
 import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 
-/** Of the delivery of events; milliseconds. Tests have less time. */
+/** Milliseconds. Tests override it. */
 const PACE = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
 
-/** How many dead letters are kept, about. */
+/** How many dead letters Redis keeps, about. */
 const DEAD_LETTERS = 10_000;
 
-/** How the parts of the package are put together; nothing in here connects or starts anything. */
-export const REDIS_SESSION_PROVIDERS: Provider[] = [
+const SESSION_MODULE_MISSING =
+  'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';
+
+/** Values and options, and the classes of which there is an instance for each of several connections. */
+const VALUES: Provider[] = [
+  { provide: REDIS_SESSION_OPTIONS, inject: [REDIS_SESSION_MODULE_OPTIONS], useFactory: resolveOptions },
+  { provide: REDIS_CONNECTIONS, inject: [REDIS_SESSION_OPTIONS], useFactory: createConnections },
+  connection('request'),
+  connection('background'),
+  connection('subscriber'),
+  connection('notifications'),
+  connection('reader'),
+  connection('broadcast'),
+  { provide: SessionPartitions, inject: [REDIS_SESSION_OPTIONS], useFactory: partitionsOf },
+  sessionScripts(REQUEST_SESSION_SCRIPTS, 'request'),
+  sessionScripts(BACKGROUND_SESSION_SCRIPTS, 'background'),
+  streamScripts(REQUEST_STREAM_SCRIPTS, 'request'),
+  streamScripts(BACKGROUND_STREAM_SCRIPTS, 'background'),
+  listener(SHADOW_KEY_LISTENER, 'subscriber'),
+  // On a connection of its own: what the application listens to must not fill the one that the sessions rely on.
+  listener(KeyspaceNotificationListener, 'notifications'),
+  // Both optional, so that the error is ours and says what is missing.
   {
-    provide: REDIS_SESSION_OPTIONS,
-    inject: [REDIS_SESSION_MODULE_OPTIONS],
-    useFactory: (options: RedisSessionModuleOptions) => resolveRedisSessionOptions(options),
+    provide: SESSION_EVENT_DISPATCHER,
+    inject: [{ token: SessionEventDispatcher, optional: true }],
+    useFactory: ofSessionModule<SessionEventDispatcher>,
   },
   {
-    provide: REDIS_CONNECTIONS,
-    inject: [REDIS_SESSION_OPTIONS],
-    useFactory: createConnections,
+    provide: SESSION_REPOSITORY_OPTIONS,
+    inject: [REDIS_SESSION_OPTIONS, { token: SESSION_OPTIONS, optional: true }],
+    useFactory: repositoryOptions,
   },
-  {
-    provide: SESSION_PARTITIONS,
-    inject: [REDIS_SESSION_OPTIONS],
-    useFactory: ({ namespace, partitions }: ResolvedRedisSessionOptions) =>
-      new SessionPartitions(namespace, partitions),
-  },
-  {
-    provide: BACKGROUND_SCRIPTS,
-    inject: [REDIS_CONNECTIONS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
-    useFactory: (connections: RedisConnections, partitions: SessionPartitions, options: ResolvedRedisSessionOptions) =>
-      new SessionScripts(connections.background, partitions, keepingRules(options, partitions)),
-  },
-  {
-    provide: EVENT_STREAM_SCRIPTS,
-    inject: [REDIS_CONNECTIONS],
-    useFactory: ({ background }: RedisConnections) => new EventStreamScripts(background),
-  },
-  {
-    provide: REQUEST_CONNECTION,
-    inject: [REDIS_CONNECTIONS, REDIS_SESSION_OPTIONS],
-    useFactory: ({ request }: RedisConnections, { commandTimeout }: ResolvedRedisSessionOptions) =>
-      new RequestConnection(request, commandTimeout),
-  },
-  {
-    provide: RedisSessionRepository,
-    inject: [
-      REDIS_CONNECTIONS,
-      REQUEST_CONNECTION,
-      SESSION_PARTITIONS,
-      REDIS_SESSION_OPTIONS,
-      // Optional only to say what is missing.
-      { token: SESSION_OPTIONS, optional: true },
-    ],
-    useFactory: (
-      connections: RedisConnections,
-      connection: RequestConnection,
-      partitions: SessionPartitions,
-      options: ResolvedRedisSessionOptions,
-      sessionOptions?: ResolvedSessionOptions,
-    ) => {
-      if (!sessionOptions)
-        throw new Error('RedisSessionModule needs SessionModule.forRoot() in the application as well');
-      const scripts = new SessionScripts(connections.request, partitions, keepingRules(options, partitions));
-      const { serializer } = options;
-      return new RedisSessionRepository({ connection, scripts, partitions }, { ...sessionOptions, serializer });
-    },
-  },
-  { provide: SessionRepository, useExisting: RedisSessionRepository },
-  { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
-  {
-    provide: SessionExpirationSweeper,
-    inject: [REDIS_CONNECTIONS, BACKGROUND_SCRIPTS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
-    useFactory: (
-      connections: RedisConnections,
-      scripts: SessionScripts,
-      partitions: SessionPartitions,
-      options: ResolvedRedisSessionOptions,
-    ) => new SessionExpirationSweeper(connections.background, scripts, partitions, options.batchSize),
-  },
-  {
-    provide: EXPIRED_SESSION_LISTENER,
-    inject: [
-      REDIS_CONNECTIONS,
-      BACKGROUND_SCRIPTS,
-      SESSION_PARTITIONS,
-      REDIS_SESSION_OPTIONS,
-      SessionExpirationSweeper,
-    ],
-    useFactory: (
-      connections: RedisConnections,
-      scripts: SessionScripts,
-      partitions: SessionPartitions,
-      options: ResolvedRedisSessionOptions,
-      sweeper: SessionExpirationSweeper,
-    ) => {
-      const notifications = new KeyspaceNotificationListener(connections.subscriber, connections.background);
-      return new ExpiredSessionListener(notifications, scripts, partitions, options.batchSize, (signal) =>
-        // Also the bucket of this minute: it holds what has ended while nobody listened.
-        sweeper.runOnce({ ahead: 60_000, signal }),
-      );
-    },
-  },
-  {
-    // The application's. Not the sessions' own: what it listens to must not fill the connection that they rely on.
-    provide: KeyspaceNotificationListener,
-    inject: [REDIS_CONNECTIONS],
-    useFactory: ({ notifications, background }: RedisConnections) =>
-      new KeyspaceNotificationListener(notifications, background),
-  },
-  {
-    provide: SESSION_EVENT_LOADER,
-    inject: [REDIS_CONNECTIONS, REDIS_SESSION_OPTIONS],
-    useFactory: ({ background }: RedisConnections, { serializer }: ResolvedRedisSessionOptions) =>
-      new SessionEventLoader(background, serializer),
-  },
+  { provide: CONSUMER_IDENTITY, inject: [REDIS_SESSION_OPTIONS], useFactory: consumerIdentity },
   { provide: DELIVERY_PACE, useValue: PACE },
   {
-    provide: SESSION_EVENT_CONSUMER,
-    inject: [
-      REDIS_CONNECTIONS,
-      SESSION_PARTITIONS,
-      REDIS_SESSION_OPTIONS,
-      DELIVERY_PACE,
-      EVENT_STREAM_SCRIPTS,
-      SessionEventDispatcher,
-      SESSION_EVENT_LOADER,
-    ],
-    useFactory: (
-      { reader, background }: RedisConnections,
-      partitions: SessionPartitions,
-      { events }: ResolvedRedisSessionOptions,
-      pace: typeof PACE,
-      streams: EventStreamScripts,
-      dispatcher: SessionEventDispatcher,
-      loader: SessionEventLoader,
-    ) => {
-      const member = { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-      const unread = new UnreadEventReader(reader, partitions, member);
-      const scripts = new DeliveryScripts(background);
-      const rules = { ...events, ...pace, deadLetters: partitions.shareOf(DEAD_LETTERS) };
-      const group = new ConsumerGroupMember(unread, scripts, streams, partitions, member, rules);
-      return new SessionEventConsumer(group, dispatcher, loader, { ...events, ...pace });
-    },
-  },
-  {
-    provide: SESSION_EVENT_BROADCASTER,
-    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SessionEventDispatcher, SESSION_EVENT_LOADER, SESSION_PARTITIONS],
-    useFactory: (
-      { broadcast }: RedisConnections,
-      scripts: EventStreamScripts,
-      dispatcher: SessionEventDispatcher,
-      loader: SessionEventLoader,
-      partitions: SessionPartitions,
-    ) => new SessionEventBroadcaster(broadcast, scripts, dispatcher, loader, partitions),
-  },
-  {
-    provide: SESSION_EVENT_TRIMMER,
-    inject: [REDIS_CONNECTIONS, EVENT_STREAM_SCRIPTS, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
-    useFactory: (
-      { background }: RedisConnections,
-      scripts: EventStreamScripts,
-      partitions: SessionPartitions,
-      { grace, events }: ResolvedRedisSessionOptions,
-    ) => new SessionEventTrimmer(background, scripts, partitions, { ...events, grace }),
-  },
-  {
-    provide: SessionEventGroups,
-    inject: [REDIS_CONNECTIONS, REQUEST_CONNECTION, SESSION_PARTITIONS, REDIS_SESSION_OPTIONS],
-    useFactory: (
-      { request }: RedisConnections,
-      connection: RequestConnection,
-      partitions: SessionPartitions,
-      { serializer, events }: ResolvedRedisSessionOptions,
-    ) => {
-      const scripts = new EventStreamScripts(request);
-      const liveness = livenessOf(events.lease);
-      return new SessionEventGroups({ connection, scripts, partitions, serializer, liveness });
-    },
+    provide: EVENT_RULES,
+    inject: [REDIS_SESSION_OPTIONS, DELIVERY_PACE, SessionPartitions],
+    useFactory: eventRules,
   },
 ];
 
-function keepingRules({ grace, events }: ResolvedRedisSessionOptions, partitions: SessionPartitions): KeepingRules {
-  return { grace, retention: events.retention, deadLetters: partitions.shareOf(DEAD_LETTERS) };
+/** Everything that `RedisSessionModule` is made of. Nothing here connects or starts anything. */
+export const REDIS_SESSION_PROVIDERS: Provider[] = [
+  ...VALUES,
+  RequestConnection,
+  RedisSessionRepository,
+  { provide: SessionRepository, useExisting: RedisSessionRepository },
+  { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
+  SessionExpirationSweeper,
+  ExpiredSessionListener,
+  SessionEventLoader,
+  UnreadEventReader,
+  DeliveryScripts,
+  ConsumerGroupMember,
+  SessionEventConsumer,
+  SessionEventBroadcaster,
+  SessionEventTrimmer,
+  SessionDeadLetterReader,
+  SessionEventGroups,
+];
+
+function resolveOptions(options: RedisSessionModuleOptions): ResolvedRedisSessionOptions {
+  return resolveRedisSessionOptions(options);
+}
+
+function partitionsOf({ namespace, partitions }: ResolvedRedisSessionOptions): SessionPartitions {
+  return new SessionPartitions(namespace, partitions);
+}
+
+function connection(name: keyof RedisConnections): Provider {
+  const useFactory = (connections: RedisConnections) => connections[name];
+  return { provide: connectionToken(name), inject: [REDIS_CONNECTIONS], useFactory };
+}
+
+function sessionScripts(provide: symbol, name: keyof RedisConnections): Provider {
+  return {
+    provide,
+    inject: [connectionToken(name), SessionPartitions, EVENT_RULES],
+    useFactory: (client: Redis, partitions: SessionPartitions, rules: KeepingRules) =>
+      new SessionScripts(client, partitions, rules),
+  };
+}
+
+function streamScripts(provide: symbol, name: keyof RedisConnections): Provider {
+  return { provide, inject: [connectionToken(name)], useFactory: (client: Redis) => new EventStreamScripts(client) };
+}
+
+function listener(provide: symbol | typeof KeyspaceNotificationListener, name: keyof RedisConnections): Provider {
+  return {
+    provide,
+    inject: [connectionToken(name), connectionToken('background')],
+    useFactory: (subscriber: Redis, commands: Redis) => new KeyspaceNotificationListener(subscriber, commands),
+  };
+}
+
+function ofSessionModule<T>(provided: T | undefined): T {
+  if (provided === undefined) throw new InvalidSessionOptionsError('RedisSessionModule', [SESSION_MODULE_MISSING]);
+  return provided;
+}
+
+function repositoryOptions(
+  { serializer }: ResolvedRedisSessionOptions,
+  options: ResolvedSessionOptions | undefined,
+): SessionRepositoryOptions {
+  return { ...ofSessionModule(options), serializer };
+}
+
+function consumerIdentity({ events }: ResolvedRedisSessionOptions) {
+  return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
+}
+
+function eventRules({ grace, events }: ResolvedRedisSessionOptions, pace: typeof PACE, partitions: SessionPartitions) {
+  return { ...events, ...pace, grace, deadLetters: partitions.shareOf(DEAD_LETTERS) };
 }

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import { handlesGaps, type SessionEventGap } from './on-session-event-gap.decorator.js';
 import { handledEvents } from './on-session-event.decorator.js';
 import type { SessionEvent } from './session.events.js';
@@ -41,7 +42,7 @@ export class SessionEventExplorer {
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
   ) {}
 
-  /** @throws Error for a method of a request-scoped or transient class: there is no one instance to call it on */
+  /** @throws InvalidSessionOptionsError for a method of a request-scoped or transient class: it has no single instance */
   explore(): ExploredHandlers {
     const explored = { events: [] as SessionEventHandler[], gaps: [] as SessionEventGapHandler[] };
     const seen = new Set<object>();
@@ -77,7 +78,9 @@ function* eventHandlers(marked: unknown, bound: () => BoundMethod): Iterable<Ses
 
 function bind(instance: object, method: string, wrapper: InstanceWrapper, decorator: string): BoundMethod {
   const name = `${instance.constructor.name}.${method}`;
-  if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) throw new Error(notStatic(decorator, name));
+  if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
+    throw new InvalidSessionOptionsError('SessionModule', [notStatic(decorator, name)]);
+  }
   // Looked up at the call, so that a spy or a proxy put in its place is called.
   const call = (argument: unknown) =>
     (Reflect.get(instance, method) as (argument: unknown) => unknown).call(instance, argument);

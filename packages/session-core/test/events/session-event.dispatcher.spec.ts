@@ -416,7 +416,10 @@ describe('SessionEventDispatcher', () => {
         clear() {}
       }
       await compile([Cache]);
-      await expect(module!.init()).rejects.toThrow('@OnSessionEventGap cannot be used on Cache.clear: its class is');
+      await expect(module!.init()).rejects.toMatchObject({
+        name: 'InvalidSessionOptionsError',
+        problems: [expect.stringContaining('@OnSessionEventGap cannot be used on Cache.clear: its class is')],
+      });
     });
 
     it.each<[string, Type[], Type[]]>([
@@ -426,9 +429,14 @@ describe('SessionEventDispatcher', () => {
       ['Page', [], [Page]],
     ])('%s that has no one instance', async (name, providers, controllers) => {
       const dispatcher = await compile(providers, controllers);
-      await expect(module!.init()).rejects.toThrow(
-        `@OnSessionEvent cannot be used on ${name}.handle: its class is request-scoped or transient`,
-      );
+      await expect(module!.init()).rejects.toMatchObject({
+        name: 'InvalidSessionOptionsError',
+        problems: [
+          expect.stringContaining(
+            `@OnSessionEvent cannot be used on ${name}.handle: its class is request-scoped or transient`,
+          ),
+        ],
+      });
       expect(() => dispatcher.hasHandlers).toThrow(`${name}.handle`);
     });
   });

@@ -1,3 +1,4 @@
+import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { RequestConnection } from './request.connection.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -10,7 +11,7 @@ type Connection = Pick<RequestConnection, 'run'>;
 /**
  * Checks, on the first connection, that this version may use what is in Redis: the format and the number of partitions
  * are recorded there by whoever comes first.
- * @throws Error when they are others, and whatever the connection throws
+ * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
 export async function checkStore(connection: Connection, { namespace, meta, all }: SessionPartitions): Promise<void> {
   const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'));
@@ -22,16 +23,16 @@ export async function checkStore(connection: Connection, { namespace, meta, all 
   }
   const [version, partitions] = await recorded();
   if (version !== FORMAT) {
-    throw new Error(
-      `The sessions in namespace "${namespace}" have format ${version}, and this version of the library uses format ` +
-        `${FORMAT}. Use another namespace, or the version that wrote them`,
-    );
+    throw new InvalidSessionOptionsError('RedisSessionModule', [
+      `The sessions in namespace ${JSON.stringify(namespace)} have format ${version}, but this version of the library ` +
+        `uses format ${FORMAT}. Use another namespace, or the version that wrote them.`,
+    ]);
   }
   if (partitions !== count) {
-    throw new Error(
-      `The sessions in namespace "${namespace}" are in ${partitions} partitions, and the option \`partitions\` is ` +
-        `${count}. Set it to ${partitions}, or use another namespace: sessions cannot change their partitions`,
-    );
+    throw new InvalidSessionOptionsError('RedisSessionModule', [
+      `The sessions in namespace ${JSON.stringify(namespace)} are in ${partitions} partitions, but option \`partitions\` ` +
+        `is ${count}. Set it to ${partitions}, or use another namespace: sessions cannot change their partitions.`,
+    ]);
   }
   await warnAboutEviction(connection);
 }

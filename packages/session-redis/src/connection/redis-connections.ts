@@ -1,3 +1,4 @@
+import { Inject } from '@nestjs/common';
 import { Redis, type RedisOptions } from 'ioredis';
 import { OutageLog } from './outage.log.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
@@ -17,6 +18,14 @@ export interface RedisConnections {
   /** The same for the events that are broadcast; opened when a method of this instance is to hear of them. */
   readonly broadcast: Redis;
 }
+
+/** The token of one connection. */
+export function connectionToken(name: keyof RedisConnections): string {
+  return `RedisSession:${name}`;
+}
+
+/** Injects one connection. */
+export const InjectConnection = (name: keyof RedisConnections) => Inject(connectionToken(name));
 
 const LONGEST_PAUSE = 1000;
 // A connection whose other end has vanished is never closed by TCP while we wait. Longer than the reader blocks.

@@ -1,22 +1,28 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from './redis-connections.js';
 
 /**
  * Runs the commands of requests. A call takes at most the command timeout, the wait for a connection that is being made
  * again included, and fails with a SessionStoreError. A command that was sent and not answered in time may still take
  * effect, but is never sent a second time.
  */
+@Injectable()
 export class RequestConnection {
+  readonly #commandTimeout: number;
   #reconnected: Promise<void> | undefined;
   /** What fails the commands that have been sent and not been answered. */
   readonly #unanswered = new Set<(error: SessionStoreError) => void>();
 
   constructor(
-    private readonly client: Redis,
-    /** Milliseconds. */
-    private readonly commandTimeout: number,
+    @InjectConnection('request') private readonly client: Redis,
+    @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
   ) {
+    this.#commandTimeout = commandTimeout;
     // ioredis, told not to send them again, never answers them at all.
     client.on('close', () => {
       for (const fail of this.#unanswered) fail(new SessionStoreError('The connection was lost before Redis answered'));
@@ -27,9 +33,9 @@ export class RequestConnection {
     const over = new AbortController();
     let fail!: (error: SessionStoreError) => void;
     const failed = new Promise<never>((_, reject) => (fail = reject));
-    const giveUp = () => fail(new SessionStoreError(`Redis did not answer within ${this.commandTimeout} ms`));
+    const giveUp = () => fail(new SessionStoreError(`Redis did not answer within ${this.#commandTimeout} ms`));
     // Timers come before what has arrived is read: after the process has stood still, the answer may be there.
-    const timer = setTimeout(() => setImmediate(giveUp), this.commandTimeout);
+    const timer = setTimeout(() => setImmediate(giveUp), this.#commandTimeout);
     try {
       return await Promise.race([this.#send(command, over.signal, fail), failed]);
     } catch (error) {

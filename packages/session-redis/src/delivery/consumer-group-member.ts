@@ -1,18 +1,20 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { BACKGROUND_STREAM_SCRIPTS, CONSUMER_IDENTITY, EVENT_RULES } from '../configuration/redis-session.tokens.js';
 import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
-import type {
+import { SessionPartitions } from '../keys/session-partitions.js';
+import {
+  type ConsumerIdentity,
   DeliveryScripts,
-  ConsumerIdentity,
-  RetryRules,
-  SettleReply,
+  type RetryRules,
+  type SettleReply,
 } from '../scripts/delivery/delivery.scripts.js';
 import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { type PendingEvent, toPendingEvent } from './pending-event.js';
 import { livenessOf } from './group-state.js';
 import { PartitionRoundRobin } from './partition-round-robin.js';
 import { groupOf, namesIn, parsed, sessionIdOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
-import type { UnreadEventReader } from './unread-event.reader.js';
+import { UnreadEventReader } from './unread-event.reader.js';
 
 export interface GroupRules extends RetryRules {
   /** Milliseconds without a renewal after which an entry is taken over. */
@@ -33,16 +35,17 @@ export interface Failure {
  * One instance's membership in a group: each entry of the events streams goes to one of the group's instances. It is a
  * member in every partition.
  */
+@Injectable()
 export class ConsumerGroupMember {
   readonly #turns: PartitionRoundRobin;
 
   constructor(
-    private readonly unread: UnreadEventReader,
-    private readonly scripts: DeliveryScripts,
-    private readonly streams: EventStreamScripts,
-    private readonly partitions: SessionPartitions,
-    private readonly member: ConsumerIdentity,
-    readonly rules: GroupRules,
+    @Inject(UnreadEventReader) private readonly unread: UnreadEventReader,
+    @Inject(DeliveryScripts) private readonly scripts: DeliveryScripts,
+    @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly streams: EventStreamScripts,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
+    @Inject(EVENT_RULES) readonly rules: GroupRules,
   ) {
     this.#turns = new PartitionRoundRobin(partitions.all);
   }

@@ -1,7 +1,7 @@
-import { InvalidSessionOptionsError } from '@nest-session/core';
-import type { RequestConnection } from '../connection/request.connection.js';
+import { Inject, Injectable } from '@nestjs/common';
+import { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import { type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { byPosition } from './stream-position.js';
 
@@ -15,10 +15,11 @@ type Place = Pick<StreamEntry, 'partition' | 'position'>;
 export type DeadLetterBounds = ReadonlyMap<SessionKeys, string>;
 
 /** Finds the dead letters of all partitions, by their ids and in the order in which they were set aside. */
+@Injectable()
 export class SessionDeadLetterReader {
   constructor(
-    private readonly connection: RequestConnection,
-    private readonly partitions: SessionPartitions,
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
   ) {}
 
   /** What tells a dead letter from all others: its position, and the number of its partition. */
@@ -81,9 +82,7 @@ export class SessionDeadLetterReader {
     const { all } = this.partitions;
     if (after === undefined) return all.map(() => '-');
     const place = this.placeOf(after);
-    if (!place) {
-      throw new InvalidSessionOptionsError('SessionEventGroups', ['`after` must be the id of a dead letter.']);
-    }
+    if (!place) throw new RangeError('`after` must be the id of a dead letter');
     const last = all.indexOf(place.partition);
     return all.map((_, i) => (i <= last ? `(${place.position}` : place.position));
   }

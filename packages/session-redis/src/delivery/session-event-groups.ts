@@ -1,10 +1,20 @@
-import { type AttributeSerializer, InvalidSessionOptionsError } from '@nest-session/core';
+import { Inject, Injectable } from '@nestjs/common';
+import type { AttributeSerializer } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import type { RequestConnection } from '../connection/request.connection.js';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { REDIS_SESSION_OPTIONS, REQUEST_STREAM_SCRIPTS } from '../configuration/redis-session.tokens.js';
+import { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { EventStreamScripts, RemoveGroupReply, ReplayReply } from '../scripts/stream/event-stream.scripts.js';
-import { type ConsumerState, consumerStates, type GroupState, groupStates, oldestUnread } from './group-state.js';
+import {
+  type ConsumerState,
+  consumerStates,
+  type GroupState,
+  groupStates,
+  livenessOf,
+  oldestUnread,
+} from './group-state.js';
 import { type SessionDeadLetter, toDeadLetter } from './session-dead-letter.js';
 import { type DeadLetterBounds, SessionDeadLetterReader } from './session-dead-letter.reader.js';
 
@@ -32,16 +42,6 @@ export interface DeadLetterFilter {
   readonly group?: string;
 }
 
-/** What it works with. */
-export interface SessionEventGroupsParts {
-  readonly connection: RequestConnection;
-  readonly scripts: EventStreamScripts;
-  readonly partitions: SessionPartitions;
-  readonly serializer: AttributeSerializer;
-  /** Within how many milliseconds an instance that is at work asks for events. */
-  readonly liveness: number;
-}
-
 const MOST_LETTERS = 100;
 /** Events of a stream per call. */
 const COUNTED_PER_CALL = 1000;
@@ -50,14 +50,23 @@ const COUNTED_PER_CALL = 1000;
  * The groups that handle session events, and the events that they could not handle, for those who operate an
  * application. `RedisSessionModule` provides it. A call fails with a SessionStoreError when Redis does not answer.
  */
+@Injectable()
 export class SessionEventGroups {
-  readonly #parts: SessionEventGroupsParts;
-  readonly #letters: SessionDeadLetterReader;
+  readonly #all: readonly SessionKeys[];
+  readonly #serializer: AttributeSerializer;
+  readonly #liveness: number;
 
   /** @internal `RedisSessionModule` does this: inject it. */
-  constructor(parts: SessionEventGroupsParts) {
-    this.#parts = parts;
-    this.#letters = new SessionDeadLetterReader(parts.connection, parts.partitions);
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
+    @Inject(SessionDeadLetterReader) private readonly letters: SessionDeadLetterReader,
+    @Inject(SessionPartitions) { all }: SessionPartitions,
+    @Inject(REDIS_SESSION_OPTIONS) { serializer, events }: ResolvedRedisSessionOptions,
+  ) {
+    this.#all = all;
+    this.#serializer = serializer;
+    this.#liveness = livenessOf(events.lease);
   }
 
   /** All groups, by name. The numbers are of one moment each, not of the same one. */
@@ -73,11 +82,8 @@ export class SessionEventGroups {
    * next one. An instance that starts creates its group itself, from the oldest. False when it exists.
    */
   async create(name: string, { from = 'oldest' }: { readonly from?: 'oldest' | 'now' } = {}): Promise<boolean> {
-    if (name.trim() === '') {
-      throw new InvalidSessionOptionsError('SessionEventGroups', ['The name of a group must not be empty.']);
-    }
-    const { scripts } = this.#parts;
-    const replies = await this.#inAll((partition) => scripts.createGroup(partition, name, from));
+    if (name.trim() === '') throw new RangeError('The name of a group must not be empty');
+    const replies = await this.#inAll((partition) => this.scripts.createGroup(partition, name, from));
     return replies.includes('created');
   }
 
@@ -86,10 +92,9 @@ export class SessionEventGroups {
    * Refused (`live`) while one of its instances runs: it would only create the group again.
    */
   async remove(name: string): Promise<RemoveGroupReply> {
-    const { scripts, liveness } = this.#parts;
     const consumers = await this.#run((client) => consumerStates(client, this.#all, name));
-    if (consumers.some(({ idle }) => idle < liveness)) return 'live';
-    const replies = await this.#inAll((partition) => scripts.removeGroup(partition, name, liveness));
+    if (consumers.some(({ idle }) => idle < this.#liveness)) return 'live';
+    const replies = await this.#inAll((partition) => this.scripts.removeGroup(partition, name, this.#liveness));
     // One that has come meanwhile is told by the script, and creates the group again where it is gone.
     return replies.find((reply) => reply === 'live') ?? replies.find((reply) => reply === 'removed') ?? 'unknown';
   }
@@ -112,9 +117,9 @@ export class SessionEventGroups {
    * not succeeded are called, with the same `event.id` and the data that the session had. Other groups do not hear of it.
    */
   async replay(id: string): Promise<ReplayReply> {
-    const place = this.#letters.placeOf(id);
+    const place = this.letters.placeOf(id);
     if (!place) return 'gone';
-    return this.#run(() => this.#parts.scripts.replayDeadLetter(place.partition, place.position));
+    return this.#run(() => this.scripts.replayDeadLetter(place.partition, place.position));
   }
 
   /** Replays every dead letter that can be; those of events whose group was removed stay. Returns how many it replayed. */
@@ -124,7 +129,7 @@ export class SessionEventGroups {
 
   /** Deletes a dead letter. False when there is none of this id. */
   async discard(id: string): Promise<boolean> {
-    const place = this.#letters.placeOf(id);
+    const place = this.letters.placeOf(id);
     if (!place) return false;
     return (await this.#run((client) => client.xdel(place.partition.deadLetters, place.position))) === 1;
   }
@@ -132,10 +137,6 @@ export class SessionEventGroups {
   /** Deletes every dead letter, what is no event included. Returns how many it deleted. */
   discardAll(filter: DeadLetterFilter = {}): Promise<number> {
     return this.#forEach(filter, ({ id }) => this.discard(id));
-  }
-
-  get #all(): readonly SessionKeys[] {
-    return this.#parts.partitions.all;
   }
 
   async #info(group: GroupState): Promise<SessionEventGroupInfo> {
@@ -168,9 +169,7 @@ export class SessionEventGroups {
     let count = 0;
     for (let from: string | undefined = position; from !== undefined;) {
       const start: string = from;
-      const [, counted, next] = await this.#run(() =>
-        this.#parts.scripts.countEvents(partition, start, COUNTED_PER_CALL),
-      );
+      const [, counted, next] = await this.#run(() => this.scripts.countEvents(partition, start, COUNTED_PER_CALL));
       count += counted;
       from = next;
     }
@@ -179,7 +178,7 @@ export class SessionEventGroups {
 
   /** Does something with what is among the dead letters by now, not with what joins them meanwhile. */
   async #forEach(filter: DeadLetterFilter, act: (letter: SessionDeadLetter) => Promise<boolean>): Promise<number> {
-    const bounds = await this.#letters.bounds();
+    const bounds = await this.letters.bounds();
     let count = 0;
     for await (const letter of this.#deadLetters(filter, { bounds })) if (await act(letter)) count++;
     return count;
@@ -189,8 +188,8 @@ export class SessionEventGroups {
     { group }: DeadLetterFilter,
     range: { after?: string | undefined; bounds?: DeadLetterBounds },
   ): AsyncIterable<SessionDeadLetter> {
-    for await (const entry of this.#letters.read(range)) {
-      const letter = toDeadLetter(this.#letters.idOf(entry), entry, this.#parts.serializer);
+    for await (const entry of this.letters.read(range)) {
+      const letter = toDeadLetter(this.letters.idOf(entry), entry, this.#serializer);
       if (group === undefined || letter.group === group) yield letter;
     }
   }
@@ -200,7 +199,7 @@ export class SessionEventGroups {
   }
 
   #run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
-    return this.#parts.connection.run(command);
+    return this.connection.run(command);
   }
 }
 

@@ -1,11 +1,14 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import { BACKGROUND_STREAM_SCRIPTS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
-import type { SessionEventLoader } from './session-event.loader.js';
+import { SessionEventLoader } from './session-event.loader.js';
 import { groupOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { byPosition, timeOf } from './stream-position.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -20,6 +23,7 @@ const PAUSE_AFTER_ERROR = 500;
  * them: in recorded order, one after the other. It belongs to no group, so nothing waits for it, and goes on where it
  * was after a lost connection. When events are gone that it has not read, it tells of the gap.
  */
+@Injectable()
 export class SessionEventBroadcaster {
   readonly #stopping = new AbortController();
   /** In each partition, that of the last event that was delivered; none until Redis has told where the stream ends. */
@@ -29,11 +33,11 @@ export class SessionEventBroadcaster {
 
   constructor(
     /** Its own: it waits for events. */
-    private readonly reader: Redis,
-    private readonly scripts: EventStreamScripts,
-    private readonly dispatcher: SessionEventDispatcher,
-    private readonly loader: SessionEventLoader,
-    private readonly partitions: SessionPartitions,
+    @InjectConnection('broadcast') private readonly reader: Redis,
+    @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
+    @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
+    @Inject(SessionEventLoader) private readonly loader: SessionEventLoader,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
   ) {
     this.#due = partitions.all;
   }

@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
 import { PollingLoop, type SessionEventDispatcher, SessionEventHandlingError } from '@nest-session/core/store';
+import { EVENT_RULES, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
 import type { PendingEvent } from './pending-event.js';
 import { ConcurrencyLimiter } from './concurrency.limiter.js';
-import type { Failure, ConsumerGroupMember } from './consumer-group-member.js';
-import type { SessionEventLoader } from './session-event.loader.js';
+import { ConsumerGroupMember, type Failure } from './consumer-group-member.js';
+import { SessionEventLoader } from './session-event.loader.js';
 import { nameOf, type StreamEntry } from './stream-entry.js';
 import { logger } from '../logging/redis-session.logger.js';
 
@@ -26,6 +28,7 @@ const LONGEST_REASON = 1000;
  * instance of the group, and in the end put among the dead letters; when the instance dies, another takes it over after
  * the lease. Handlers run at least once, and without faults exactly once.
  */
+@Injectable()
 export class SessionEventConsumer {
   readonly #slots: ConcurrencyLimiter;
   readonly #renewals: PollingLoop;
@@ -38,10 +41,10 @@ export class SessionEventConsumer {
   readonly #acknowledged = new Set<string>();
 
   constructor(
-    private readonly group: ConsumerGroupMember,
-    private readonly dispatcher: SessionEventDispatcher,
-    private readonly loader: SessionEventLoader,
-    private readonly options: ConsumerOptions,
+    @Inject(ConsumerGroupMember) private readonly group: ConsumerGroupMember,
+    @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
+    @Inject(SessionEventLoader) private readonly loader: SessionEventLoader,
+    @Inject(EVENT_RULES) private readonly options: ConsumerOptions,
   ) {
     this.#slots = new ConcurrencyLimiter(options.concurrency);
     // Three times per lease: a renewal that is late must not cost it.

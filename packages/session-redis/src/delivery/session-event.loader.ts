@@ -1,5 +1,9 @@
+import { Inject, Injectable } from '@nestjs/common';
 import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from '../connection/redis-connections.js';
 import { isReply } from '../connection/reply.errors.js';
 import { toSessionEvent } from './session-event.mapper.js';
 import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
@@ -7,17 +11,22 @@ import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 type Hash = Record<string, string>;
 
 /** Makes the event of an entry, with the data that its session has now; with what it had then, if that was kept. */
+@Injectable()
 export class SessionEventLoader {
+  readonly #serializer: AttributeSerializer;
+
   constructor(
-    private readonly client: Redis,
-    private readonly serializer: AttributeSerializer,
-  ) {}
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(REDIS_SESSION_OPTIONS) { serializer }: Pick<ResolvedRedisSessionOptions, 'serializer'>,
+  ) {
+    this.#serializer = serializer;
+  }
 
   /** Undefined for an entry of a kind this version does not know, such as one of a newer instance. */
   async load(entry: StreamEntry): Promise<SessionEvent | undefined> {
     const kept = fieldOf(entry, 'data');
     const hash = kept === undefined ? await this.#dataOf(entry) : (JSON.parse(kept) as Hash);
-    return toSessionEvent(entry, hash, this.serializer);
+    return toSessionEvent(entry, hash, this.#serializer);
   }
 
   async #dataOf(entry: StreamEntry): Promise<Hash> {

@@ -1,6 +1,9 @@
+import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import { BACKGROUND_STREAM_SCRIPTS, EVENT_RULES } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { EventStreamScripts, TrimLimits } from '../scripts/stream/event-stream.scripts.js';
 import { consumerStates, groupStates, type GroupState, livenessOf, oldestUnread } from './group-state.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -27,15 +30,16 @@ const HOUR = 3_600_000;
  * Keeps the events streams small: removes what all groups have handled, and what is too old or too many, with the data of
  * the sessions that ended. Any number of instances may trim at a time: a script decides what goes.
  */
+@Injectable()
 export class SessionEventTrimmer {
   /** The groups that nobody reads, and what has been said of them. */
   readonly #unread = new Map<string, 'kept' | 'dropped'>();
 
   constructor(
-    private readonly client: Redis,
-    private readonly scripts: EventStreamScripts,
-    private readonly partitions: SessionPartitions,
-    private readonly options: TrimmerOptions,
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(EVENT_RULES) private readonly options: TrimmerOptions,
   ) {}
 
   /** One pass: trims, forgets instances that are gone, and tells of groups that nobody reads. */

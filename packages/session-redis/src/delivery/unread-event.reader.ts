@@ -1,6 +1,9 @@
+import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import { CONSUMER_IDENTITY } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
 import type { StreamReply } from '../scripts/stream/event-stream.scripts.js';
 import { PartitionRoundRobin } from './partition-round-robin.js';
@@ -14,6 +17,7 @@ const LONGEST_ROUND = 250;
  * Reads what nobody of a group has been given yet, from the streams of all partitions. Redis limits how many entries it
  * gives of each stream, not of all: with fewer free places than partitions, those take turns.
  */
+@Injectable()
 export class UnreadEventReader {
   readonly #turns: PartitionRoundRobin;
   /** In how many partitions, one after the other, there was nothing. */
@@ -21,9 +25,9 @@ export class UnreadEventReader {
 
   constructor(
     /** Waits for entries, and is used for nothing else meanwhile. */
-    private readonly client: Redis,
-    private readonly partitions: SessionPartitions,
-    private readonly member: ConsumerIdentity,
+    @InjectConnection('reader') private readonly client: Redis,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
   ) {
     this.#turns = new PartitionRoundRobin(partitions.all);
   }

@@ -1,5 +1,12 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import {
+  BACKGROUND_SESSION_SCRIPTS,
+  REDIS_SESSION_OPTIONS,
+  SHADOW_KEY_LISTENER,
+} from '../configuration/redis-session.tokens.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
 import type {
   KeyspaceGap,
@@ -8,17 +15,22 @@ import type {
 } from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { logger } from '../logging/redis-session.logger.js';
+import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 
 // Every instance hears every event, so a claim for each would cost Redis more than the sweep they save. Not the same
 // for all instances: what the first has claimed costs the others little.
 const SHORTEST_COLLECTION = 50;
 const LONGEST_COLLECTION = 100;
 
+const MINUTE = 60_000;
+
 /**
  * Hears from Redis that shadow keys have expired, and has the ends of their sessions recorded at once instead of at the
  * next sweep. It only makes things faster: what it misses, or what cannot be announced at all, the sweeper finds.
  */
+@Injectable()
 export class ExpiredSessionListener {
+  readonly #batchSize: number;
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
@@ -27,13 +39,14 @@ export class ExpiredSessionListener {
   #claiming: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly notifications: KeyspaceNotificationListener,
-    private readonly scripts: SessionScripts,
-    private readonly partitions: SessionPartitions,
-    private readonly batchSize: number,
-    /** Has the ends recorded that nobody heard of. */
-    private readonly catchUp: (signal: AbortSignal) => Promise<{ readonly claimed: number }>,
-  ) {}
+    @Inject(SHADOW_KEY_LISTENER) private readonly notifications: KeyspaceNotificationListener,
+    @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: SessionScripts,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+    @Inject(SessionExpirationSweeper) private readonly sweeper: Pick<SessionExpirationSweeper, 'runOnce'>,
+  ) {
+    this.#batchSize = batchSize;
+  }
 
   start(): void {
     this.notifications.listen({
@@ -73,8 +86,8 @@ export class ExpiredSessionListener {
     const due = [...this.#due];
     this.#due.clear();
     try {
-      for (let i = 0; i < due.length; i += this.batchSize) {
-        await this.#claimBatch(due.slice(i, i + this.batchSize));
+      for (let i = 0; i < due.length; i += this.#batchSize) {
+        await this.#claimBatch(due.slice(i, i + this.#batchSize));
       }
     } catch (error) {
       logger.warn(`Expired sessions are left to the cleanup job: ${String(error)}`);
@@ -92,7 +105,8 @@ export class ExpiredSessionListener {
   }
 
   async #catchUp({ since }: KeyspaceGap): Promise<void> {
-    const { claimed } = await this.catchUp(this.#stopping.signal);
+    // The current minute included: its bucket holds what has ended while nobody listened.
+    const { claimed } = await this.sweeper.runOnce({ ahead: MINUTE, signal: this.#stopping.signal });
     if (claimed > 0 || since !== undefined) logger.log(`Caught up with ${claimed} sessions that nobody had heard of`);
   }
 

@@ -1,6 +1,10 @@
+import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from '../connection/redis-connections.js';
 import { isReply } from '../connection/reply.errors.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { type Bucket, SweepCounter, type SweepResult } from './sweep.counter.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -20,13 +24,19 @@ const SCANNED_PER_CALL = 1000;
  * missed hour, a clock that was set back and a first start are all the same to it. Any number of instances may sweep
  * at a time: a script decides who records what.
  */
+@Injectable()
 export class SessionExpirationSweeper {
+  readonly #batchSize: number;
+
+  /** @internal `RedisSessionModule` does this: inject the sweeper. */
   constructor(
-    private readonly client: Redis,
-    private readonly scripts: SessionScripts,
-    private readonly partitions: SessionPartitions,
-    private readonly batchSize: number,
-  ) {}
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: SessionScripts,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+  ) {
+    this.#batchSize = batchSize;
+  }
 
   /** One pass over every bucket that is due by Redis' clock. What cannot be claimed is in the way of nothing else. */
   async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
@@ -70,7 +80,7 @@ export class SessionExpirationSweeper {
   async *#batches(bucket: Bucket): AsyncIterable<string[]> {
     for await (const members of this.#members(bucket)) {
       // A small set is returned whole, whatever COUNT says.
-      for (let i = 0; i < members.length; i += this.batchSize) yield members.slice(i, i + this.batchSize);
+      for (let i = 0; i < members.length; i += this.#batchSize) yield members.slice(i, i + this.#batchSize);
     }
     yield [];
   }
@@ -79,7 +89,7 @@ export class SessionExpirationSweeper {
   async *#members(bucket: Bucket): AsyncIterable<string[]> {
     const key = bucket.partition.bucket(bucket.minute);
     try {
-      yield* pages((cursor) => this.client.sscan(key, cursor, 'COUNT', this.batchSize));
+      yield* pages((cursor) => this.client.sscan(key, cursor, 'COUNT', this.#batchSize));
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
       yield* this.#recordedIn(bucket);

@@ -1,3 +1,4 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { IndexedSessionRepository } from '@nest-session/core';
 import type {
   CreateReply,
@@ -9,36 +10,40 @@ import type {
 } from '@nest-session/core/store';
 import type { ChainableCommander, Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
-import type { RequestConnection } from '../connection/request.connection.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { RequestConnection } from '../connection/request.connection.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { toSessionRecord } from './redis-session.mapper.js';
-
-/** What a repository is made of. */
-export interface RedisSessionRepositoryParts {
-  readonly connection: RequestConnection;
-  readonly scripts: SessionScripts;
-  readonly partitions: SessionPartitions;
-}
 
 /**
  * Sessions in Redis. Loading is one round trip, and so is each change, which one script makes or refuses as a whole. No
  * method answers later than the command timeout; what then is unknown is a SessionStoreError.
  */
+@Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
-  readonly #parts: RedisSessionRepositoryParts;
+  readonly #connection: RequestConnection;
+  readonly #scripts: SessionScripts;
+  readonly #partitions: SessionPartitions;
 
-  constructor(parts: RedisSessionRepositoryParts, options?: SessionRepositoryOptions) {
+  /** @internal `RedisSessionModule` does this: inject the repository. */
+  constructor(
+    @Inject(RequestConnection) connection: RequestConnection,
+    @Inject(REQUEST_SESSION_SCRIPTS) scripts: SessionScripts,
+    @Inject(SessionPartitions) partitions: SessionPartitions,
+    @Inject(SESSION_REPOSITORY_OPTIONS) options?: SessionRepositoryOptions,
+  ) {
     super(options);
-    this.#parts = parts;
+    this.#connection = connection;
+    this.#scripts = scripts;
+    this.#partitions = partitions;
   }
 
   /** One round trip. */
   protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
-    const { partitions } = this.#parts;
     const replies = await this.#inOneTrip((pipeline) => {
       for (const id of ids) {
-        const keys = partitions.of(id);
+        const keys = this.#partitions.of(id);
         // The shadow last: a session that ends between the two is over, and not a hash without its end.
         pipeline.hgetall(keys.session(id)).pttl(keys.shadow(id));
       }
@@ -52,10 +57,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
-    const { partitions } = this.#parts;
     for (let look = 1; ; look++) {
       const listed = await this.#inOneTrip((pipeline) => {
-        for (const keys of partitions.all) pipeline.smembers(keys.index(indexName, value));
+        for (const keys of this.#partitions.all) pipeline.smembers(keys.index(indexName, value));
       });
       const ids = (listed as string[][]).flat();
       const records = ids.length > 0 ? await this.load(ids) : [];
@@ -65,43 +69,40 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       // One of these has changed its id between the two, and stands in the index under the new one; or its end was
       // missed, by an outage longer than the grace. In either case the id never comes back.
       await this.#inOneTrip((pipeline) => {
-        for (const keys of partitions.all) pipeline.srem(keys.index(indexName, value), ...dead);
+        for (const keys of this.#partitions.all) pipeline.srem(keys.index(indexName, value), ...dead);
       });
     }
   }
 
   /** An id is changed by one script, and a script reaches the keys of one partition. */
   protected override mayReplace(id: string, replaced: string): boolean {
-    const { partitions } = this.#parts;
-    return partitions.of(id) === partitions.of(replaced);
+    return this.#partitions.of(id) === this.#partitions.of(replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
-    const { scripts } = this.#parts;
     return this.#run<WriteReply>((client) => {
       switch (change.kind) {
         case 'create':
           return this.#create(client, change);
         case 'update':
-          return scripts.save(change);
+          return this.#scripts.save(change);
         case 'touch':
-          return scripts.touch(change.id);
+          return this.#scripts.touch(change.id);
         case 'delete':
-          return scripts.delete(change.id);
+          return this.#scripts.delete(change.id);
       }
     });
   }
 
   async #create(client: Redis, change: CreateSession): Promise<CreateReply> {
-    const { partitions, scripts } = this.#parts;
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
     // The script does not reach these, and need not: without the mark, the request would have found the session.
     const marks = await Promise.all(
-      elsewhere.map((presented) => client.exists(partitions.of(presented).forwardingMark(presented))),
+      elsewhere.map((presented) => client.exists(this.#partitions.of(presented).forwardingMark(presented))),
     );
     if (marks.includes(1)) return { outcome: 'gone' };
-    return scripts.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) });
+    return this.#scripts.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) });
   }
 
   /** The replies to what is put into a pipeline, in its order; `foreign`: of what somebody else's key is in the way of. */
@@ -118,7 +119,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
-    return this.#parts.connection.run(command);
+    return this.#connection.run(command);
   }
 }
 

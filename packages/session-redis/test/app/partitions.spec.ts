@@ -7,8 +7,7 @@ import {
   SessionExpirationSweeper,
 } from '@nest-session/redis';
 import { eventually, type HttpAgent, LeakGuard, SessionEventRecorder } from '@nest-session/testing';
-import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SESSION_EVENT_TRIMMER } from '../../src/configuration/redis-session.tokens.js';
+import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { App } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
@@ -43,7 +42,7 @@ async function leftInRedis(): Promise<string[]> {
 
 async function cleanUp(instance: { get: App['nest']['get'] }): Promise<void> {
   await instance.get(SessionExpirationSweeper, { strict: false }).runOnce({ ahead: MINUTE });
-  await instance.get<SessionEventTrimmer>(SESSION_EVENT_TRIMMER, { strict: false }).runOnce();
+  await instance.get(SessionEventTrimmer, { strict: false }).runOnce();
 }
 
 it('requests, logins, look-ups and ends find the sessions of all partitions, and every instance hears of them', async () => {

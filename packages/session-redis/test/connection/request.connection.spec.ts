@@ -33,7 +33,7 @@ afterAll(async () => {
 const increment = (connection: RequestConnection, key: string) => connection.run((redis) => redis.incr(key));
 
 it('waits for a connection that is being made again, and sends each command once', async () => {
-  const connection = new RequestConnection(client, 60_000);
+  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   for (let round = 1; round <= 50; round++) {
     proxy.cut();
     await eventually(() => client.status !== 'ready', { interval: 1 });
@@ -42,7 +42,7 @@ it('waits for a connection that is being made again, and sends each command once
 });
 
 it('sends a command that comes between the loss of a connection and the event that tells of it', async () => {
-  const connection = new RequestConnection(client, 60_000);
+  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   for (let round = 1; round <= 10; round++) {
     client.stream.destroy();
     expect(client.status).toBe('ready');
@@ -51,7 +51,7 @@ it('sends a command that comes between the loss of a connection and the event th
 });
 
 it('fails at once, not after its time, when the connection is lost before the answer', async () => {
-  const connection = new RequestConnection(client, 60_000);
+  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   for (let round = 1; round <= 20; round++) {
     proxy.hold('reply', 'lost');
     const lost = increment(connection, 'lost').catch((error: unknown) => error);
@@ -65,24 +65,24 @@ it('fails at once, not after its time, when the connection is lost before the an
 it('waits on the very first command too', async () => {
   const lazy = new Redis(proxy.url, { ...RULES, lazyConnect: true, disconnectTimeout: 10 });
   try {
-    expect(await increment(new RequestConnection(lazy, 60_000), 'first')).toBe(1);
+    expect(await increment(new RequestConnection(lazy, { commandTimeout: 60_000 }), 'first')).toBe(1);
   } finally {
     lazy.disconnect();
   }
 });
 
 it('fails in time when there is no connection, and does not send afterwards what it has given up', async () => {
-  const connection = new RequestConnection(client, 100);
+  const connection = new RequestConnection(client, { commandTimeout: 100 });
   proxy.refuse();
   proxy.cut();
   await eventually(() => client.status !== 'ready', { interval: 1 });
   await expect(increment(connection, 'given-up')).rejects.toThrow('did not answer within 100 ms');
   await proxy.accept();
-  expect(await increment(new RequestConnection(client, 60_000), 'given-up')).toBe(1);
+  expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'given-up')).toBe(1);
 });
 
 it('hears an answer that arrived while the process stood still, although the time is over', async () => {
-  const connection = new RequestConnection(direct, 100);
+  const connection = new RequestConnection(direct, { commandTimeout: 100 });
   // More than once only where Redis is slower than that.
   const answer = await eventually(async () => {
     // Timers are next, and then what has arrived.
@@ -95,17 +95,17 @@ it('hears an answer that arrived while the process stood still, although the tim
 });
 
 it('never sends again what had no answer', async () => {
-  const connection = new RequestConnection(client, 300);
+  const connection = new RequestConnection(client, { commandTimeout: 300 });
   const dropped = proxy.dropNextReply((burst) => burst.includes('unanswered'));
   await expect(increment(connection, 'unanswered')).rejects.toBeInstanceOf(SessionStoreError);
   await dropped;
-  expect(await increment(new RequestConnection(client, 60_000), 'marker')).toBe(1);
+  expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'marker')).toBe(1);
   expect(await direct.get('unanswered')).toBe('1');
 });
 
 it('keeps the values of a command that failed out of its error', async () => {
   await direct.set('text', 'x');
-  const connection = new RequestConnection(client, 60_000);
+  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   const error: unknown = await connection
     .run((redis) => redis.hset('text', 'sessionAttr:card', 'very secret'))
     .catch((e: unknown) => e);

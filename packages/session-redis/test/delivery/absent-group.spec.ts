@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { eventually, LeakGuard } from '@nest-session/testing';
-import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SESSION_EVENT_TRIMMER } from '../../src/configuration/redis-session.tokens.js';
+import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { print } from '../chaos/figures.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
@@ -45,7 +44,7 @@ async function join(group: string) {
 
 async function cleanUp({ module }: EventInstance): Promise<void> {
   await module.get(SessionExpirationSweeper).runOnce({ ahead: MINUTE });
-  await module.get<SessionEventTrimmer>(SESSION_EVENT_TRIMMER).runOnce();
+  await module.get(SessionEventTrimmer).runOnce();
 }
 
 /** A minute in which sessions are created: one that stays alive, the others deleted, or unused and expired at its end. */

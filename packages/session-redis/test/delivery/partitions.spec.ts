@@ -10,8 +10,7 @@ import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-sessio
 import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SessionDeadLetterReader } from '../../src/delivery/session-dead-letter.reader.js';
-import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SESSION_EVENT_TRIMMER } from '../../src/configuration/redis-session.tokens.js';
+import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
 
@@ -48,7 +47,7 @@ async function stopAll(): Promise<void> {
   instances = [];
 }
 
-const trim = ({ module }: EventInstance) => module.get<SessionEventTrimmer>(SESSION_EVENT_TRIMMER).runOnce();
+const trim = ({ module }: EventInstance) => module.get(SessionEventTrimmer).runOnce();
 const groupsOf = ({ module }: EventInstance) => module.get(SessionEventGroups);
 
 /** The id of a session in a partition. */
@@ -265,7 +264,7 @@ describe('SessionEventGroups', () => {
   });
 
   it('sees of dead letters those that were there at first, while others join them', async () => {
-    const connection = new RequestConnection(store.client, MINUTE);
+    const connection = new RequestConnection(store.client, { commandTimeout: MINUTE });
     const letters = new SessionDeadLetterReader(connection, store.partitions);
     for (const partition of [0, 3]) await setAside(partition, '5-1');
     const bounds = await letters.bounds();
@@ -281,7 +280,10 @@ describe('SessionEventGroups', () => {
       await setAside(0, '1-1');
       expect(await groups.replay(id)).toBe('gone');
       expect(await groups.discard(id)).toBe(false);
-      await expect(groups.deadLetters({ after: id })).rejects.toThrow('`after` must be the id of a dead letter');
+      await expect(groups.deadLetters({ after: id })).rejects.toMatchObject({
+        name: 'RangeError',
+        message: '`after` must be the id of a dead letter',
+      });
       expect(await groups.deadLetters()).toHaveLength(1);
     },
   );

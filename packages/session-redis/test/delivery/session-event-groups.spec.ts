@@ -169,7 +169,10 @@ describe('create()', () => {
   });
 
   it('refuses a name without a character', async () => {
-    await expect(groups.create(' ')).rejects.toThrow('name of a group must not be empty');
+    await expect(groups.create(' ')).rejects.toMatchObject({
+      name: 'RangeError',
+      message: 'The name of a group must not be empty',
+    });
   });
 });
 

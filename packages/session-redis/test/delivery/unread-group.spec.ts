@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, OnSessionEventGap, SessionEvent, type SessionEventGap } from '@nest-session/core';
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
 import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
-import type { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SESSION_EVENT_TRIMMER } from '../../src/configuration/redis-session.tokens.js';
+import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 
@@ -62,7 +61,7 @@ async function readAndUnread(events: RedisSessionModuleOptions['events']) {
       recorded += PER_TICK;
       await eventually(async () => handled === recorded && (await store.pending('default')) === 0);
       await store.server.stepClock(TICK);
-      removed += (await module.get<SessionEventTrimmer>(SESSION_EVENT_TRIMMER).runOnce()).removed;
+      removed += (await module.get(SessionEventTrimmer).runOnce()).removed;
       expect(await length()).toBe(recorded - removed);
     }
   };

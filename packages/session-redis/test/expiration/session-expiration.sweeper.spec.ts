@@ -21,7 +21,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   });
 
   const sweeper = (batchSize = 100) =>
-    new SessionExpirationSweeper(store.client, store.scripts, store.partitions, batchSize);
+    new SessionExpirationSweeper(store.client, store.scripts, store.partitions, { batchSize });
   const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
 
   it('ends every session that is over, batch by batch, and no other one', async () => {

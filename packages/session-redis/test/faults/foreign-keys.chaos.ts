@@ -23,7 +23,9 @@ afterEach(() => {
 });
 
 const sweep = () =>
-  new SessionExpirationSweeper(store.client, store.scripts, store.partitions, 100).runOnce({ ahead: 3 * HOUR });
+  new SessionExpirationSweeper(store.client, store.scripts, store.partitions, { batchSize: 100 }).runOnce({
+    ahead: 3 * HOUR,
+  });
 const bucketOf = async (id: string) => (await store.buckets(id))[0]!;
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
 

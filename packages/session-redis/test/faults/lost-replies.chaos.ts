@@ -32,7 +32,7 @@ beforeAll(async () => {
   const patient = { lazyConnect: false, commandTimeout: undefined, socketTimeout: undefined, disconnectTimeout: 10 };
   requestClient = made.request.duplicate(patient).on('error', () => undefined);
   serviceClient = made.background.duplicate(patient).on('error', () => undefined);
-  request = new RequestConnection(requestClient, 60_000);
+  request = new RequestConnection(requestClient, { commandTimeout: 60_000 });
 });
 afterAll(async () => {
   requestClient.disconnect();

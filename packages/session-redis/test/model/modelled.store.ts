@@ -126,7 +126,7 @@ export class ModelledRedisStore implements ModelledStore {
     private readonly clients: readonly Redis[],
     turns: Turns,
   ) {
-    this.#events = new SessionEventLoader(store.client, new JsonAttributeSerializer());
+    this.#events = new SessionEventLoader(store.client, { serializer: new JsonAttributeSerializer() });
     this.nodes = clients.map((client) => this.#nodeOf(client, turns));
   }
 
@@ -191,10 +191,10 @@ export class ModelledRedisStore implements ModelledStore {
         return call();
       },
     );
-    const connection = turns.taking(new RequestConnection(client, MINUTE));
-    const repository = new OpenRedisRepository({ connection, scripts, partitions });
+    const connection = turns.taking(new RequestConnection(client, { commandTimeout: MINUTE }));
+    const repository = new OpenRedisRepository(connection, scripts, partitions);
     const taking = turns.taking(scripts);
-    const sweeper = new SessionExpirationSweeper(turns.taking(client), taking, partitions, BATCH_SIZE);
+    const sweeper = new SessionExpirationSweeper(turns.taking(client), taking, partitions, { batchSize: BATCH_SIZE });
     const claim = async (keys: SessionKeys, ids: readonly string[]) => {
       const members = ids.filter((id) => partitions.of(id) === keys).map((id) => `expires:${id}`);
       if (members.length > 0) await taking.claimExpired(keys, members);

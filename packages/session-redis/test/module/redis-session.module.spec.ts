@@ -93,9 +93,17 @@ describe('configuration', () => {
     await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('Redis Cluster');
   });
 
-  it('says that SessionModule is missing, or that a store is', async () => {
-    const redis = [RedisSessionModule.forRoot({ url: server.url })];
-    await expect(Test.createTestingModule({ imports: redis }).compile()).rejects.toThrow('SessionModule');
+  it.each([
+    ['forRoot()', () => RedisSessionModule.forRoot({ url: server.url })],
+    ['forRootAsync()', () => RedisSessionModule.forRootAsync({ useFactory: async () => ({ url: server.url }) })],
+  ])('says that SessionModule is missing beside %s', async (_, redis) => {
+    await expect(Test.createTestingModule({ imports: [redis()] }).compile()).rejects.toMatchObject({
+      name: 'InvalidSessionOptionsError',
+      problems: ['SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.'],
+    });
+  });
+
+  it('says that a store is missing', async () => {
     const app = await Test.createTestingModule({ imports: [SessionModule.forRoot()] }).compile();
     await expect(app.init()).rejects.toThrow(/RedisSessionModule.*MapSessionModule/);
   });
@@ -141,7 +149,10 @@ describe('an application', () => {
     const client = new Redis(server.url);
     await client.hset('other:meta', 'version', '99');
     client.disconnect();
-    await expect(App.start({ redis: { url: server.url, namespace: 'other' } })).rejects.toThrow('format 99');
+    await expect(App.start({ redis: { url: server.url, namespace: 'other' } })).rejects.toMatchObject({
+      name: 'InvalidSessionOptionsError',
+      problems: [expect.stringContaining('have format 99')],
+    });
   });
 
   it('does not start where Redis replies with an error, unlike where it does not reply', async () => {
@@ -156,9 +167,10 @@ describe('an application', () => {
     const redis = { url: server.url, namespace: 'partitioned' };
     await (await App.start({ redis: { ...redis, partitions: 4 } })).stop();
     await (await App.start({ redis: { ...redis, partitions: 4 } })).stop();
-    await expect(App.start({ redis })).rejects.toThrow(
-      /in 4 partitions, and the option `partitions` is 1\. Set it to 4/,
-    );
+    await expect(App.start({ redis })).rejects.toMatchObject({
+      name: 'InvalidSessionOptionsError',
+      problems: [expect.stringMatching(/in 4 partitions, but option `partitions` is 1\. Set it to 4/)],
+    });
   });
 
   it('lets a request in flight finish and save before the connections close', async () => {

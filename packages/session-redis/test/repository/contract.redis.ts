@@ -61,7 +61,7 @@ export class ContractRedis {
 
   async #eventsIn(partition: SessionKeys): Promise<SessionEvent[]> {
     const [client] = this.clients;
-    const loader = new SessionEventLoader(client, new JsonAttributeSerializer());
+    const loader = new SessionEventLoader(client, { serializer: new JsonAttributeSerializer() });
     const replies = await client.xrange(partition.events, '-', '+');
     const events = await Promise.all(replies.map((reply) => loader.load(toStreamEntry(partition, reply))));
     return events.filter((event) => event !== undefined);
@@ -86,9 +86,9 @@ interface Node {
 
 function nodeOf(client: Redis, partitions: SessionPartitions, options: SessionRepositoryOptions): Node {
   const scripts = new SessionScripts(client, partitions, KEEPING_RULES);
-  const connection = new RequestConnection(client, 10 * MINUTE);
+  const connection = new RequestConnection(client, { commandTimeout: 10 * MINUTE });
   return {
-    repository: new RedisSessionRepository({ connection, scripts, partitions }, options),
-    sweeper: new SessionExpirationSweeper(client, scripts, partitions, BATCH_SIZE),
+    repository: new RedisSessionRepository(connection, scripts, partitions, options),
+    sweeper: new SessionExpirationSweeper(client, scripts, partitions, { batchSize: BATCH_SIZE }),
   };
 }

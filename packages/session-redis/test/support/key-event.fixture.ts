@@ -27,10 +27,9 @@ export class KeyEvents {
     const subscriber = subscriberTo(subscriberUrl, silence);
     const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
     const scripts = new SessionScripts(background, store.partitions, KEEPING_RULES);
-    const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, 100);
-    const listener = new ExpiredSessionListener(notifications, scripts, store.partitions, 100, (signal) =>
-      sweeper.runOnce({ ahead: 60_000, signal }),
-    );
+    const options = { batchSize: 100 };
+    const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, options);
+    const listener = new ExpiredSessionListener(notifications, scripts, store.partitions, options, sweeper);
     listener.start();
     return new KeyEvents(notifications, sweeper, async () => {
       await listener.stop();

@@ -50,8 +50,8 @@ export class TimedRedisStore implements TimedStore {
 
   private constructor(private readonly store: Store) {
     const { scripts, partitions } = store;
-    const connection = new RequestConnection(store.client, 10 * MINUTE);
-    this.repository = new RedisSessionRepository({ connection, scripts, partitions });
+    const connection = new RequestConnection(store.client, { commandTimeout: 10 * MINUTE });
+    this.repository = new RedisSessionRepository(connection, scripts, partitions);
   }
 
   static async open(partitions: number): Promise<TimedRedisStore> {

@@ -1,4 +1,6 @@
+import { Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import { InjectConnection } from '../../connection/redis-connections.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 
@@ -54,10 +56,11 @@ const SOURCES = loadScripts('delivery', {
 });
 
 /** The scripts of instances that handle events, on one connection: one typed function each, for one partition a call. */
+@Injectable()
 export class DeliveryScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
 
-  constructor(client: Redis) {
+  constructor(@InjectConnection('background') client: Redis) {
     this.#client = defineScripts(client, SOURCES);
   }
 
