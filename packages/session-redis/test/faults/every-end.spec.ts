@@ -63,7 +63,7 @@ it('a session that ends while nobody can hear Redis is reported as soon as someb
   await store.client.pexpire(store.keys.shadow(heard), 1);
   await isReported(heard);
   proxy.refuse();
-  await store.client.client('KILL', 'TYPE', 'pubsub');
+  await store.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   await runOut(missed);
   await proxy.accept();
   await isReported(missed);
