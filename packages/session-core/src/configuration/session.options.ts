@@ -108,7 +108,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   const ids = readIds(reader);
   const maxAttributeSize = reader.integer('maxAttributeSize', 1_048_576, {
     atLeast: 1,
-    settledWithin: LARGEST_ATTRIBUTE,
+    atMost: LARGEST_ATTRIBUTE,
   });
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
@@ -130,7 +130,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
 
 /** Milliseconds; Infinity for `'never'`. */
 function readTimeout(reader: OptionReader, name: string, fallback: string): number {
-  const timeout = reader.duration(name, fallback, { atLeast: SECOND, settledWithin: LONGEST, never: true });
+  const timeout = reader.duration(name, fallback, { atLeast: SECOND, atMost: LONGEST, never: true });
   if (timeout !== Infinity && timeout % SECOND !== 0)
     reader.problem(`Option \`${name}\` must be a number of whole seconds.`);
   return timeout;

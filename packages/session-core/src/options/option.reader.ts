@@ -4,7 +4,7 @@ import { type Duration, parseDuration } from './duration.js';
 interface DurationRules {
   /** Milliseconds. */
   readonly atLeast?: number;
-  readonly settledWithin?: number;
+  readonly atMost?: number;
   /** `'never'` is allowed and reads as Infinity. */
   readonly never?: boolean;
   readonly wholeSeconds?: boolean;
@@ -44,11 +44,11 @@ export class OptionReader {
   }
 
   /** A whole number within the range, both ends included. */
-  integer(name: string, fallback: number, range: { atLeast: number; settledWithin: number }): number {
+  integer(name: string, fallback: number, range: { atLeast: number; atMost: number }): number {
     const value = this.#read(name) ?? fallback;
-    if (Number.isInteger(value) && Number(value) >= range.atLeast && Number(value) <= range.settledWithin)
+    if (Number.isInteger(value) && Number(value) >= range.atLeast && Number(value) <= range.atMost)
       return Number(value);
-    return this.#refuse(name, `must be a whole number from ${range.atLeast} to ${range.settledWithin}`, fallback);
+    return this.#refuse(name, `must be a whole number from ${range.atLeast} to ${range.atMost}`, fallback);
   }
 
   /** True or false. */
@@ -97,7 +97,10 @@ export class OptionReader {
     this.problems.push(sentence);
   }
 
-  /** @throws InvalidSessionOptionsError with all problems; the outermost reader throws for its sections too */
+  /**
+   * Reports what was wrong with the options.
+   * @throws InvalidSessionOptionsError with all problems; the outermost reader throws for its sections too
+   */
   finish(): void {
     for (const name of Object.keys(this.#given)) {
       if (this.#names.includes(name) || this.#given[name] === undefined) continue;
@@ -124,9 +127,9 @@ export class OptionReader {
 }
 
 function durationProblem(value: Duration, ms: number, rules: DurationRules): string | undefined {
-  const { atLeast = 0, settledWithin = Infinity, wholeSeconds = false } = rules;
+  const { atLeast = 0, atMost = Infinity, wholeSeconds = false } = rules;
   if (ms < atLeast) return `is ${value}: it must be at least ${atLeast / 1000}s`;
-  if (ms > settledWithin) return `is ${value}: it must be at most ${settledWithin / 1000}s`;
+  if (ms > atMost) return `is ${value}: it must be at most ${atMost / 1000}s`;
   return wholeSeconds && ms % 1000 !== 0 ? 'must be a number of whole seconds' : undefined;
 }
 

@@ -134,7 +134,7 @@ function readAttributes(
 }
 
 function readMaxAge(reader: OptionReader, name: string): number | undefined {
-  const ms = reader.duration(name, undefined, { atLeast: SECOND, settledWithin: LONGEST, wholeSeconds: true });
+  const ms = reader.duration(name, undefined, { atLeast: SECOND, atMost: LONGEST, wholeSeconds: true });
   return ms === undefined ? undefined : ms / SECOND;
 }
 

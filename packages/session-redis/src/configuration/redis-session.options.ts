@@ -117,11 +117,11 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   if (url !== undefined && client) reader.problem('Give either `url` or `client`, not both.');
   for (const problem of client ? clientProblems(client) : []) reader.problem(problem);
   const namespace = reader.text('namespace', 'nest:session', namespaceProblem);
-  const partitions = reader.integer('partitions', 1, { atLeast: 1, settledWithin: 1024 });
+  const partitions = reader.integer('partitions', 1, { atLeast: 1, atMost: 1024 });
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
   const cleanup = reader.section('cleanup');
   const cron = cleanup.text('cron', '0 * * * * *', cronProblem);
-  const batchSize = cleanup.integer('batchSize', 100, { atLeast: 1, settledWithin: 1000 });
+  const batchSize = cleanup.integer('batchSize', 100, { atLeast: 1, atMost: 1000 });
   cleanup.finish();
   const events = readEvents(reader.section('events'), grace);
   const resolved = {
@@ -149,11 +149,11 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
     group: reader.text('group', 'default', groupProblem),
     consume: reader.boolean('consume', true),
     retention,
-    maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, settledWithin: Number.MAX_SAFE_INTEGER }),
+    maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
     lease: reader.duration('lease', '30s', { atLeast: SECOND }),
-    attempts: reader.integer('attempts', 10, { atLeast: 1, settledWithin: 1000 }),
+    attempts: reader.integer('attempts', 10, { atLeast: 1, atMost: 1000 }),
     shutdownTimeout: reader.duration('shutdownTimeout', '10s'),
-    concurrency: reader.integer('concurrency', 32, { atLeast: 1, settledWithin: 10_000 }),
+    concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),
   };
   reader.finish();
   return events;

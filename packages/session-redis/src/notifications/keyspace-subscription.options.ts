@@ -93,7 +93,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
   const keys = reader.value('keys', isNames, 'a key, a pattern of keys, or a list of them');
   const database = reader.value('database', isDatabase, 'the number of a database, or "*"') ?? ownDatabase;
   const canary = reader.text('canary', undefined, (text) => (text === '' ? 'must not be empty' : undefined));
-  const concurrency = reader.integer('concurrency', 1, { atLeast: 1, settledWithin: 10_000 });
+  const concurrency = reader.integer('concurrency', 1, { atLeast: 1, atMost: 10_000 });
   if (!reader.value('handler', isFunction, 'a function')) reader.problem('Option `handler` is missing.');
   for (const name of ['onError', 'onGap', 'onHealth']) reader.value(name, isFunction, 'a function');
   const all = events.includes('*');
