@@ -1,7 +1,7 @@
 // npm run check:docs: whether every public name, members included, has a doc comment, and whether the links in them lead
 // somewhere. What is inherited counts: TypeDoc shows a class the comment of what it implements.
 import { join } from 'node:path';
-import { Application } from 'typedoc';
+import { Application, ReflectionKind } from 'typedoc';
 import { entryPoints } from './entry-points.mjs';
 import { main, runQuietly } from './processes.mjs';
 
@@ -34,6 +34,12 @@ async function isDocumented(folder, entries) {
   const problems = [];
   application.logger.validationWarning = (text) => problems.push(text);
   application.validate(project);
+  for (const reflection of project.getReflectionsByKind(ReflectionKind.All)) {
+    const { comment } = reflection;
+    if (comment && comment.summary.length === 0 && comment.getTag('@throws')) {
+      problems.push(`${reflection.getFullName()} is documented by its errors alone`);
+    }
+  }
   // Members of a type without a name are told of in the comment of what they belong to.
   const found = problems.filter((text) => !text.includes('.__type.'));
   for (const text of found) console.error(text);

@@ -7,7 +7,10 @@ import { SessionScope } from './session.scope.js';
 export class SessionContext {
   constructor(@Inject(SessionScope) private readonly scope: SessionScope) {}
 
-  /** @throws SessionStateError where `isActive` is false; SessionStoreError when the session could not be loaded */
+  /**
+   * The session of the request that is being served.
+   * @throws SessionStateError where `isActive` is false; SessionStoreError when the session could not be loaded
+   */
   get session(): Session {
     return this.scope.required.session.session;
   }

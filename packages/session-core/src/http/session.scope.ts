@@ -13,7 +13,7 @@ export class SessionScope {
     return this.#storage.getStore();
   }
 
-  /** @throws SessionStateError where `current` is undefined */
+  /** The exchange of the request that is being served. @throws SessionStateError where `current` is undefined */
   get required(): SessionExchange {
     const { current } = this;
     if (current) return current;

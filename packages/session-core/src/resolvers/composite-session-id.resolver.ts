@@ -13,7 +13,10 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
   readonly #resolvers: readonly [SessionIdResolver, ...SessionIdResolver[]];
   readonly #finders = new WeakMap<SessionToken, SessionIdResolver>();
 
-  /** @throws InvalidSessionOptionsError when there is none */
+  /**
+   * Tries the resolvers in their order; new clients get their token from the first.
+   * @throws InvalidSessionOptionsError when there is none
+   */
   constructor(...resolvers: SessionIdResolver[]) {
     super();
     const [first, ...others] = resolvers;

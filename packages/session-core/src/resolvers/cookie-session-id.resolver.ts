@@ -29,7 +29,10 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   readonly #codec: CookieCodec;
   readonly #diagnosis: CookieWarnings;
 
-  /** @throws InvalidSessionOptionsError naming all problems at once */
+  /**
+   * Keeps the token in the cookie that the options describe.
+   * @throws InvalidSessionOptionsError naming all problems at once
+   */
   constructor(options?: CookieOptions) {
     super();
     const reader = new OptionReader('CookieSessionIdResolver', { cookie: options });

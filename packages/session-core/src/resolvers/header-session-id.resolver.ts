@@ -18,7 +18,10 @@ export class HeaderSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly [string];
   readonly #log = new WarnOnce();
 
-  /** @throws InvalidSessionOptionsError for what cannot be the name of such a header */
+  /**
+   * Keeps the token in the header of this name, such as `X-Auth-Token`.
+   * @throws InvalidSessionOptionsError for what cannot be the name of such a header
+   */
   constructor(name: string) {
     super();
     const problem = nameProblem(name);
