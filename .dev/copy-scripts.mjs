@@ -1,11 +1,11 @@
-// tsc copies nothing but TypeScript: puts the Redis scripts, and the C source of the test kit, beside the compiled code
+// tsc copies nothing but TypeScript: puts the Redis scripts, and the C source of the clock that tests step, beside the compiled code
 // that reads them.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 copy('packages/session-redis', 'scripts', '.lua');
-copy('libs/testing', 'redis', '.c');
+copy('libs/test-infrastructure', 'redis', '.c');
 
 function copy(packageFolder, folder, extension) {
   const root = fileURLToPath(new URL(`../${packageFolder}/`, import.meta.url));

@@ -7,13 +7,21 @@ import { runIn, temporaryFolder } from './temporary-folder.mjs';
 
 const PACKAGES = ['packages/session-core', 'packages/session-redis', 'libs/testing'];
 
-/** Builds and packs the packages. Resolves to a folder outside of the repository that has them until this process ends. */
-export async function packPackages() {
+/** Of no use to applications: for the program of the matrix alone. */
+export const TEST_INFRASTRUCTURE = 'libs/test-infrastructure';
+
+/** Builds and packs the packages, and `further` ones. Resolves to a folder outside of the repository that has them until this process ends. */
+export async function packPackages(...further) {
   await ensurePackages();
   process.env.REDIS_SERVER = await ensureRedis();
   await runQuietly('npm', ['run', '--silent', 'build']);
   const folder = temporaryFolder('packed');
-  await runQuietly('npm', ['pack', ...PACKAGES.flatMap((path) => ['-w', path]), '--pack-destination', folder]);
+  await runQuietly('npm', [
+    'pack',
+    ...[...PACKAGES, ...further].flatMap((path) => ['-w', path]),
+    '--pack-destination',
+    folder,
+  ]);
   return folder;
 }
 

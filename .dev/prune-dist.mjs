@@ -4,7 +4,13 @@ import { fileURLToPath } from 'node:url';
 
 const COMPILED = /\.(?:js|d\.ts)(?:\.map)?$/;
 
-for (const folder of ['packages/session-core', 'packages/session-redis', 'libs/testing', 'apps/demo']) {
+for (const folder of [
+  'packages/session-core',
+  'packages/session-redis',
+  'libs/testing',
+  'libs/test-infrastructure',
+  'apps/demo',
+]) {
   const root = fileURLToPath(new URL(`../${folder}/`, import.meta.url));
   for (const path of readdirSync(`${root}dist`, { encoding: 'utf8', recursive: true })) {
     const source = `${root}src/${path.replace(COMPILED, '.ts')}`;

@@ -6,7 +6,7 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { check, conclude, countsOf, report } from './checks.mjs';
-import { installPacked, packPackages } from './packed-packages.mjs';
+import { installPacked, packPackages, TEST_INFRASTRUCTURE } from './packed-packages.mjs';
 import { main, root } from './processes.mjs';
 import { runIn } from './temporary-folder.mjs';
 
@@ -17,7 +17,7 @@ const PASSED_IN_TAP = /^# Subtest: .*\nok .*\n {2}---\n(?: {2}.*\n)*/gm;
 
 await main(async () => {
   const { outputFile } = parseArgs({ options: { outputFile: { type: 'string' } } }).values;
-  const packed = await packPackages();
+  const packed = await packPackages(TEST_INFRASTRUCTURE);
   const folders = readdirSync(APPLICATION, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const rows = await Promise.all(folders.map(({ name }) => checkVersions(name, packed)));
   return conclude(rows.flat(), outputFile);

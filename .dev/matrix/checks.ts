@@ -7,12 +7,12 @@ import {
   eventually,
   HttpAgent,
   type HttpResponse,
-  LeakGuard,
   RedisServer,
   SessionClock,
   SessionEventRecorder,
   signIn,
 } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
 import { type Adapter, type Basket, Heard, openShop, testShop } from './shop.js';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { root } from '../processes.mjs';
 import { runIn } from '../temporary-folder.mjs';
 
-const NEEDED = ['package.json', 'packages/session-core', 'packages/session-redis', 'libs/testing'];
+const NEEDED = ['package.json', 'packages/session-core', 'packages/session-redis', 'libs'];
 const INSTALLED = ['node_modules', 'packages/session-core/node_modules', 'packages/session-redis/node_modules'];
 const LEFT_OUT = /\/(node_modules|dist)$|\.tsbuildinfo$/;
 

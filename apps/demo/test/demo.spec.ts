@@ -1,4 +1,5 @@
-import { HttpAgent, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent } from '@nest-session/testing';
 import type { SessionView } from '../src/lifetime/lifetime.controller.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { eventually, HttpAgent, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent } from '@nest-session/testing';
 import { EventStream } from './support/event.stream.js';
 
 LeakGuard.install();

@@ -1,6 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { eventually, LeakGuard } from '@nest-session/testing';
-import { launchChromium } from '../../../libs/testing/test/support/browser/chromium.js';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
+import { launchChromium } from '@nest-session/test-infrastructure/browser';
 import { DemoApplication } from './support/demo.application.js';
 
 LeakGuard.install();

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { JsonAttributeSerializer } from '@nest-session/core';
-import { eventually, freePort, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { eventually, freePort, HttpAgent } from '@nest-session/testing';
 import { resolveSessionOptions } from '../../../packages/session-core/src/configuration/session.options.js';
 import { resolveMapSessionOptions } from '../../../packages/session-core/src/memory/map-session.options.js';
 import { resolveRedisSessionOptions } from '../../../packages/session-redis/src/configuration/redis-session.options.js';
@@ -93,12 +94,12 @@ describe.each([
   { name: 'program of the README', path: () => join(folder, 'block-0.js') },
   { name: 'demo', path: () => join(DIST, 'main.js') },
 ])('the transcript of the README against the $name', ({ name, path }) => {
-  let redis: RedisServer;
+  let redis: SteppableRedisServer;
   let program: Program;
   let origin: string;
 
   beforeAll(async () => {
-    redis = await RedisServer.start({ steppableClock: true });
+    redis = await SteppableRedisServer.start();
     const port = await freePort();
     origin = `http://localhost:${port}`;
     program = start(path(), { REDIS_URL: redis.url, COMMAND_TIMEOUT: '30s', PORT: `${port}` });

@@ -8,7 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { transformFile } from '@swc/core';
 import { Redis, type RedisOptions } from 'ioredis';
-import { eventually, freePort, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, freePort, RedisServer } from '@nest-session/testing';
 
 LeakGuard.install();
 
@@ -129,97 +130,6 @@ describe('RedisServer', () => {
     }
   });
 
-  describe('with a clock that can be stepped', () => {
-    const HOUR = 3_600_000;
-    const MINUTE = 60_000;
-
-    /** By how much the clock of Redis is ahead of ours. */
-    async function ahead(client: Redis): Promise<number> {
-      const [seconds, microseconds] = await client.time();
-      return Number(seconds) * 1000 + Number(microseconds) / 1000 - Date.now();
-    }
-
-    // Both clocks are read one after the other, on a machine that may be busy.
-    const expectAhead = async (client: Redis, ms: number) =>
-      expect(Math.abs((await ahead(client)) - ms)).toBeLessThan(10 * MINUTE);
-
-    it('tells our time until it is stepped, and then another, at once and over a restart', async () => {
-      const server = await start({ steppableClock: true });
-      const client = connect(server);
-      await expectAhead(client, 0);
-      await server.stepClock(2 * HOUR);
-      await expectAhead(client, 2 * HOUR);
-      await server.restart();
-      await expectAhead(client, 2 * HOUR);
-      await server.stepClock(-5 * HOUR - 1);
-      await expectAhead(client, -3 * HOUR);
-      await server.stop();
-      await server.restart();
-      await expectAhead(client, -3 * HOUR);
-    });
-
-    it('lets keys expire, or live longer, by that time', async () => {
-      const server = await start({ steppableClock: true });
-      const client = connect(server);
-      await client.set('hour', '', 'PX', HOUR);
-      await client.set('minute', '', 'PX', MINUTE);
-      await client.set('two hours', '', 'PX', 2 * HOUR);
-      await server.stepClock(HOUR + MINUTE);
-      await expect(client.exists('hour', 'minute')).resolves.toBe(0);
-      await expect(client.exists('two hours')).resolves.toBe(1);
-      await server.stepClock(-3 * HOUR);
-      await expect(client.pttl('two hours')).resolves.toBeGreaterThan(3 * HOUR);
-    });
-
-    it('uses the same time in scripts and in the ids of streams', async () => {
-      const server = await start({ steppableClock: true });
-      const client = connect(server);
-      await server.stepClock(2 * HOUR);
-      const inScript = await client.eval("return redis.call('TIME')[1]", 0);
-      expect(Number(inScript) * 1000 - Date.now()).toBeGreaterThan(HOUR);
-      const id = await client.xadd('stream', '*', 'a', '1');
-      expect(Number.parseInt(id!) - Date.now()).toBeGreaterThan(HOUR);
-    });
-
-    it('stands still once it is stopped, over a restart as well, and moves by the steps it is told to', async () => {
-      const server = await start({ steppableClock: true });
-      const client = connect(server);
-      const now = () => client.time().then(([seconds, microseconds]) => Number(seconds) * 1e6 + Number(microseconds));
-      await server.stepClock(2 * HOUR);
-      await server.stopClock();
-      const stopped = await now();
-      expect(Math.abs(stopped / 1000 - Date.now() - 2 * HOUR)).toBeLessThan(10 * MINUTE);
-      await client.set('second', '', 'PX', 1000);
-      // Time goes by for everybody else.
-      await eventually(() => Date.now() + 2 * HOUR > stopped / 1000 + 50);
-      expect(await now()).toBe(stopped);
-      expect(await client.pttl('second')).toBe(1000);
-      await server.stepClock(1000);
-      expect(await now()).toBe(stopped + 1_000_000);
-      expect(await client.pttl('second')).toBe(0);
-      await server.stepClock(1);
-      expect(await client.exists('second')).toBe(0);
-      await server.restart();
-      expect(await now()).toBe(stopped + 1_001_000);
-    });
-
-    it('is not there unless it was asked for', async () => {
-      const server = await start();
-      await expect(server.stepClock(1000)).rejects.toThrow('steppableClock');
-      await expect(server.stopClock()).rejects.toThrow('steppableClock');
-    });
-
-    it('says what to install where there is no compiler', async () => {
-      const before = process.env['PATH'];
-      process.env['PATH'] = '/nowhere';
-      try {
-        await expect(start({ steppableClock: true })).rejects.toThrow(/apt-get install gcc libc6-dev.*ENOENT/);
-      } finally {
-        process.env['PATH'] = before;
-      }
-    });
-  });
-
   it('gives the output of Redis when that cannot start', async () => {
     await expect(RedisServer.start({ args: ['--no-such-option', 'x'] })).rejects.toThrow(/no-such-option/);
   });
@@ -243,13 +153,7 @@ describe('RedisServer', () => {
   });
 
   it('ends with the process that started it, even one that is killed', async () => {
-    const modules = [
-      'redis/redis.server',
-      'redis/redis.process',
-      'redis/redis.clock',
-      'net/free-port',
-      'wait/eventually',
-    ];
+    const modules = ['redis/redis.server', 'redis/redis.process', 'net/free-port', 'wait/eventually'];
     const folder = await compile(...modules);
     const started = await startInProcess(folder);
     const [, dir] = (await connect(started).config('GET', 'dir')) as [string, string];

@@ -7,8 +7,8 @@ import {
   SessionExpiredEvent,
 } from '@nest-session/core';
 import { SessionSnapshot } from '@nest-session/core/store';
+import { standStill } from '@nest-session/test-infrastructure';
 import { SessionEventRecorder } from '@nest-session/testing';
-import { standStill } from './support/stand-still.js';
 
 const CLASSES = { created: SessionCreatedEvent, deleted: SessionDeletedEvent, expired: SessionExpiredEvent };
 

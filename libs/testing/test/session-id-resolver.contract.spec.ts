@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HeaderSessionIdResolver, type SessionToken } from '@nest-session/core';
 import { generateSessionKey } from '@nest-session/core/store';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { sessionIdResolverContract } from '@nest-session/testing/contracts';
 
 LeakGuard.install();

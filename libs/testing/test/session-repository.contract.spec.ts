@@ -14,7 +14,8 @@ import {
   type UpdateSession,
   type WriteReply,
 } from '@nest-session/core/store';
-import { LeakGuard, ManualClock } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { ManualClock } from '@nest-session/testing';
 import { registerChecks, sessionRepositoryContract, type TestRunner } from '@nest-session/testing/contracts';
 
 LeakGuard.install();

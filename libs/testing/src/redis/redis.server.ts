@@ -1,87 +1,66 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../net/free-port.js';
-import { RedisClock } from './redis.clock.js';
 import { RedisProcess } from './redis.process.js';
 
-/** How a private Redis is started. */
+/** How a private Redis starts. */
 export interface RedisServerOptions {
-  /** Further arguments, such as `['--maxmemory', '10mb']`; they win over ours. */
+  /** Further arguments of redis-server, such as `['--maxmemory', '10mb']`; they win over those of `RedisServer`. */
   readonly args?: readonly string[] | undefined;
-  /** @default a free one */
+  /** @default a free port */
   readonly port?: number | undefined;
-  /** Where Redis keeps its files; left in place by `stop()`. @default a folder of its own, removed by `stop()` */
+  /** Where Redis keeps its files; `stop()` leaves it in place. @default a new folder, which `stop()` removes */
   readonly dir?: string | undefined;
-  /** Whether `stepClock()` and `stopClock()` can be called; needs Linux and gcc. @default false */
-  readonly steppableClock?: boolean | undefined;
 }
 
-// Between finding a free port and listening on it, somebody else may take it: other test files do the same at once.
+// Another process, such as a test file that runs at the same time, may take a free port before Redis listens on it.
 const PORT_ATTEMPTS = 10;
 
 /**
- * A real redis-server of a test's own: on 127.0.0.1, without persistence unless `args` ask for it, and gone with the
- * process that started it, however that ends. The program is `REDIS_SERVER` of the environment, else `redis-server`.
+ * A real redis-server for one test or test file. It listens on 127.0.0.1, persists nothing unless `args` say so, and
+ * ends with the process that started it, even when that is killed. The program is the environment variable
+ * `REDIS_SERVER`, or else `redis-server` on the PATH.
  */
 export class RedisServer {
-  /** The port on 127.0.0.1; it stays over a restart. */
-  readonly port: number;
-  readonly #launch: (port: number) => Promise<RedisProcess>;
-  readonly #home: string;
-  readonly #clock: RedisClock | undefined;
-  #process: RedisProcess;
+  /** The folder of this server: its socket, and its files unless `dir` is another folder. */
+  protected readonly home: string;
+  readonly #options: RedisServerOptions;
+  #port = 0;
+  #process!: RedisProcess;
 
-  private constructor(parts: {
-    readonly port: number;
-    readonly launch: (port: number) => Promise<RedisProcess>;
-    readonly home: string;
-    readonly clock: RedisClock | undefined;
-    readonly process: RedisProcess;
-  }) {
-    this.port = parts.port;
-    this.#launch = parts.launch;
-    this.#home = parts.home;
-    this.#clock = parts.clock;
-    this.#process = parts.process;
+  protected constructor(options: RedisServerOptions = {}) {
+    this.#options = options;
+    this.home = mkdtempSync(join(tmpdir(), 'redis-'));
   }
 
   /**
-   * Resolves when Redis has answered a PING.
-   * @throws Error with the output of Redis, or with what to do when it is not installed
+   * Starts redis-server, and resolves when it replies to a PING.
+   * @throws Error with the output of redis-server when it cannot start, or with what to install when there is none
    */
-  static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
-    const home = await mkdtemp(join(tmpdir(), 'redis-'));
-    const { dir = home, args = [] } = options;
-    const clock = options.steppableClock ? new RedisClock(home) : undefined;
-    const launch = async (port: number) =>
-      RedisProcess.launch({
-        args: ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir, ...args],
-        home,
-        environment: (await clock?.environment()) ?? {},
-      });
+  static async start(options?: RedisServerOptions): Promise<RedisServer> {
+    const server = new this(options);
     try {
-      for (let attempt = 1; ; attempt++) {
-        const port = options.port ?? (await freePort());
-        try {
-          return new RedisServer({ port, launch, home, clock, process: await launch(port) });
-        } catch (error) {
-          const portWasTaken = error instanceof Error && error.message.includes('Address already in use');
-          if (!portWasTaken || options.port !== undefined || attempt === PORT_ATTEMPTS) throw error;
-        }
-      }
+      await server.#start();
+      return server;
     } catch (error) {
-      await rm(home, { recursive: true, force: true });
+      await rm(server.home, { recursive: true, force: true });
       throw error;
     }
   }
 
-  /** Such as `redis://127.0.0.1:6379`. */
-  get url(): string {
-    return `redis://127.0.0.1:${this.port}`;
+  /** The TCP port of Redis. */
+  get port(): number {
+    return this.#port;
   }
 
-  /** The process id of the Redis that was started last. */
+  /** `redis://127.0.0.1:<port>` */
+  get url(): string {
+    return `redis://127.0.0.1:${this.#port}`;
+  }
+
+  /** The process id of the redis-server that was started last. */
   get pid(): number {
     return this.#process.pid;
   }
@@ -91,54 +70,60 @@ export class RedisServer {
     return this.#process.isRunning;
   }
 
-  /** Ends Redis the orderly way and removes its folder. Resolves when the process has gone; may be called again. */
+  /** Ends Redis in an orderly way and removes its folder. Resolves when the process has ended; you may call it again. */
   async stop(): Promise<void> {
     await this.#process.terminate();
-    await rm(this.#home, { recursive: true, force: true });
+    await rm(this.home, { recursive: true, force: true });
   }
 
-  /** Kills Redis with no chance to save anything. Resolves when the process has gone. */
+  /** Kills Redis, which cannot save anything then. Resolves when the process has ended. */
   async kill(): Promise<void> {
     await this.#process.kill();
   }
 
-  /** Starts Redis again on the same port and folder; one that is running is ended first, the orderly way. */
+  /** Starts Redis again, on the same port and folder. A Redis that still runs is ended first, in an orderly way. */
   async restart(): Promise<void> {
     await this.#process.terminate();
-    await mkdir(this.#home, { recursive: true });
-    this.#process = await this.#launch(this.port);
+    this.#process = await this.#launch();
   }
 
-  /** Suspends Redis: connections stay open, the system even accepts new ones, but nothing is answered. */
+  /** Suspends Redis: connections stay open, the system even accepts new ones, but no command gets a reply. */
   freeze(): void {
     this.#process.signal('SIGSTOP');
   }
 
-  /** Lets a frozen Redis go on. */
+  /** Resumes a frozen Redis. */
   thaw(): void {
     this.#process.signal('SIGCONT');
   }
 
-  /**
-   * Sets the clock by which Redis tells the time, ahead or back by so many milliseconds; it stays so over a restart. What
-   * Redis measures by its other clock, such as how often it does what, goes on as before.
-   * @throws Error when Redis was not started with `steppableClock`
-   */
-  async stepClock(ms: number): Promise<void> {
-    await this.#steppableClock.step(ms);
+  /** For subclasses: the environment variables of redis-server, besides those of this process. Called at each start. */
+  protected async environment(): Promise<Readonly<Record<string, string>>> {
+    return {};
   }
 
-  /**
-   * Has the clock by which Redis tells the time stand still, also over a restart: it moves when it is stepped, and no
-   * command is executed later than another one because of the time that went by between them.
-   * @throws Error when Redis was not started with `steppableClock`
-   */
-  async stopClock(): Promise<void> {
-    await this.#steppableClock.stop();
+  async #start(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      this.#port = this.#options.port ?? (await freePort());
+      try {
+        this.#process = await this.#launch();
+        return;
+      } catch (error) {
+        const portWasTaken = error instanceof Error && error.message.includes('Address already in use');
+        if (!portWasTaken || this.#options.port !== undefined || attempt === PORT_ATTEMPTS) throw error;
+      }
+    }
   }
 
-  get #steppableClock(): RedisClock {
-    if (!this.#clock) throw new Error('Only a RedisServer that was started with `steppableClock` has such a clock');
-    return this.#clock;
+  async #launch(): Promise<RedisProcess> {
+    await mkdir(this.home, { recursive: true });
+    const { dir = this.home, args = [] } = this.#options;
+    const network = ['--port', `${this.#port}`, '--bind', '127.0.0.1'];
+    const noPersistence = ['--save', '', '--appendonly', 'no'];
+    return RedisProcess.launch({
+      args: [...network, ...noPersistence, '--dir', dir, ...args],
+      home: this.home,
+      environment: await this.environment(),
+    });
   }
 }

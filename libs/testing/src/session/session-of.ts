@@ -2,7 +2,7 @@ import type { INestApplication } from '@nestjs/common';
 import { type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import type { HttpAgent } from '../http/http.agent.js';
-import { exchangeOf } from './client.exchange.js';
+import { exchangeOf } from './client-exchange.js';
 
 /**
  * The session that a client would have in its next request for this path, as it is stored; null when it has none. Nothing

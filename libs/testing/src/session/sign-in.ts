@@ -2,7 +2,7 @@ import type { INestApplication } from '@nestjs/common';
 import { type SessionAttributes, SessionIdResolver, SessionRepository } from '@nest-session/core';
 import { TrackedSession } from '@nest-session/core/store';
 import { HttpAgent } from '../http/http.agent.js';
-import { exchangeOf } from './client.exchange.js';
+import { exchangeOf } from './client-exchange.js';
 
 /** What is in the session of a client that is signed in; at least one attribute, or a principal. */
 export interface SignedInSession {

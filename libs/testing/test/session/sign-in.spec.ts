@@ -8,7 +8,8 @@ import {
   SessionCreatedEvent,
   type SessionModuleOptions,
 } from '@nest-session/core';
-import { HttpAgent, LeakGuard, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
 import { createShop } from '../support/shop.app.js';
 
 LeakGuard.install();

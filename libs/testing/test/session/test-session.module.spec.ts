@@ -8,7 +8,8 @@ import {
   SessionModule,
 } from '@nest-session/core';
 import { SessionEventDispatcher } from '@nest-session/core/store';
-import { LeakGuard, SessionClock, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { SessionClock, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
 import { createShop, Reminders } from '../support/shop.app.js';
 
 LeakGuard.install();

@@ -1,8 +1,8 @@
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import type { SessionModuleOptions } from '../../src/index.js';
 import { SIGNING_KEYS } from '../http/signing.keys.js';
 import type { Browser, BrowserContext, Cookie, Page } from 'playwright-core';
-import { launchChromium, textAt } from '../../../../libs/testing/test/support/browser/chromium.js';
+import { launchChromium, textAt } from '@nest-session/test-infrastructure/browser';
 import { Shop } from './shop.app.js';
 
 LeakGuard.install();

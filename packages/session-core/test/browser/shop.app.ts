@@ -1,9 +1,9 @@
 import { Controller, Get, Header, type INestApplication, Module, Param, Post, Query } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
+import { LogRecorder } from '@nest-session/test-infrastructure';
 import { MapSessionModule, RememberMe, Session, SessionModule, type SessionModuleOptions } from '../../src/index.js';
-import { LogRecorder } from '../http/log.recorder.js';
-import { selfSignedCertificate } from '../../../../libs/testing/test/support/browser/certificate.js';
+import { selfSignedCertificate } from '@nest-session/test-infrastructure/browser';
 
 /** What a browser opens. */
 @Controller()

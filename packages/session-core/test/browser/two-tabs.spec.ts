@@ -1,6 +1,6 @@
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { launchChromium, textAt } from '../../../../libs/testing/test/support/browser/chromium.js';
+import { launchChromium, textAt } from '@nest-session/test-infrastructure/browser';
 import { Shop } from './shop.app.js';
 
 LeakGuard.install();

@@ -1,5 +1,6 @@
 import { Controller, Delete, Get, Param, Post, Query, Redirect, Res } from '@nestjs/common';
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { Session, BrowserSessions, SessionStateError } from '../../src/index.js';
 import { type RawReply, rawOf } from './raw.response.js';
 import { closeApps, startApp } from './session.app.js';

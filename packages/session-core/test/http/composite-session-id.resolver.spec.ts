@@ -1,6 +1,7 @@
 import { ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
-import { HttpAgent, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent } from '@nest-session/testing';
 import {
   CompositeSessionIdResolver,
   CookieSessionIdResolver,

@@ -1,5 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
-import { HttpAgent, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
 import { closeApps, startApp } from './session.app.js';
 

@@ -1,10 +1,10 @@
 import { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { Logger } from '@nestjs/common';
+import { LogRecorder } from '@nest-session/test-infrastructure';
 import { CookieSessionIdResolver, type SessionModuleOptions } from '../../src/index.js';
 import { generateSessionKey } from '../../src/store.js';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
-import { LogRecorder } from './log.recorder.js';
 import { requestWith } from './node.request.js';
 import { SIGNING_KEYS } from './signing.keys.js';
 

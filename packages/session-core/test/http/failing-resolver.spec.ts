@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, Get, Post, StreamableFile } from '@nestjs/common';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Session, SessionIdResolver, type SessionToken, sessionTokenOf } from '../../src/index.js';
 import { closeApps, startApp } from './session.app.js';
 

@@ -1,44 +1,12 @@
 import { SessionStoreError, MapSessionRepository } from '../../src/index.js';
 import type { MapSessionRepositoryOptions } from '../../src/store.js';
 import type { SessionChange, SessionRecord, WriteReply } from '../../src/store.js';
+import { Gate } from '@nest-session/test-infrastructure';
 
 type Call = 'load' | SessionChange['kind'];
 
-/** A call of the store that waits until the test lets it go on. */
-export class Gate {
-  readonly #arrivals: (() => void)[] = [];
-  readonly #opened: Promise<void>;
-  #arrived = 0;
-  #open!: () => void;
-  #fail!: (error: unknown) => void;
-
-  constructor() {
-    this.#opened = new Promise((resolve, reject) => {
-      this.#open = resolve;
-      this.#fail = reject;
-    });
-    this.#opened.catch(() => undefined);
-  }
-
-  /** Resolves when a call waits here. */
-  async reached(): Promise<void> {
-    if (this.#arrived === 0) await new Promise<void>((resolve) => this.#arrivals.push(resolve));
-  }
-
-  open(): void {
-    this.#open();
-  }
-
-  fail(error: unknown = new SessionStoreError('The test has broken the store')): void {
-    this.#fail(error);
-  }
-
-  pass(): Promise<void> {
-    this.#arrived++;
-    for (const arrival of this.#arrivals.splice(0)) arrival();
-    return this.#opened;
-  }
-}
+/** What a store that cannot be reached throws. */
+export const STORE_FAILURE = new SessionStoreError('The test has broken the store');
 
 /** The store in memory, whose calls a test can count, hold and let fail. */
 export class GatedRepository extends MapSessionRepository {
@@ -57,7 +25,7 @@ export class GatedRepository extends MapSessionRepository {
   }
 
   /** All calls of a kind fail from now on. */
-  break(call: Call, error?: unknown): void {
+  break(call: Call, error: unknown = STORE_FAILURE): void {
     this.gate(call).fail(error);
   }
 

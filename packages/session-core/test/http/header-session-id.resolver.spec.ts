@@ -1,10 +1,9 @@
 import { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { HeaderSessionIdResolver, InvalidSessionOptionsError } from '../../src/index.js';
 import { generateSessionKey } from '../../src/store.js';
 import { AccountController } from './account.routes.js';
-import { LogRecorder } from './log.recorder.js';
 import { requestWith } from './node.request.js';
 import { closeApps, startApp } from './session.app.js';
 

@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Get, Post, UseGuards } from '@nestjs/common';
-import { eventually, type HttpAgent, LeakGuard, ManualClock } from '@nest-session/testing';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, ManualClock } from '@nest-session/testing';
 import { KeepSessionIdle, Session } from '../../src/index.js';
-import { Gate, GatedRepository } from './gated.repository.js';
+import { GatedRepository } from './gated.repository.js';
 import { closeApps, type SessionApp, startApp } from './session.app.js';
 
 LeakGuard.install();

@@ -1,5 +1,5 @@
 import { Controller, Get, Post } from '@nestjs/common';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RememberMe, Session } from '../../src/index.js';
 import type { GatedRepository } from './gated.repository.js';
 import { closeApps, type SessionApp, startApp } from './session.app.js';

@@ -4,7 +4,8 @@ import { connect, constants, createServer as createHttp2Server } from 'node:http
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { eventually, HttpAgent, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent } from '@nest-session/testing';
 import { appendHeader } from '../../src/resolvers/response-headers.js';
 import { type CommitGate, ResponseHold } from '../../src/http/response-hold.js';
 

@@ -1,5 +1,6 @@
 import { Controller, Get, Param, Post, Res } from '@nestjs/common';
-import { type HttpAgent, type HttpResponse, LeakGuard, ManualClock } from '@nest-session/testing';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
+import { type HttpAgent, type HttpResponse, ManualClock } from '@nest-session/testing';
 import {
   CompositeSessionIdResolver,
   CookieSessionIdResolver,
@@ -10,7 +11,7 @@ import {
   SessionStateError,
 } from '../../src/index.js';
 import { generateSessionKey } from '../../src/store.js';
-import { Gate, GatedRepository } from './gated.repository.js';
+import { GatedRepository, STORE_FAILURE } from './gated.repository.js';
 import { type RawReply, rawOf } from './raw.response.js';
 import { closeApps, type SessionApp, type SessionAppOptions, startApp } from './session.app.js';
 
@@ -202,7 +203,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const answer = agent.get('/value').finally(() => (isAnswered = true));
       await touch.reached();
       expect(isAnswered).toBe(false);
-      touch.fail();
+      touch.fail(STORE_FAILURE);
       expect([(await answer).status, (await answer).setCookies]).toEqual([200, []]);
       expect(app.log.matching(/An access to session .* was not recorded/)).toHaveLength(1);
     });

@@ -25,8 +25,8 @@ import {
   UseFilters,
   UseGuards,
 } from '@nestjs/common';
-import type { HttpAgent } from '@nest-session/testing';
-import { eventually, LeakGuard, ManualClock } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, ManualClock } from '@nest-session/testing';
 import { interval, map, take } from 'rxjs';
 import { Session, SessionAttribute, SessionContext, SessionId } from '../../src/index.js';
 import { TrackedSession } from '../../src/store.js';

@@ -1,4 +1,5 @@
-import { HttpAgent, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent } from '@nest-session/testing';
 import { registerChecks, sessionIdResolverContract } from '@nest-session/testing/contracts';
 import {
   CompositeSessionIdResolver,

@@ -8,7 +8,7 @@ import {
   Post,
   UseGuards,
 } from '@nestjs/common';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Session, SessionContext, SessionOutagePolicy } from '../../src/index.js';
 import { closeApps, startApp } from './session.app.js';
 

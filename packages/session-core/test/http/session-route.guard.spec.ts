@@ -13,7 +13,8 @@ import { type MicroserviceOptions, Transport } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
-import { HttpAgent, LeakGuard, ManualClock } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent, ManualClock } from '@nest-session/testing';
 import {
   KeepSessionIdle,
   MapSessionModule,

@@ -2,10 +2,10 @@ import { type DynamicModule, type INestApplication, Module, type Provider, type 
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { LogRecorder } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
 import { SessionModule, type SessionModuleOptions, SessionRepository } from '../../src/index.js';
 import { GatedRepository } from './gated.repository.js';
-import { LogRecorder } from './log.recorder.js';
 
 type Platform = 'express' | 'fastify';
 

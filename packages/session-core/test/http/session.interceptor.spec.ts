@@ -12,9 +12,10 @@ import {
   Sse,
 } from '@nestjs/common';
 import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
 import { Session, SessionStoreError } from '../../src/index.js';
+import { STORE_FAILURE } from './gated.repository.js';
 import { closeApps, startApp } from './session.app.js';
 
 LeakGuard.install();
@@ -184,7 +185,7 @@ describe('SessionInterceptor', () => {
     const answer = agent().get('/res-later');
     await gate.reached();
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
-    gate.fail();
+    gate.fail(STORE_FAILURE);
     expect([(await answer).status, (await answer).setCookies]).toEqual([503, []]);
     expect(store.calls).toEqual(['create']);
     expect(caught).toEqual([]);

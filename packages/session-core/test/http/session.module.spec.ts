@@ -1,7 +1,8 @@
 import { Controller, Get, Injectable, Module, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { HttpAgent, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent } from '@nest-session/testing';
 import {
   MapSessionModule,
   Session,

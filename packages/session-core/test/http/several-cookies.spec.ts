@@ -1,4 +1,4 @@
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { generateSessionKey } from '../../src/store.js';
 import { AccountController } from './account.routes.js';
 import { closeApps, type SessionApp, startApp } from './session.app.js';

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Controller, Get, Injectable } from '@nestjs/common';
-import { LeakGuard, ManualClock } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { ManualClock } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
 import { GatedRepository } from '../http/gated.repository.js';
 import { closeApps, type SessionApp, startApp } from '../http/session.app.js';

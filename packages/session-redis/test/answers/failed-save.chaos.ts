@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { promisify } from 'node:util';
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { ANSWER_COLUMNS, AnswerApp } from './answer.app.js';
 import { sessionCookiesOf } from './answer.client.js';

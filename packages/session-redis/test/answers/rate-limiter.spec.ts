@@ -3,7 +3,8 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { Session, SessionModule } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
-import { HttpAgent, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { HttpAgent, RedisServer } from '@nest-session/testing';
 import { rateLimit } from 'express-rate-limit';
 
 LeakGuard.install();

@@ -1,4 +1,5 @@
-import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import { ANSWER_COLUMNS, AnswerApp } from './answer.app.js';
 import { sessionCookiesOf } from './answer.client.js';
 import { ATTRIBUTE } from './answer.routes.js';

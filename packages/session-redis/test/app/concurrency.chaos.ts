@@ -1,4 +1,5 @@
-import { LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 
@@ -27,7 +28,7 @@ describe(`two requests at once, ${ROUNDS} rounds`, () => {
       await agent.post('/set/first', { value: round });
       const left = app.slow(agent, `left${round}`);
       const right = app.slow(agent, `right${round}`);
-      await Promise.all([left.gate.arrived, right.gate.arrived]);
+      await Promise.all([left.gate.reached(), right.gate.reached()]);
       left.gate.open();
       right.gate.open();
       expect((await left.response).status).toBe(201);
@@ -60,7 +61,7 @@ describe(`two requests at once, ${ROUNDS} rounds`, () => {
       const { id } = (await agent.post('/set/first', { value: round })).json() as { id: string };
       const token = agent.cookie('SESSION')!;
       const late = app.slow(agent, `late${round}`);
-      await late.gate.arrived;
+      await late.gate.reached();
       expect((await agent.post('/logout')).status).toBe(201);
       late.gate.open();
       const answer = await late.response;
@@ -83,7 +84,7 @@ describe(`two requests at once, ${ROUNDS} rounds`, () => {
       await agent.post('/set/first', { value: round });
       const planted = agent.cookie('SESSION')!;
       const late = app.slow(agent, `across${round}`);
-      await late.gate.arrived;
+      await late.gate.reached();
       await agent.post('/login/ann');
       late.gate.open();
       expect((await late.response).setCookies).toEqual([]);

@@ -1,5 +1,6 @@
 import { generateSessionKey } from '@nest-session/core/store';
-import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

@@ -4,7 +4,8 @@ import { NestFactory } from '@nestjs/core';
 import { ClientProxyFactory, MessagePattern, type MicroserviceOptions, Transport } from '@nestjs/microservices';
 import { Session, SessionContext, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, RedisSessionRepository } from '@nest-session/redis';
-import { HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent, RedisServer } from '@nest-session/testing';
 import { lastValueFrom } from 'rxjs';
 
 LeakGuard.install();

@@ -6,11 +6,12 @@ import {
   SessionEventGroups,
   SessionExpirationSweeper,
 } from '@nest-session/redis';
-import { eventually, type HttpAgent, LeakGuard, SessionEventRecorder } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, SessionEventRecorder } from '@nest-session/testing';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { App } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
+import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';
 
 LeakGuard.install();
@@ -19,10 +20,10 @@ const PARTITIONS = 4;
 /** Enough for each partition to have some. */
 const SESSIONS = 60;
 
-let store: Store;
+let store: SteppableStore;
 let redis: RedisSessionModuleOptions & { url: string };
 beforeEach(async () => {
-  store = await Store.open({ partitions: PARTITIONS, steppableClock: true });
+  store = await Store.openSteppable({ partitions: PARTITIONS });
   // The test says when the job comes.
   const cleanup = { cron: '0 0 0 29 2 *' };
   redis = { url: store.server.url, partitions: PARTITIONS, notifications: 'off', cleanup, commandTimeout: '1m' };

@@ -1,4 +1,5 @@
-import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -43,7 +44,7 @@ describe.each(['express', 'fastify'] as const)('a cookie with Max-Age, on %s,', 
     const agent = app.agent();
     await agent.post('/set/a', { value: 1 });
     const { gate, response } = app.slow(agent.fork(), `across-login-${adapter}`);
-    await gate.arrived;
+    await gate.reached();
     const login = await agent.post('/login/ann');
     gate.open();
     expect([(await response).status, (await response).setCookies]).toEqual([201, []]);
@@ -55,7 +56,7 @@ describe.each(['express', 'fastify'] as const)('a cookie with Max-Age, on %s,', 
     const agent = app.agent();
     await agent.post('/set/a', { value: 1 });
     const { gate, response } = app.slow(agent.fork(), `across-logout-${adapter}`);
-    await gate.arrived;
+    await gate.reached();
     await agent.post('/logout');
     gate.open();
     expect([(await response).status, (await response).setCookies]).toEqual([201, []]);

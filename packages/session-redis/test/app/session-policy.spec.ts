@@ -1,7 +1,8 @@
 import { type CanActivate, Controller, type ExecutionContext, Get, Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { Session, SessionOutagePolicy } from '@nest-session/core';
-import { eventually, HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

@@ -1,5 +1,6 @@
 import { IndexedSessionRepository, type SessionEvent } from '@nest-session/core';
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { App, type AppOptions } from '../support/app.fixture.js';
 
 LeakGuard.install();

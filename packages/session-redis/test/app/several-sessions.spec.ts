@@ -1,6 +1,7 @@
 import { Controller, Get, Inject, Module } from '@nestjs/common';
 import { BrowserSessions } from '@nest-session/core';
-import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import { App, type AppOptions } from '../support/app.fixture.js';
 
 LeakGuard.install();

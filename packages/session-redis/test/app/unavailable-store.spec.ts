@@ -1,4 +1,5 @@
-import { eventually, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

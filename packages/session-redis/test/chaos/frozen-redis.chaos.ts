@@ -1,4 +1,5 @@
-import { eventually, type HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 import { LivedClock } from '../support/lived.clock.js';

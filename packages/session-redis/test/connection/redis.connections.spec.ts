@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { eventually, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis, type RedisOptions } from 'ioredis';
 import { closeConnection } from '../../src/connection/close-connection.js';
 import { createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { print } from '../chaos/figures.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
+import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -15,10 +16,10 @@ const DAY = 24 * 60 * 60;
 
 const CART = 'x'.repeat(500);
 
-let store: Store;
+let store: SteppableStore;
 const instances: EventInstance[] = [];
 beforeAll(async () => {
-  store = await Store.open({ steppableClock: true });
+  store = await Store.openSteppable();
 });
 afterAll(async () => {
   for (const instance of instances) await instance.stop();

@@ -1,20 +1,21 @@
 import { Injectable, type Type } from '@nestjs/common';
 import { OnSessionEvent, OnSessionEventGap, SessionEvent, type SessionEventGap } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
-import { eventually, freePort, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+import { GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
-let store: Store;
+let store: SteppableStore;
 let proxy: TcpProxy;
 let trimmer: SessionEventTrimmer;
 let instances: EventInstance[] = [];
 beforeAll(async () => {
-  store = await Store.open({ steppableClock: true });
+  store = await Store.openSteppable();
   proxy = await TcpProxy.start({ port: store.server.port });
   const limits = { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000 };
   trimmer = new SessionEventTrimmer(store.client, new EventStreamScripts(store.client), store.partitions, limits);

@@ -1,4 +1,4 @@
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
 import { nameOf } from '../../src/delivery/stream-entry.js';
 import { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';

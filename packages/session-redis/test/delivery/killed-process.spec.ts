@@ -1,7 +1,8 @@
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import type { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
-import { MINUTE, Store } from '../support/store.fixture.js';
+import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';
 
 LeakGuard.install();
@@ -50,7 +51,7 @@ class PollMonitor {
 }
 
 describe.each([1, 4])('with %d partitions', (partitions) => {
-  let store: Store;
+  let store: SteppableStore;
   let web: App;
   const workers: WorkerProcess[] = [];
   let monitor: PollMonitor | undefined;
@@ -62,7 +63,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   };
 
   beforeAll(async () => {
-    store = await Store.open({ partitions, steppableClock: true });
+    store = await Store.openSteppable({ partitions });
     web = await App.start({ redis: { url: store.server.url, partitions }, handlers: false });
   });
   afterEach(() => monitor?.stop());

@@ -2,10 +2,11 @@ import { setImmediate } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { Store } from '../support/store.fixture.js';
+import { type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -14,11 +15,11 @@ const LEASE = 1000;
 
 type PendingEvent = [position: string, consumer: string, idle: number, deliveries: number];
 
-let store: Store;
+let store: SteppableStore;
 let instances: EventInstance[] = [];
 beforeEach(async () => {
   // Of each test: a clock that was stopped does not go on.
-  store = await Store.open({ steppableClock: true });
+  store = await Store.openSteppable();
 });
 afterEach(async () => {
   for (const instance of instances) await instance.stop();

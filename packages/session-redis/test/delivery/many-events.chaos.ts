@@ -1,4 +1,5 @@
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { print } from '../chaos/figures.js';
 import { Store } from '../support/store.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';

@@ -7,12 +7,13 @@ import {
   type SessionEventGap,
 } from '@nest-session/core';
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
-import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SessionDeadLetterReader } from '../../src/delivery/session-dead-letter.reader.js';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { GRACE, MINUTE, Store } from '../support/store.fixture.js';
+import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -22,10 +23,10 @@ const GROUP = 'default';
 const CONCURRENCY = 3;
 const NEVER = '0 0 0 29 2 *';
 
-let store: Store;
+let store: SteppableStore;
 let instances: EventInstance[] = [];
 beforeAll(async () => {
-  store = await Store.open({ partitions: PARTITIONS, steppableClock: true });
+  store = await Store.openSteppable({ partitions: PARTITIONS });
 });
 afterEach(async () => {
   await stopAll();

@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import { type SessionDeadLetter, SessionEventGroups } from '@nest-session/redis';
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 

@@ -1,16 +1,16 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionEventTrimmer, type TrimmerOptions } from '../../src/delivery/session-event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
-import { GRACE, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+import { GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
-let store: Store;
+let store: SteppableStore;
 let scripts: EventStreamScripts;
 beforeAll(async () => {
-  store = await Store.open({ steppableClock: true });
+  store = await Store.openSteppable();
   scripts = new EventStreamScripts(store.client);
 });
 afterAll(() => store.close());

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
-import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 

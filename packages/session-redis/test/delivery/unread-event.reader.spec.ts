@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { nameOf, type StreamEntry } from '../../src/delivery/stream-entry.js';
 import { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
 import { Store } from '../support/store.fixture.js';

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, OnSessionEventGap, SessionEvent, type SessionEventGap } from '@nest-session/core';
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
-import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { MINUTE, Store } from '../support/store.fixture.js';
+import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -12,11 +13,11 @@ LeakGuard.install();
 const TICK = 4 * MINUTE;
 const PER_TICK = 10;
 
-let store: Store;
+let store: SteppableStore;
 let proxy: TcpProxy;
 let instances: EventInstance[] = [];
 beforeAll(async () => {
-  store = await Store.open({ steppableClock: true });
+  store = await Store.openSteppable();
   proxy = await TcpProxy.start({ port: store.server.port });
 });
 afterEach(async () => {

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KeyEvents, recordedExpirations } from '../support/key-event.fixture.js';
 import { Store } from '../support/store.fixture.js';

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

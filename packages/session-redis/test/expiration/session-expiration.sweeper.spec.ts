@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 

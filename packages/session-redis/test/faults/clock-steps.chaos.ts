@@ -1,18 +1,18 @@
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import fc from 'fast-check';
 import { App } from '../support/app.fixture.js';
 import { recordedExpirations } from '../support/key-event.fixture.js';
-import { MINUTE, Store } from '../support/store.fixture.js';
+import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
 describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
   'when the clock of Redis is stepped, notifications $notifications,',
   ({ notifications }) => {
-    let store: Store;
+    let store: SteppableStore;
     let apps: App[];
     beforeAll(async () => {
-      store = await Store.open({ steppableClock: true });
+      store = await Store.openSteppable();
       // The tests say when the job comes.
       const redis = { url: store.server.url, notifications, cleanup: { cron: '0 0 0 29 2 *' } } as const;
       apps = [await App.start({ redis }), await App.start({ redis, handlers: false })];

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDestroyedEvent } from '@nest-session/core';
-import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { App, type AppOptions } from '../support/app.fixture.js';
-import { MINUTE, Store } from '../support/store.fixture.js';
+import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 // The chaos suites repeat it with many sessions and processes; a process that is killed is in killed-process.spec.
 
@@ -13,11 +14,11 @@ const NEVER = '0 0 0 29 2 *';
 /** Longer than a session lives unused, shorter than its data. */
 const TOO_LONG = 31 * MINUTE;
 
-let store: Store;
+let store: SteppableStore;
 let proxy: TcpProxy;
 let app: App;
 beforeAll(async () => {
-  store = await Store.open({ steppableClock: true });
+  store = await Store.openSteppable();
   proxy = await TcpProxy.start({ port: store.server.port });
 });
 beforeEach(() => store.client.flushall());

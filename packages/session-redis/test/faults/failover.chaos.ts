@@ -1,4 +1,5 @@
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 import { Sentinel } from '../support/sentinel.js';

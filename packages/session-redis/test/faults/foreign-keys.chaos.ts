@@ -1,18 +1,18 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import fc from 'fast-check';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
-import { MINUTE, Store } from '../support/store.fixture.js';
+import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 Logger.overrideLogger(false);
 
 const HOUR = 60 * MINUTE;
 
-let store: Store;
+let store: SteppableStore;
 beforeAll(async () => {
-  store = await Store.open({ steppableClock: true });
+  store = await Store.openSteppable();
   // What a test creates in a row belongs to the same minute.
   await store.server.stopClock();
 });

@@ -1,4 +1,4 @@
-import { LeakGuard, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { recordedExpirations } from '../support/key-event.fixture.js';
 import { Store } from '../support/store.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';

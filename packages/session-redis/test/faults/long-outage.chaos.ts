@@ -2,7 +2,8 @@ import { Logger } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
 import { RedisSessionRepository, SessionEventGroups } from '@nest-session/redis';
 import { jest } from '@jest/globals';
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
@@ -29,11 +30,11 @@ describe.each([
   'an outage of interval and grace and more, notifications $notifications, $count partitions',
   ({ notifications, count }) => {
     const partitions = new SessionPartitions('nest:session', count);
-    let server: RedisServer;
+    let server: SteppableRedisServer;
     let client: Redis;
     beforeAll(async () => {
       const args = ['--appendonly', 'yes', '--appendfsync', 'always'];
-      server = await RedisServer.start({ args, steppableClock: true });
+      server = await SteppableRedisServer.start({ args });
       client = new Redis(server.url);
       client.on('error', () => undefined);
     });

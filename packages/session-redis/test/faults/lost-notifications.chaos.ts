@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { eventually, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { KeyEvents, recordedExpirations } from '../support/key-event.fixture.js';
 import { Store } from '../support/store.fixture.js';
 

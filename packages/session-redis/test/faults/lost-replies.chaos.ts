@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { type Session, SessionStoreError } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
-import { eventually, type HttpAgent, type HttpResponse, LeakGuard, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, type HttpResponse } from '@nest-session/testing';
 import type { Redis } from 'ioredis';
 import { createConnections } from '../../src/connection/redis-connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
@@ -12,19 +13,19 @@ import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { App } from '../support/app.fixture.js';
 import { CALLS_OF_REQUESTS, CALLS_OF_SERVICES, type ScriptCall } from '../support/script.calls.js';
 import { dump } from '../support/store.dump.js';
-import { Store } from '../support/store.fixture.js';
+import { type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 Logger.overrideLogger(false);
 
-let store: Store;
+let store: SteppableStore;
 let proxy: TcpProxy;
 /** As requests and as background services have them, but with time: what fails does so because of what was lost. */
 let request: RequestConnection;
 let requestClient: Redis;
 let serviceClient: Redis;
 beforeAll(async () => {
-  store = await Store.open({ steppableClock: true });
+  store = await Store.openSteppable();
   // Calls that are made again belong to the same minute as at the rehearsal.
   await store.server.stopClock();
   proxy = await TcpProxy.start({ port: store.server.port });

@@ -1,4 +1,5 @@
-import { eventually, type HttpAgent, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent } from '@nest-session/testing';
 import { App, type AppOptions } from '../support/app.fixture.js';
 import { dump } from '../support/store.dump.js';
 import { Store } from '../support/store.fixture.js';

@@ -1,7 +1,8 @@
 import { inspect } from 'node:util';
 import { PRINCIPAL_NAME_INDEX_NAME, SessionAttributeError } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
-import { LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import type { SessionModuleOptions } from '@nest-session/core';
-import { LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, LogRecorder, TcpProxy } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import fc from 'fast-check';
-import { LogRecorder } from '../../../session-core/test/http/log.recorder.js';
 import { SIGNING_KEYS } from '../../../session-core/test/http/signing.keys.js';
 import { App } from '../support/app.fixture.js';
 import { junk, lines, MALFORMED, NO_REQUESTS } from './junk.js';

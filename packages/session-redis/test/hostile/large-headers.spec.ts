@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { generateSessionKey } from '@nest-session/core/store';
-import { LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { WorkerProcess } from '../support/worker.process.js';
 import { sendRaw } from './raw.request.js';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Controller, Injectable, Logger, Module, Post, Res } from '@nestjs/common';
 import { OnSessionEvent, Session, SessionCreatedEvent, SessionIdGenerator } from '@nest-session/core';
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import type { ServerResponse } from 'node:http';
 import { Redis } from 'ioredis';
-import { LogRecorder } from '../../../session-core/test/http/log.recorder.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { eventually, HttpAgent, type HttpResponse, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent, type HttpResponse, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionKeys } from '../../src/keys/session-keys.js';
 import { LateModule, LateRequests } from '../http/late.routes.js';

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
-import { eventually, type HttpAgent, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { REDIS_CONNECTIONS } from '../../src/configuration/redis-session.tokens.js';
 import { App } from '../support/app.fixture.js';

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { HttpAgent, type HttpResponse, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { HttpAgent, type HttpResponse, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionKeys } from '../../src/keys/session-keys.js';
 import { App } from '../support/app.fixture.js';

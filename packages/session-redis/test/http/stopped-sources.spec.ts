@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
-import { eventually, HttpAgent, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 import { EndlessSources } from './endless.sources.js';

@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent, SessionRepository } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { EventInstance } from '../support/event-instance.fixture.js';
 

@@ -1,4 +1,4 @@
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { describeSessions } from './concurrent-requests.js';
 
 LeakGuard.install();

@@ -10,7 +10,7 @@ import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import type { StreamReply } from '../../src/scripts/stream/event-stream.scripts.js';
-import { GRACE, KEEPING_RULES, MINUTE, Store } from '../support/store.fixture.js';
+import { GRACE, KEEPING_RULES, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
 
@@ -122,7 +122,7 @@ export class ModelledRedisStore implements ModelledStore {
   #mayHaveRecorded = false;
 
   private constructor(
-    private readonly store: Store,
+    private readonly store: SteppableStore,
     private readonly clients: readonly Redis[],
     turns: Turns,
   ) {
@@ -131,7 +131,7 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   static async open(turns: Turns, partitions: number): Promise<ModelledRedisStore> {
-    const store = await Store.open({ steppableClock: true, partitions });
+    const store = await Store.openSteppable({ partitions });
     await store.server.stopClock();
     return new ModelledRedisStore(store, [new Redis(store.server.url), new Redis(store.server.url)], turns);
   }

@@ -7,7 +7,8 @@ import {
   type RedisSessionOptionsFactory,
   RedisSessionRepository,
 } from '@nest-session/redis';
-import { eventually, freePort, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 
@@ -179,7 +180,7 @@ describe('an application', () => {
     await agent.post('/set/first', { value: 1 });
     const { id } = (await agent.get('/read')).json() as { id: string };
     const slow = app.slow(agent, 'flight');
-    await slow.gate.arrived;
+    await slow.gate.reached();
     const stopped = app.stop();
     slow.gate.open();
     expect((await slow.response).status).toBe(201);

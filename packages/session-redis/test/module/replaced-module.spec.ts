@@ -9,7 +9,8 @@ import {
   RedisSessionRepository,
   SessionEventGroups,
 } from '@nest-session/redis';
-import { LeakGuard, SessionClock, SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { SessionClock, SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
 
 LeakGuard.install();
 

@@ -5,7 +5,8 @@ import {
   KeyspaceNotificationListener,
   type KeyspaceSubscription,
 } from '@nest-session/redis/notifications';
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { subscriberTo } from '../support/key-event.fixture.js';
 

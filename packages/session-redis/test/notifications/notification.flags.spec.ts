@@ -1,4 +1,5 @@
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { classesOf, KEY_EVENTS } from '../../src/notifications/key-event-names.js';
 import { requireFlags } from '../../src/notifications/notification-flags.js';

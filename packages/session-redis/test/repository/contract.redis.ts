@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { JsonAttributeSerializer, type SessionEvent } from '@nest-session/core';
 import type { SessionRepositoryOptions } from '@nest-session/core/store';
-import { RedisServer } from '@nest-session/testing';
+import { SteppableRedisServer } from '@nest-session/test-infrastructure';
 import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
 import { RequestConnection } from '../../src/connection/request.connection.js';
@@ -21,12 +21,12 @@ export class ContractRedis {
   #stores = 0;
 
   private constructor(
-    private readonly server: RedisServer,
+    private readonly server: SteppableRedisServer,
     private readonly clients: readonly [Redis, Redis],
   ) {}
 
   static async open(): Promise<ContractRedis> {
-    const server = await RedisServer.start({ steppableClock: true });
+    const server = await SteppableRedisServer.start();
     await server.stopClock();
     const clients = [new Redis(server.url), new Redis(server.url)] as const;
     // Each store has its listeners on them.

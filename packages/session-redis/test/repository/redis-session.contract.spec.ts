@@ -1,4 +1,4 @@
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
 import { ContractRedis } from './contract.redis.js';
 

@@ -1,6 +1,7 @@
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionRepository } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
-import { LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';

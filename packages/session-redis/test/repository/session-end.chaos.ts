@@ -1,6 +1,6 @@
 import type { SaveOutcome, Session, TouchOutcome } from '@nest-session/core';
 import { TrackedSession } from '@nest-session/core/store';
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import fc from 'fast-check';
 import { MINUTE } from '../support/store.fixture.js';
 import { TimedMapStore, TimedRedisStore, type TimedStore } from '../support/timed.store.js';

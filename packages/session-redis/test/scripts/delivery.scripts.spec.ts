@@ -1,4 +1,4 @@
-import { LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { DeliveryScripts, type EntryFailure } from '../../src/scripts/delivery/delivery.scripts.js';
 import { dump } from '../support/store.dump.js';
 import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';

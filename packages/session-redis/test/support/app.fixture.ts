@@ -15,25 +15,9 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { OnSessionEvent, Session, SessionEvent, SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
+import { Gate } from '@nest-session/test-infrastructure';
 import { HttpAgent, SessionEventRecorder } from '@nest-session/testing';
 import { PATIENCE } from './patience.js';
-
-/** A door that a handler waits at until the test opens it. */
-class Gate {
-  #arrive!: () => void;
-  #open!: () => void;
-  readonly arrived = new Promise<void>((resolve) => (this.#arrive = resolve));
-  readonly #opened = new Promise<void>((resolve) => (this.#open = resolve));
-
-  open(): void {
-    this.#open();
-  }
-
-  async pass(): Promise<void> {
-    this.#arrive();
-    await this.#opened;
-  }
-}
 
 @Controller()
 class TestController {

@@ -2,7 +2,7 @@ import type { ModuleMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { SessionModule } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
-import { LogRecorder } from '../../../session-core/test/http/log.recorder.js';
+import { LogRecorder } from '@nest-session/test-infrastructure';
 import { DELIVERY_PACE } from '../../src/configuration/redis-session.tokens.js';
 import { PATIENCE } from './patience.js';
 

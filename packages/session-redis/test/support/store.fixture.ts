@@ -1,4 +1,5 @@
 import type { UpdateReply, UpdateSession } from '@nest-session/core/store';
+import { SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
@@ -16,7 +17,6 @@ export interface StoreOptions extends RedisServerOptions {
   readonly partitions?: number;
 }
 
-/** The scripts on a Redis of the suite's own, and a look at what they leave there. */
 /** What a test changes of a session. */
 export interface Changes extends Omit<Partial<UpdateSession>, 'kind' | 'id' | 'attributes' | 'indexes'> {
   readonly attributes?: Iterable<readonly [name: string, text: string | null]>;
@@ -27,11 +27,12 @@ export function updateOf(id: string, { attributes = [], indexes = [], ...others 
   return { kind: 'update', id, ...others, attributes: new Map(attributes), indexes: new Map(indexes) };
 }
 
-export class Store {
+/** The scripts on a Redis of the suite's own, and a look at what they leave there. */
+export class Store<Server extends RedisServer = RedisServer> {
   readonly scripts: SessionScripts;
 
   private constructor(
-    readonly server: RedisServer,
+    readonly server: Server,
     readonly client: Redis,
     readonly partitions: SessionPartitions,
   ) {
@@ -39,7 +40,14 @@ export class Store {
   }
 
   static async open({ partitions, ...options }: StoreOptions = {}): Promise<Store> {
-    const server = await RedisServer.start(options);
+    return Store.#on(await RedisServer.start(options), partitions);
+  }
+
+  static async openSteppable({ partitions, ...options }: StoreOptions = {}): Promise<SteppableStore> {
+    return Store.#on(await SteppableRedisServer.start(options), partitions);
+  }
+
+  static #on<Server extends RedisServer>(server: Server, partitions?: number): Store<Server> {
     return new Store(server, new Redis(server.url), new SessionPartitions('nest:session', partitions));
   }
 
@@ -164,3 +172,6 @@ export class Store {
     );
   }
 }
+
+/** A store whose time the test moves. */
+export type SteppableStore = Store<SteppableRedisServer>;

@@ -2,7 +2,7 @@ import { type IndexedSessionRepository, MapSessionRepository, PRINCIPAL_NAME_IND
 import { ManualClock } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
-import { GRACE, MINUTE, Store } from './store.fixture.js';
+import { GRACE, MINUTE, type SteppableStore, Store } from './store.fixture.js';
 
 /** A store whose time is moved by the test. */
 export interface TimedStore {
@@ -48,14 +48,14 @@ export class TimedMapStore implements TimedStore {
 export class TimedRedisStore implements TimedStore {
   readonly repository: RedisSessionRepository;
 
-  private constructor(private readonly store: Store) {
+  private constructor(private readonly store: SteppableStore) {
     const { scripts, partitions } = store;
     const connection = new RequestConnection(store.client, { commandTimeout: 10 * MINUTE });
     this.repository = new RedisSessionRepository(connection, scripts, partitions);
   }
 
   static async open(partitions: number): Promise<TimedRedisStore> {
-    return new TimedRedisStore(await Store.open({ steppableClock: true, partitions }));
+    return new TimedRedisStore(await Store.openSteppable({ partitions }));
   }
 
   now(): Promise<number> {

@@ -4,8 +4,8 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
-import { standStill } from './support/stand-still.js';
+import { LeakGuard, standStill } from '@nest-session/test-infrastructure';
+import { HttpAgent, RedisServer } from '@nest-session/testing';
 
 const HERE = /leak\.guard\.spec\.ts/;
 
@@ -138,7 +138,7 @@ describe('LeakGuard', () => {
   it(
     'fails a test file that leaves something behind, and only that',
     async () => {
-      const results = await runJest('libs/testing/test/fixtures/.*\\.fixture\\.ts$');
+      const results = await runJest('libs/test-infrastructure/test/fixtures/.*\\.fixture\\.ts$');
       const statuses = results.testResults.map(({ name, status }) => [name.replace(/.*\//, ''), status]);
       expect(Object.fromEntries(statuses)).toEqual({ 'leaky.fixture.ts': 'failed', 'tidy.fixture.ts': 'passed' });
       const [leaky] = results.testResults.filter(({ status }) => status === 'failed');

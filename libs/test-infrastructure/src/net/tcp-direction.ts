@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 
 /** What happens to data on their way. */
-export interface LaneRules {
+export interface DirectionRules {
   /** Milliseconds that what arrives now is late. */
   delay(): number;
   /** Whether nothing is passed on at the moment. */
@@ -21,12 +21,12 @@ type Item =
 export class TcpDirection {
   readonly #from: Socket;
   readonly #to: Socket;
-  readonly #rules: LaneRules;
+  readonly #rules: DirectionRules;
   #items: Item[] = [];
   #timer: NodeJS.Timeout | undefined;
   #swallows = false;
 
-  constructor(from: Socket, to: Socket, rules: LaneRules) {
+  constructor(from: Socket, to: Socket, rules: DirectionRules) {
     this.#from = from;
     this.#to = to;
     this.#rules = rules;

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
-import { eventually, LeakGuard, RedisServer, TcpProxy } from '@nest-session/testing';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 
 LeakGuard.install();
 

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { TcpDirection } from './tcp.direction.js';
+import { TcpDirection } from './tcp-direction.js';
 
 /** `request`: from the client to the server; `reply`: back. */
 export type Direction = 'request' | 'reply';
@@ -36,7 +36,7 @@ export class TcpConnection {
   burst = new Burst();
   readonly #client: Socket;
   readonly #upstream: Socket;
-  readonly #lanes: Readonly<Record<Direction, TcpDirection>>;
+  readonly #directions: Readonly<Record<Direction, TcpDirection>>;
   #isReplied = false;
   #dropReply: (() => void) | undefined;
 
@@ -45,7 +45,7 @@ export class TcpConnection {
     this.#upstream = upstream;
     for (const socket of [client, upstream]) socket.on('error', () => {}); // 'close' follows
     this.closed = Promise.all([closing(client), closing(upstream)]).then(() => {});
-    this.#lanes = {
+    this.#directions = {
       request: new TcpDirection(client, upstream, {
         delay: () => rules.delay('request'),
         isHeld: () => rules.isHeld('request', this),
@@ -72,18 +72,18 @@ export class TcpConnection {
   }
 
   heldBytes(direction: Direction): number {
-    return this.#lanes[direction].heldBytes;
+    return this.#directions[direction].heldBytes;
   }
 
   /** Passes on what the rules allow by now. */
   flush(direction: Direction): void {
-    this.#lanes[direction].flush();
+    this.#directions[direction].flush();
   }
 
   /** Loses everything from now on, while both sides stay open. */
   swallow(): void {
-    this.#lanes.request.swallow();
-    this.#lanes.reply.swallow();
+    this.#directions.request.swallow();
+    this.#directions.reply.swallow();
   }
 
   /** Closes the connection when the next data come from the server. Calls back when the server has closed it too. */
@@ -99,7 +99,7 @@ export class TcpConnection {
 
   #closeInsteadOfReplying(dropped: () => void): void {
     this.#dropReply = undefined;
-    this.#lanes.reply.swallow();
+    this.#directions.reply.swallow();
     this.#client.destroy();
     // Not destroyed: of several requests that were sent at once, the server must get to read and execute the last.
     this.#upstream.once('close', dropped);

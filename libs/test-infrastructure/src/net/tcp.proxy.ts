@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { freePort } from '@nest-session/testing';
 import { type Direction, TcpConnection } from './tcp.connection.js';
-import { listenOnFreePort } from './free-port.js';
 
 /** The server that a proxy leads to. */
 export interface TcpTarget {
@@ -227,6 +227,19 @@ export class TcpProxy {
     const waiters = [...this.#heldWaiters];
     this.#heldWaiters.clear();
     for (const wake of waiters) wake();
+  }
+}
+
+/** Resolves to the port. Between finding a free port and listening on it, another process may take it. */
+async function listenOnFreePort(server: Server): Promise<number> {
+  for (;;) {
+    const port = await freePort();
+    try {
+      await once(server.listen(port, '127.0.0.1'), 'listening');
+      return port;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    }
   }
 }
 

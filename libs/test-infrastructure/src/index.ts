@@ -1,0 +1,14 @@
+// a private Redis whose clock can be stepped
+export { SteppableRedisServer } from './redis/steppable-redis.server.js';
+
+// between client and server
+export { type BurstMatcher, TcpProxy, type TcpTarget } from './net/tcp.proxy.js';
+export type { Direction } from './net/tcp.connection.js';
+
+// what a test holds and watches
+export { Gate } from './gate/gate.js';
+export { LogRecorder } from './logging/log.recorder.js';
+export { standStill } from './time/stand-still.js';
+
+// nothing left behind
+export { LeakGuard } from './leaks/leak.guard.js';
