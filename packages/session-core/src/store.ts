@@ -1,7 +1,11 @@
 // `@nest-session/core/store`: what authors of stores need besides `@nest-session/core`.
 
 // the port
-export type { SessionRepositoryOptions } from './repository/session.repository.js';
+export {
+  type SessionRepositoryOptions,
+  type StorePrimitives,
+  storePrimitivesOf,
+} from './repository/session.repository.js';
 export type { SessionRecord } from './session/session-record.js';
 export type {
   AttributeChanges,

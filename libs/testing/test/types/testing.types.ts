@@ -51,4 +51,8 @@ export type NotForApplications = [
   Testing['registerChecks'],
   // @ts-expect-error of @nest-session/core
   Testing['SessionModule'],
+  // @ts-expect-error of nobody but this repository
+  Testing['TcpProxy'],
+  // @ts-expect-error of nobody but this repository
+  Testing['LeakGuard'],
 ];

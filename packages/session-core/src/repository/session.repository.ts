@@ -25,6 +25,23 @@ export interface SessionRepositoryOptions {
   readonly maxAttributeSize?: number | undefined;
 }
 
+/** What a store implements of its repository, for checks that call a store directly. */
+export interface StorePrimitives {
+  /** The live sessions of these ids, in any order. */
+  load(ids: readonly string[]): Promise<readonly SessionRecord[]>;
+  /** One atomic step. Rejects with what the store throws, not with a `SessionStoreError` around it. */
+  write(change: SessionChange): Promise<WriteReply>;
+  /** Whether a session may change its id from `replaced` to `id`. */
+  mayReplace(id: string, replaced: string): boolean;
+}
+
+let toPrimitives: (repository: SessionRepository) => StorePrimitives;
+
+/** Gives the methods that a store implements, which are protected in its repository. Applications do not call them. */
+export function storePrimitivesOf(repository: SessionRepository): StorePrimitives {
+  return toPrimitives(repository);
+}
+
 /**
  * Stores sessions. Absence is a value; an exception, `SessionStoreError`, means that the store itself failed. What a
  * store has to do is in `load()` and `write()`; what a session is, and remembers, is the same for all of them.
@@ -33,6 +50,14 @@ export interface SessionRepositoryOptions {
  * whose reason, which is logged, quotes no value; anything else becomes the `cause` of one.
  */
 export abstract class SessionRepository {
+  static {
+    toPrimitives = (repository) => ({
+      load: (ids) => repository.load(ids),
+      write: (change) => repository.write(change),
+      mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
+    });
+  }
+
   readonly #ids: SessionIds;
   readonly #timeouts: SessionTimeouts;
   readonly #writer: SessionWriter;

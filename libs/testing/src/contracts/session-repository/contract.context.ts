@@ -5,6 +5,8 @@ import {
   type SessionChange,
   SessionIds,
   type SessionRecord,
+  type StorePrimitives,
+  storePrimitivesOf,
   TrackedSession,
   type WriteReply,
 } from '@nest-session/core/store';
@@ -23,11 +25,15 @@ export const FOLLOWED = 60 * SECOND;
 
 /** What a check finds: an empty store, and words for what most of them do with it. */
 export class ContractContext {
+  private readonly primitives: StorePrimitives;
+
   private constructor(
     private readonly store: ContractStore,
     private readonly ids: PreparedIds,
     private readonly slack: number,
-  ) {}
+  ) {
+    this.primitives = storePrimitivesOf(store.repository);
+  }
 
   static async open({ open, offers, slack = 30 * SECOND }: SessionRepositoryContractOptions): Promise<ContractContext> {
     const ids = new PreparedIds();
@@ -102,7 +108,7 @@ export class ContractContext {
 
   /** What the store hands out of a session, which is there. */
   async recordOf(id: string): Promise<SessionRecord> {
-    const [record, ...others] = await this.repository['load']([id]);
+    const [record, ...others] = await this.primitives.load([id]);
     assert.ok(record, 'The session is not found');
     assert.deepEqual(others, []);
     return record;
@@ -110,7 +116,7 @@ export class ContractContext {
 
   /** One step of the store itself. */
   write(change: SessionChange): Promise<WriteReply> {
-    return this.repository['write'](change);
+    return this.primitives.write(change);
   }
 
   /** An id that nobody has, and that the session with this one may be given. */
@@ -119,7 +125,7 @@ export class ContractContext {
   }
 
   mayReplace(id: string, replaced: string): boolean {
-    return this.repository['mayReplace'](id, replaced);
+    return this.primitives.mayReplace(id, replaced);
   }
 
   /** Has the next session that draws an id draw first that of another one, which was stored here. */
