@@ -32,19 +32,19 @@ const ids = [
     'an id of a session that is over is free before anybody has noticed',
     'return this.#sessions.has(id) || this.#moved.has(id);',
     'return this.#alive(id) !== undefined || this.#moved.has(id);',
-    'events tell of the end of a session whose id is drawn again before anybody has noticed',
+    'events record the end of a session whose id is drawn again before its expiry is noticed',
   ),
   inMemory(
     'ids have no case',
     GET,
     'const session = [...this.#sessions.values()].find((each) => each.id.toLowerCase() === id.toLowerCase());',
-    'names and values finds an id in no other case',
+    'names and values distinguishes ids that differ in case alone',
   ),
   inMemory(
     'ids are compared by what fits into a column of 64 characters',
     GET,
     'const session = [...this.#sessions.values()].find((each) => each.id.slice(0, 64) === id.slice(0, 64));',
-    'names and values takes all ids that can be, and keeps them apart',
+    'names and values accepts every well-formed id, and keeps different ids apart',
   ),
 ];
 
@@ -55,26 +55,26 @@ const changesOfId = [
     `    this.#sessions.delete(session.id);
     if (Ended === SessionExpiredEvent) this.#moved.clear();
     this.record(new Ended(`,
-    'creation refuses it also when the session has ended since, in whatever way',
+    'creation refuses such a late request also after the session has ended, however it ended',
   ),
   inMemory(
     'a change of id leaves its mark before it is a conflict',
     "      return { outcome: 'conflict', current",
     `      if (newId !== undefined) this.#moved.set(id, ${MARK});
       return { outcome: 'conflict', current`,
-    'change of id that is not done leaves no trace',
+    'rotation leaves no trace when it is refused',
   ),
   inMemory(
     'it is looked for a collision before the texts are compared',
     '    if (expected && session.attributes',
     `${TAKEN}    if (expected && session.attributes`,
-    'change of id that is not done leaves no trace',
+    'rotation leaves no trace when it is refused',
   ),
   inMemory(
     'an id is taken before it is seen that the request is late',
     '    if (presentedIds.some(',
     "    if (this.#isTaken(id)) return { outcome: 'collision' };\n    if (presentedIds.some(",
-    'creation refuses it also under an id that is taken',
+    'creation refuses such a late request also under an id that is taken',
   ),
   inMemory(
     'a session changes its id in the step that ends it',
@@ -82,7 +82,7 @@ const changesOfId = [
     `    if (session.deadline <= this.clock.now()) {
       if (newId !== undefined) this.#move(session, newId);
 `,
-    'events tell of a session that is ended in the step that was to change its id, under the one that it has',
+    'events record the end of a session under its stored id when the same step would rotate it',
   ),
   inMemory(
     'each change of id prolongs the marks of those before',
@@ -92,7 +92,7 @@ const changesOfId = [
       if (mark.id === previousSessionId) this.#moved.set(id, { id: mark.id, until: this.clock.now() + MOVED_FOR });
     }
 `,
-    'change of id does so for a minute from each change',
+    'rotation forwards for 60 s from each rotation',
   ),
   inMemory(
     'a late access prolongs the mark that it follows',
@@ -100,25 +100,25 @@ const changesOfId = [
     `      case 'touch':
         if (outcome === 'moved') this.#moved.set(change.id, { id: session.id, until: this.clock.now() + MOVED_FOR });
 `,
-    'change of id does so for a minute, and then no more',
+    'rotation forwards for 60 s, and no longer',
   ),
   inMemory(
     'a late save renews what is to be kept idle',
     'if (!keepsIdle) this.#renew(session);',
     'if (!keepsIdle || isMoved) this.#renew(session);',
-    'change of id renews the session for them, unless they are to keep it idle',
+    'rotation renews the session for forwarded saves unless the request keeps it idle',
   ),
   inMemory(
     'a late save is answered as any other',
     'return this.#update(change, session) ?? { outcome };',
     "return this.#update(change, session) ?? { outcome: change.maxInactiveInterval === 0 ? outcome : 'saved' };",
-    'change of id answers, of what is done under another id than was asked for, that it has moved',
+    'rotation answers a change that it has made under a later id with `forwarded`',
   ),
   inMemory(
     'a late end leaves out what was set with it',
     'apply(change.attributes, session.attributes);',
     'if (!isMoved || maxInactiveInterval === undefined) apply(change.attributes, session.attributes);',
-    'events tell what a request has set that ends the session under its old id',
+    'events have the attributes that a request sets while it ends the session under its old id',
   ),
   inMemory(
     'a change of id that is sent twice is done, whatever has become of the session',
@@ -128,31 +128,31 @@ const changesOfId = [
       return { outcome: wasDone && change.newId ? 'saved' : 'gone' };
     }
 `,
-    'change of id that is sent again is no access, and is gone when the session is',
+    'rotation does not renew the session when it is sent again, and is gone when the session is',
   ),
   inMemory(
     'a change of id that is sent twice renews',
     'if (newId !== undefined && this.#moved.get(id)?.id === newId) return',
     'if (newId !== undefined && this.#moved.get(id)?.id === newId && (this.#renew(session), true)) return',
-    'change of id that is sent again is no access, and is gone when the session is',
+    'rotation does not renew the session when it is sent again, and is gone when the session is',
   ),
   inMemory(
     'a late request may give the session an interval, if only it ends',
     '(maxInactiveInterval ?? 0) !== 0',
     '(maxInactiveInterval ?? 0) < 0',
-    'change of id refuses, as a whole, a save that gives the session under its old id a shorter interval',
+    'rotation refuses completely a forwarded save that sets a shorter interval',
   ),
   inMemory(
     'a late request may give the session an absolute end',
     'absoluteTimeout !== undefined || change',
     'absoluteTimeout === -1 || change',
-    'change of id refuses, as a whole, a save that gives the session under its old id a later absolute end',
+    'rotation refuses completely a forwarded save that sets a later absolute end',
   ),
   inMemory(
     'a late update that expects nothing is told what there is by being done',
     '    if (expected && session.attributes',
     '    if (expected && !(isMoved && expected.text === undefined) && session.attributes',
-    'change of id tells them nothing of what the session holds since then',
+    'rotation returns to requests that loaded the old id nothing saved since',
   ),
   inMemory(
     'a change of id leaves large attributes behind',
@@ -160,21 +160,21 @@ const changesOfId = [
     `    session.id = newId;
     for (const [name, text] of session.attributes) if (text.length > 65_536) session.attributes.delete(name);
 `,
-    'change of id keeps attributes of all names, and large ones',
+    'rotation keeps attributes of every name, large ones too',
   ),
   inScript(
     'delete-session',
     'a deletion by an old id forgets that it was one',
     "if not session then return { 'gone' } end",
     "if not session then return { 'gone' } end\nredis.call('DEL', moved_key(ARGV[4]))",
-    'creation refuses it also when the session has ended since, in whatever way',
+    'creation refuses such a late request also after the session has ended, however it ended',
   ),
   inScript(
     'save-session',
     'a change of id leaves its mark before the texts are compared',
     "if expectation ~= 'any' then",
     "if rotates then redis.call('SET', KEYS[5], new_id, 'PX', 60000) end\nif expectation ~= 'any' then",
-    'change of id that is not done leaves no trace',
+    'rotation leaves no trace when it is refused',
   ),
   inScript(
     'save-session',
@@ -182,7 +182,7 @@ const changesOfId = [
     'local session = live_session(',
     `if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
 local session = live_session(`,
-    'change of id that is sent again is no access, and is gone when the session is',
+    'rotation does not renew the session when it is sent again, and is gone when the session is',
   ),
 ];
 
@@ -191,25 +191,25 @@ const times = [
     'the end counts from a last access that lies in the future',
     'Math.min(session.lastAccessedTime, this.clock.now())',
     'session.lastAccessedTime',
-    'saving counts from now where the clock has gone back behind the last access',
+    'saving counts from now when the clock has stepped back behind the last access',
   ),
   inMemory(
     'only an interval of -1 is none',
     'return seconds < 0 ?',
     'return seconds === -1 ?',
-    'interval may be any negative number',
+    'idle timeout can be any negative number',
   ),
   inMemory(
     'milliseconds are counted in 32 bits',
     'since + seconds * 1000;',
     'since + ((seconds * 1000) | 0);',
-    'interval may be as long as the seconds that 32 bits can count',
+    'idle timeout can be as long as 2147483647 seconds',
   ),
   inMemory(
     'intervals are counted in minutes',
     'since + seconds * 1000;',
     'since + Math.floor(seconds / 60) * 60_000;',
-    'interval of a session can be longer or shorter than that of others',
+    'idle timeout can be longer or shorter for one session',
   ),
   inMemory(
     'an absolute end that is taken away takes the interval along',
@@ -217,19 +217,19 @@ const times = [
     `    if (absoluteTimeout === -1) session.deadline = Infinity;
     if (session.deadline <= this.clock.now()) {
 `,
-    'absolute end that is taken away leaves the interval',
+    'absolute timeout leaves the idle timeout in force when it is removed',
   ),
   inMemory(
     'sessions are created at a full second',
     'const creationTime = this.clock.now();',
     'const creationTime = Math.floor(this.clock.now() / 1000) * 1000;',
-    'creation stamps it by the clock of the store, and tells that time',
+    'creation stamps the creation time by the clock of the store and returns it',
   ),
   inMemory(
     'a save of times records no access',
     'if (!keepsIdle) this.#renew(session);',
     'if (!keepsIdle && maxInactiveInterval === undefined) this.#renew(session);\n    else if (!keepsIdle) this.#setEnd(session);',
-    'saving renews a session of which only the times are changed',
+    'saving renews a session when only its timeouts change',
   ),
   inMemory(
     'a change of id gives a session without end the usual one',
@@ -237,21 +237,21 @@ const times = [
     `    session.id = newId;
     if (session.deadline === Infinity) session.deadline = this.clock.now() + 1_800_000;
 `,
-    'interval may be negative from the beginning, and stays so in saves and changes of id',
+    'idle timeout can be negative from the creation, and stays so through saves and rotations',
   ),
   inScript(
     'save-session',
     'a save that keeps the session idle and changes its times is an access',
     'elseif sets_end then set_end(session, new_end, now) end',
     'elseif sets_end then renew(session, new_end, now) end',
-    'interval that is changed without an access counts from the last one',
+    'idle timeout counts from the last access when it is changed without one',
   ),
   inScript(
     'save-session',
     'the interval of a session that is kept idle is not recorded',
     "if interval then redis.call('HSET'",
     "if interval and not keeps_idle then redis.call('HSET'",
-    'interval that is changed without an access counts from the last one',
+    'idle timeout counts from the last access when it is changed without one',
   ),
   inScript(
     'includes/expiration',
@@ -259,7 +259,7 @@ const times = [
     "redis.call('PEXPIREAT', session.shadow, integer(new_end.at))",
     `redis.call('PEXPIREAT', session.shadow, integer(new_end.at), 'NX')
   redis.call('PEXPIREAT', session.shadow, integer(new_end.at), 'GT')`,
-    'interval of a session can be longer or shorter than that of others',
+    'idle timeout can be longer or shorter for one session',
   ),
 ];
 
@@ -268,40 +268,40 @@ const texts = [
     'expected texts are compared by what fits into a column of 255 characters',
     MATCHES,
     'if (expected && session.attributes.get(expected.name)?.slice(0, 255) !== expected.text?.slice(0, 255)) {',
-    'update of an attribute compares texts character by character',
+    'attribute update compares texts character by character',
   ),
   inMemory(
     'expected texts end at a NUL',
     MATCHES,
     "if (expected && session.attributes.get(expected.name)?.split('\\0')[0] !== expected.text?.split('\\0')[0]) {",
-    'update of an attribute compares texts character by character',
+    'attribute update compares texts character by character',
   ),
   inMemory(
     'a removal compares nothing',
     'if (expected && session.attributes',
     'if (expected && change.attributes.get(expected.name) !== null && session.attributes',
-    'update of an attribute that expects another text than there is writes nothing, and is told that text',
+    'attribute update writes nothing when the stored text is another one, and returns that text',
   ),
   inMemory(
     'the name of an expected attribute has no case',
     MATCHES,
     `const names = expected ? [expected.name, expected.name.toLowerCase()] : [];
     if (expected && !names.some((name) => session.attributes.get(name) === expected.text)) {`,
-    'update of an attribute takes all names, and compares that attribute alone',
+    'attribute update accepts every name, and compares that attribute alone',
   ),
   inMemory(
     'an update of an attribute writes nothing else',
     'apply(change.attributes, session.attributes);',
     `const named = ([name]: readonly [string, unknown]) => !expected || name === expected.name;
     apply(new Map([...change.attributes].filter(named)), session.attributes);`,
-    'update of an attribute writes all that it names when it is done',
+    'attribute update writes all changes of the step when the comparison succeeds',
   ),
   inScript(
     'save-session',
     'a removal leaves an empty text',
     "redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1])",
     "redis.call('HSET', session.key, 'sessionAttr:' .. removal[1], '')",
-    'update of an attribute that expects what there is, or that there is nothing, is done',
+    'attribute update writes when the stored text, or its absence, is as expected',
   ),
 ];
 
@@ -310,19 +310,19 @@ const indexes = [
     'an update of an attribute changes no index',
     WRITTEN,
     WRITTEN.replace('apply(change.indexes', 'if (!expected) apply(change.indexes'),
-    'index follows a principal that an update of the attribute sets',
+    'index follows a principal that an attribute update sets',
   ),
   inMemory(
     'a change of one index drops the others',
     WRITTEN,
     `    if (change.indexes.size > 0) session.indexes.clear();\n${WRITTEN}`,
-    'index is one of several, of which each changes alone',
+    'index changes independently of the other indexes of a session',
   ),
   inMemory(
     'a principal that is removed with a change of id stays in the index',
     WRITTEN,
     `${WRITTEN}    for (const [name, value] of change.indexes) if (newId && value === null) session.indexes.set(name, 'bob');\n`,
-    'index follows a session to another id',
+    'index follows a session through a rotation',
   ),
   inMemory(
     'a principal takes all its sessions along to its new name',
@@ -334,25 +334,25 @@ const indexes = [
       }
     }
 ${WRITTEN}`,
-    'index leaves the other sessions of a principal where they are',
+    'index keeps the other sessions of a principal',
   ),
   inMemory(
     'what is in no index is listed under an empty value',
     LISTED,
     "(indexes.get(indexName) ?? '') === value,",
-    'index lists sessions of nobody under no name',
+    'index lists sessions without a principal under no name',
   ),
   inMemory(
     'values of indexes are compared by what fits into a column of 255 characters',
     LISTED,
     'indexes.get(indexName)?.slice(0, 255) === value.slice(0, 255),',
-    'index takes all names, and finds each by exactly that name',
+    'index accepts every name, and finds sessions by exactly that name',
   ),
   inMemory(
     'values of indexes that are numbers are compared as such',
     LISTED,
     "[indexes.get(indexName), Number(indexes.get(indexName) || 'none')].includes(Number(value) || value),",
-    'index takes all names, and finds each by exactly that name',
+    'index accepts every name, and finds sessions by exactly that name',
   ),
   inMemory(
     'a look-up finds one page of sessions',
@@ -364,7 +364,7 @@ ${WRITTEN}`,
     'a look-up tells no time to live',
     'return found.map((session) => this.#recordOf(session));',
     'return found.map((session) => ({ ...this.#recordOf(session), timeToLive: undefined }));',
-    'index finds sessions as they are found by their id',
+    'index finds sessions with the same content as a lookup by id',
   ),
   inScript(
     'includes/arguments',
@@ -375,14 +375,14 @@ ${WRITTEN}`,
   end
   session.entries = entries
 `,
-    'index follows the principal of a session, also to the one that it had',
+    'index follows the principal of a session, also back to an earlier one',
   ),
   inScript(
     'includes/arguments',
     'a change of one index drops the others',
     'if changed[entry[1]] then redis',
     'if #changes > 0 then redis',
-    'index is one of several, of which each changes alone',
+    'index changes independently of the other indexes of a session',
   ),
 ];
 
@@ -393,13 +393,13 @@ const events = [
     `        this.#sessions.delete(session.id);
         this.record(new SessionDeletedEvent({ ...this.#eventOf(session), sessionId: change.id }));
 `,
-    'events tell of a session that is deleted by an old id under the one that it has',
+    'events record a deletion by an old id under the current id',
   ),
   inMemory(
     'events have the time of the step for that of the last access',
     'new SessionSnapshot(session, this.serializer)',
     'new SessionSnapshot({ ...session, lastAccessedTime: this.clock.now() }, this.serializer)',
-    'events have all attributes, large ones as well, and the times that the session had',
+    'events have all attributes, large ones too, and the times of the session',
   ),
   inMemory(
     'events leave out large attributes',
@@ -408,7 +408,7 @@ const events = [
       { ...session, attributes: [...session.attributes].filter(([, text]) => text.length < 65_536) },
       this.serializer,
     )`,
-    'events have all attributes, large ones as well, and the times that the session had',
+    'events have all attributes, large ones too, and the times of the session',
   ),
   inMemory(
     'a change of id is told that was a collision',
@@ -418,7 +418,7 @@ const events = [
       return { outcome: 'collision' };
     }
 `,
-    'events tell of no change that was not done, nor twice of one that was sent twice',
+    'events record no change that was refused, and a change that was sent twice once',
   ),
   inMemory(
     'a save that comes too late is refused, and written into the data of the event',
@@ -429,32 +429,32 @@ const events = [
       return { outcome: 'gone' };
     }
 `,
-    'events have nothing that came after its time was over',
+    'events have no value that came after the expiry',
   ),
   inMemory(
     'an interval of 0 of a session that is kept idle is left to the sweep',
     '    if (session.deadline <= this.clock.now()) {\n',
     '    if (session.deadline <= this.clock.now() && !keepsIdle) {\n',
-    'events tell once of a session that is deleted, by keeping it idle with an interval of 0, with the data it had',
+    'events record a deletion by keeping it idle with an interval of 0 once, with the data of the session',
   ),
   inMemory(
     'a session without attributes is not found to be over',
     'session.deadline <= now);',
     'session.deadline <= now && session.attributes.size > 0);',
-    'events tell of a session that expires without an attribute',
+    'events record the expiry of a session without attributes',
   ),
   inMemory(
     'an expiry is told with the time when it was due',
     'at: this.clock.now(), session: this.#snapshot',
     'at: Math.min(this.clock.now(), session.deadline + 1), session: this.#snapshot',
-    'events tell when somebody has noticed that the time of a session is over',
+    'events have the time at which the expiry was noticed',
   ),
   inScript(
     'create-session',
     'a creation is told before it is a collision',
     "if redis.call('EXISTS', session.key",
     "record('created', session.id, now_in_ms())\nif redis.call('EXISTS', session.key",
-    'events tell of no change that was not done, nor twice of one that was sent twice',
+    'events record no change that was refused, and a change that was sent twice once',
   ),
 ];
 

@@ -17,31 +17,31 @@ export const mapStore = [
     return session && this.#recordOf(session);`,
     instead: `    const session = this.#alive(this.#follow(id));
     return session && { ...this.#recordOf(session), id };`,
-    killedBy: byContract('change of id ends the old id at once'),
+    killedBy: byContract('rotation ends the old id for loading at once'),
   },
   {
     mistake: 'In memory, an index lists what is over',
     code: '({ deadline, indexes }) => deadline > now && indexes.get(indexName) === value',
     instead: '({ indexes }) => indexes.get(indexName) === value',
-    killedBy: byContract('index has no session that is over, however it has ended'),
+    killedBy: byContract('index has no ended session, however it ended'),
   },
   {
     mistake: 'In memory, a deletion is not recorded',
     code: 'this.#end(session, SessionDeletedEvent);\n',
     instead: 'this.#sessions.delete(session.id);\n',
-    killedBy: byContract('events tell once of a session that is deleted, by deleteById(), with the data it had'),
+    killedBy: byContract('events record a deletion by deleteById() once, with the data of the session'),
   },
   {
     mistake: 'In memory, an interval of 0 is reported as an expiry',
     code: 'maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent',
     instead: 'SessionExpiredEvent',
-    killedBy: byContract('events tell once of a session that is deleted, by an interval of 0, with the data it had'),
+    killedBy: byContract('events record a deletion by an interval of 0 once, with the data of the session'),
   },
   {
     mistake: 'In memory, an end leaves the session',
     code: '    this.#sessions.delete(session.id);\n    this.record(new Ended(',
     instead: '    this.record(new Ended(',
-    killedBy: byContract('events tell once of a session that expires, with the data it had'),
+    killedBy: byContract('events record an expiry once, with the data of the session'),
   },
   {
     mistake: 'In memory, a session is created under an id that is taken',
@@ -49,7 +49,7 @@ export const mapStore = [
     instead: '',
     beyondModel: 'its ids are never taken',
     killedBy: byContract(
-      'creation gives a session another id when its own is taken, and leaves the one that has it alone',
+      'creation draws another id when the first is taken, and leaves the session that has it unchanged',
     ),
   },
   {
@@ -57,35 +57,33 @@ export const mapStore = [
     code: 'if (presentedIds.some(',
     instead: 'if (presentedIds.slice(0, 1).some(',
     killedBy: byContract(
-      'creation refuses a late request of a session that has just changed its id, whatever else it presents',
+      'creation refuses a late request that presents an id from just before a rotation, whatever else it presents',
     ),
   },
   {
     mistake: 'In memory, a late change of id is forwarded to the session after the login',
     code: 'const isMore = newId !== undefined || absoluteTimeout',
     instead: 'const isMore = absoluteTimeout',
-    killedBy: byContract('change of id refuses, as a whole, a save that gives the session under its old id another id'),
+    killedBy: byContract('rotation refuses completely a forwarded save that sets another id'),
   },
   {
     mistake: 'In memory, a late principal is forwarded to the session after the login',
     code: 'absoluteTimeout !== undefined || change.indexes.size > 0;',
     instead: 'absoluteTimeout !== undefined;',
-    killedBy: byContract(
-      'change of id refuses, as a whole, a save that gives the session under its old id a principal',
-    ),
+    killedBy: byContract('rotation refuses completely a forwarded save that sets a principal'),
   },
   {
     mistake: 'In memory, a late update is told what the session holds since its change of id',
     code: "      if (isMoved) return { outcome: 'gone' };\n",
     instead: '',
-    killedBy: byContract('change of id tells them nothing of what the session holds since then'),
+    killedBy: byContract('rotation returns to requests that loaded the old id nothing saved since'),
   },
   {
     mistake: 'In memory, a change of id that is sent twice does not find that it was done',
     code: "      if (newId !== undefined && this.#moved.get(id)?.id === newId) return { outcome: 'saved' };\n",
     instead: '',
     beyondModel: 'it loses no answers in memory',
-    killedBy: byContract('change of id is done once when it is sent again because its answer was lost'),
+    killedBy: byContract('rotation happens once when it is sent twice because its reply was lost'),
   },
   {
     mistake: 'In memory, a change of id takes an id that somebody has',
@@ -93,50 +91,52 @@ export const mapStore = [
     instead: '',
     beyondModel: 'its ids are never taken',
     killedBy: byContract(
-      'change of id gives it another id when the new one is taken, and leaves the one that has it alone',
+      'rotation draws another id when the new one is taken, and leaves the session that has it unchanged',
     ),
   },
   {
     mistake: 'In memory, a change of id forgets the indexes',
     code: '    session.id = newId;\n',
     instead: '    session.id = newId;\n    session.indexes.clear();\n',
-    killedBy: byContract('index follows a session to another id'),
+    killedBy: byContract('index follows a session through a rotation'),
   },
   {
     mistake: 'In memory, the mark of a change of id stays for ever',
     code: 'until: this.clock.now() + MOVED_FOR',
     instead: 'until: Infinity',
-    killedBy: byContract('change of id does so for a minute, and then no more'),
+    killedBy: byContract('rotation forwards for 60 s, and no longer'),
   },
   {
     mistake: 'In memory, an update of an attribute does not compare',
     code: 'if (expected && session.attributes.get(expected.name) !== expected.text) {',
     instead: 'if (expected && this.#isTaken(expected.name)) {',
-    killedBy: byContract('update of an attribute loses nothing of what many requests do at once'),
+    killedBy: byContract('attribute update keeps every change of many concurrent requests'),
   },
   {
     mistake: 'In memory, a save changes the index before it compares',
     code: '    if (expected && session.attributes',
     instead: '    apply(change.indexes, session.indexes);\n    if (expected && session.attributes',
-    killedBy: byContract('index is not changed by an update that is a conflict, nor under an id that is taken'),
+    killedBy: byContract(
+      'index is not changed by an update that is a conflict, nor by a rotation to an id that is taken',
+    ),
   },
   {
     mistake: 'In memory, a save renews a session that is to be kept idle',
     code: 'if (!keepsIdle) this.#renew(session);',
     instead: 'if (keepsIdle || !keepsIdle) this.#renew(session);',
-    killedBy: byContract('saving does not renew a session that is to be kept idle'),
+    killedBy: byContract('saving does not renew a session that the request keeps idle'),
   },
   {
     mistake: 'In memory, the time of the last access goes back with the clock',
     code: 'session.lastAccessedTime = Math.max(session.lastAccessedTime, now);',
     instead: 'session.lastAccessedTime = now;',
     beyondModel: 'its clock does not go back',
-    killedBy: byContract('saving never takes the time of the last access back, when the clock goes back'),
+    killedBy: byContract('saving never sets the time of the last access back when the clock steps back'),
   },
   {
     mistake: 'In memory, nothing ends at its absolute end',
     code: '      endAfter(session.absoluteTimeout, session.creationTime),\n',
     instead: '',
-    killedBy: byContract('absolute end is passed by an access no more than by others'),
+    killedBy: byContract('absolute timeout is not postponed by an access'),
   },
 ].map((mutant) => ({ store: 'memory', file: 'packages/session-core/src/memory/map-session.store.ts', ...mutant }));

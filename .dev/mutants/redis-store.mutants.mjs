@@ -19,7 +19,7 @@ if not session then
   session = { id = ARGV[4], key = KEYS[3], shadow = KEYS[4] }
   redis.call('SET', session.shadow, '')
 end`,
-    killedBy: byContract('accesses are of nothing where no session is'),
+    killedBy: byContract('touch is gone for deleted, expired and unsaved sessions'),
   },
   {
     mistake: 'The time of an access is written before anybody looks whether there is a session',
@@ -32,7 +32,7 @@ local session = live_session(`,
     mistake: 'An access puts off the absolute end',
     code: 'end_since(now, times.interval, times.absolute_expiry)',
     instead: 'end_since(now, times.interval)',
-    killedBy: byContract('absolute end is passed by an access no more than by others'),
+    killedBy: byContract('absolute timeout is not postponed by an access'),
   },
 ]);
 
@@ -42,7 +42,7 @@ const createSession = script('create-session', [
     code: "if redis.call('EXISTS', session.key, session.shadow, KEYS[5]) > 0 then return { 'collision' } end",
     instead: '',
     killedBy: byContract(
-      'creation gives a session another id when its own is taken, and leaves the one that has it alone',
+      'creation draws another id when the first is taken, and leaves the session that has it unchanged',
     ),
   },
   {
@@ -50,7 +50,7 @@ const createSession = script('create-session', [
     code: 'for i = 6, #KEYS do',
     instead: 'for i = 6, math.min(6, #KEYS) do',
     killedBy: byContract(
-      'creation refuses a late request of a session that has just changed its id, whatever else it presents',
+      'creation refuses a late request that presents an id from just before a rotation, whatever else it presents',
     ),
   },
 ]);
@@ -68,63 +68,63 @@ if not session then return { 'gone' } end`,
     code: 'local times = recorded_times(session)',
     instead: `write_indexes(session, indexes)
 local times = recorded_times(session)`,
-    killedBy: byContract('index is not changed by an update that is a conflict, nor under an id that is taken'),
+    killedBy: byContract(
+      'index is not changed by an update that is a conflict, nor by a rotation to an id that is taken',
+    ),
   },
   {
     mistake: 'A save puts off the absolute end',
     code: 'end_since(accessed, times.interval, times.absolute_expiry)',
     instead: 'end_since(accessed, times.interval)',
-    killedBy: byContract('absolute end is passed by a save no more than by others'),
+    killedBy: byContract('absolute timeout is not postponed by a save'),
   },
   {
     mistake: 'An absolute end that is set later counts from then',
     code: 'absolute_end(times.creation, absolute_timeout)',
     instead: 'absolute_end(now, absolute_timeout)',
-    killedBy: byContract('absolute end that is set later counts from the creation, without an access as well'),
+    killedBy: byContract('absolute timeout counts from the creation when it is set later, also without an access'),
   },
   {
     mistake: 'A save renews a session that is to be kept idle',
     code: "local keeps_idle = ARGV[8] == '1'",
     instead: 'local keeps_idle = false',
-    killedBy: byContract('saving does not renew a session that is to be kept idle'),
+    killedBy: byContract('saving does not renew a session that the request keeps idle'),
   },
   {
     mistake: 'An update of an attribute does not compare',
     code: "if expectation ~= 'any' then",
     instead: 'if false then',
-    killedBy: byContract('update of an attribute loses nothing of what many requests do at once'),
+    killedBy: byContract('attribute update keeps every change of many concurrent requests'),
   },
   {
     mistake: 'An update of an attribute takes the text that it writes for its own of before',
     code: "expectation == 'text' and current == expected_text",
     instead: "expectation == 'text' and (current == expected_text or attributes[1] and current == attributes[1][2])",
-    killedBy: byContract('update of an attribute is a conflict also where somebody else has written the same text'),
+    killedBy: byContract('attribute update is a conflict also when another request has written the same text'),
   },
   {
     mistake: 'A late update is told what the session holds since its change of id',
     code: "    if is_moved then return { 'gone' } end\n",
     instead: '',
-    killedBy: byContract('change of id tells them nothing of what the session holds since then'),
+    killedBy: byContract('rotation returns to requests that loaded the old id nothing saved since'),
   },
   {
     mistake: 'A late change of id is forwarded to the session after the login',
     code: 'if rotates or #indexes > 0 or absolute_timeout',
     instead: 'if #indexes > 0 or absolute_timeout',
-    killedBy: byContract('change of id refuses, as a whole, a save that gives the session under its old id another id'),
+    killedBy: byContract('rotation refuses completely a forwarded save that sets another id'),
   },
   {
     mistake: 'A late principal is forwarded to the session after the login',
     code: 'if rotates or #indexes > 0 or absolute_timeout',
     instead: 'if rotates or absolute_timeout',
-    killedBy: byContract(
-      'change of id refuses, as a whole, a save that gives the session under its old id a principal',
-    ),
+    killedBy: byContract('rotation refuses completely a forwarded save that sets a principal'),
   },
   {
     mistake: 'A change of id that is sent twice does not find that it was done',
     code: "if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end",
     instead: '',
-    killedBy: byContract('change of id is done once when it is sent again because its answer was lost'),
+    killedBy: byContract('rotation happens once when it is sent twice because its reply was lost'),
   },
   {
     mistake: 'A change of id takes an id that somebody has',
@@ -132,20 +132,20 @@ local times = recorded_times(session)`,
     instead: '',
     beyondModel: 'its ids are never taken',
     killedBy: byContract(
-      'change of id gives it another id when the new one is taken, and leaves the one that has it alone',
+      'rotation draws another id when the new one is taken, and leaves the session that has it unchanged',
     ),
   },
   {
     mistake: 'A change of id forgets the indexes',
     code: "    redis.call('SADD', index_key(entry[1], entry[2]), target.id)\n",
     instead: '',
-    killedBy: byContract('index follows a session to another id'),
+    killedBy: byContract('index follows a session through a rotation'),
   },
   {
     mistake: 'A change of id forgets the bucket',
     code: '  if bucket then join_bucket(target, bucket) end\n',
     instead: '',
-    killedBy: byContract('events tell of a session that has changed its id and expires, once and under the new one'),
+    killedBy: byContract('events record the expiry of a rotated session once, under the new id'),
   },
   {
     mistake: 'A change of id puts a session without an end into a bucket',
@@ -158,21 +158,19 @@ local times = recorded_times(session)`,
     mistake: 'A change of id leaves no mark for late requests',
     code: "  redis.call('SET', KEYS[5], target.id, 'PX', 60000)\n",
     instead: '',
-    killedBy: byContract(
-      'change of id lets those that had loaded the old id change attributes and record their access',
-    ),
+    killedBy: byContract('rotation forwards attribute changes and touches of requests that loaded the old id'),
   },
   {
     mistake: 'The mark of a change of id stays for ever',
     code: "redis.call('SET', KEYS[5], target.id, 'PX', 60000)",
     instead: "redis.call('SET', KEYS[5], target.id)",
-    killedBy: byContract('change of id does so for a minute, and then no more'),
+    killedBy: byContract('rotation forwards for 60 s, and no longer'),
   },
   {
     mistake: 'An interval of 0 is reported as an expiry',
     code: "  if interval == 0 then how = 'deleted' end\n",
     instead: '',
-    killedBy: byContract('events tell once of a session that is deleted, by an interval of 0, with the data it had'),
+    killedBy: byContract('events record a deletion by an interval of 0 once, with the data of the session'),
   },
   {
     mistake: 'A save begins to write before it knows that a key it needs is foreign',
@@ -204,7 +202,7 @@ const claimExpired = script('claim-expired', [
   for _, entry in ipairs(has_data and memberships(session) or {}) do
     redis.call('SREM', index_key(entry[1], entry[2]), session.id)
   end`,
-    killedBy: byContract('index has no session that is over, however it has ended'),
+    killedBy: byContract('index has no ended session, however it ended'),
   },
   {
     mistake: 'A claim does not look whether the end was recorded',
@@ -224,7 +222,7 @@ const claimExpired = script('claim-expired', [
     mistake: 'A sweep takes a session that is alive out of its bucket, and puts it into no other',
     code: 'if right then join_bucket(session, right) else',
     instead: 'if not right then',
-    killedBy: byContract('events tell of no session before its time is over, also when it was renewed since'),
+    killedBy: byContract('events record no expiry before the end of a session, also when it was renewed since'),
   },
 ]);
 
@@ -241,7 +239,7 @@ const ends = script('includes/session', [
     mistake: 'Late requests are led over a single change of id',
     code: 'for _ = 1, 16 do',
     instead: 'for _ = 1, 2 do',
-    killedBy: byContract('change of id leads them on over several changes'),
+    killedBy: byContract('rotation forwards over several rotations'),
   },
   {
     mistake: 'An end is not marked in the data',
@@ -253,13 +251,13 @@ const ends = script('includes/session', [
     mistake: 'A deletion is not recorded',
     code: '  record(how, session.id, now)\n',
     instead: "  if how ~= 'deleted' then record(how, session.id, now) end\n",
-    killedBy: byContract('events tell once of a session that is deleted, by deleteById(), with the data it had'),
+    killedBy: byContract('events record a deletion by deleteById() once, with the data of the session'),
   },
   {
     mistake: 'An end leaves the shadow',
     code: "  leave_bucket(session)\n  redis.call('DEL', session.shadow)\n",
     instead: '  leave_bucket(session)\n',
-    killedBy: byContract('deletion ends a session for every node, and no other one'),
+    killedBy: byContract('deletion ends the session for every node, and no other session'),
   },
   {
     mistake: 'An end leaves the member in its bucket',
@@ -280,13 +278,13 @@ const deadlines = script('includes/expiration', [
     mistake: 'The member stands in a bucket that is swept a minute late',
     code: 'integer(math.floor((ends_at + 60000) / 60000) * 60000)',
     instead: 'integer(math.floor((ends_at + 120000) / 60000) * 60000)',
-    killedBy: byContract('events tell once of a session that expires, with the data it had'),
+    killedBy: byContract('events record an expiry once, with the data of the session'),
   },
   {
     mistake: 'An earlier end leaves the member where it is, too late',
     code: 'if standing and standing > now and standing <= tonumber(new_end.bucket) then return end',
     instead: 'if standing and standing > now then return end',
-    killedBy: byContract('events tell of a session that expires sooner than it was to at first'),
+    killedBy: byContract('events record the expiry of a session whose timeout was shortened'),
   },
   {
     mistake: 'A bucket has a time to live',
@@ -305,20 +303,20 @@ const deadlines = script('includes/expiration', [
     mistake: 'The data goes together with the session',
     code: "redis.call('PEXPIREAT', session.key, integer(new_end.at + grace))",
     instead: "redis.call('PEXPIREAT', session.key, integer(new_end.at))",
-    killedBy: byContract('events tell once of a session that expires, with the data it had'),
+    killedBy: byContract('events record an expiry once, with the data of the session'),
   },
   {
     mistake: 'A session that is never to end keeps the end that it had',
     code: "    redis.call('PERSIST', session.shadow)\n",
     instead: '',
-    killedBy: byContract('interval that is negative is for ever, and can be taken back'),
+    killedBy: byContract('idle timeout never ends the session when it is negative, until it is set again'),
   },
   {
     mistake: 'The time of the last access goes back with the clock',
     code: 'if not last or last < now then',
     instead: 'if true then',
     beyondModel: 'its clock does not go back',
-    killedBy: byContract('saving never takes the time of the last access back, when the clock goes back'),
+    killedBy: byContract('saving never sets the time of the last access back when the clock steps back'),
   },
 ]);
 
@@ -327,7 +325,7 @@ const repository = [
     mistake: 'A load does not look at the shadow',
     code: 'return ttl === NO_KEY ? undefined : toSessionRecord(id, hash, ttl);',
     instead: 'return toSessionRecord(id, hash, ttl);',
-    killedBy: byContract('loading finds a session until its time is over, and not longer although nobody has noticed'),
+    killedBy: byContract('loading finds a session until its end, and no longer even before the expiry is noticed'),
   },
   {
     mistake: 'A load is forwarded to the session after the login',
@@ -338,7 +336,7 @@ const repository = [
     });
     const replies = await this.#inOneTrip((pipeline) => {
       for (const id of ids.map((each, i) => (marks[i] ?? each) as string)) {`,
-    killedBy: byContract('change of id ends the old id at once'),
+    killedBy: byContract('rotation ends the old id for loading at once'),
   },
   {
     mistake: 'A change of id is not looked for in other partitions',

@@ -15,7 +15,7 @@ export const requests = [
     const [presentedId] = presentedIds;
     if (presentedId !== undefined) Object.assign(key, { id: presentedId });
 `,
-    killedBy: byContract('creation takes a client that presents an id which nobody has, or of a session that is over'),
+    killedBy: byContract('creation accepts a client that presents an unknown id, or that of an ended session'),
   },
   {
     mistake: 'The id after one whose creation was not answered is drawn without regard to that',
@@ -32,9 +32,7 @@ export const requests = [
     file: `${SESSION}/tracked-attributes.ts`,
     code: 'if (!entry.assigned) return this.#changeInPlace(name, entry);',
     instead: 'if (!entry.assigned) return this.#stored.encode(name, entry.value);',
-    killedBy: byContract(
-      'saving writes what changed and nothing else, so that two requests at once lose nothing of each other',
-    ),
+    killedBy: byContract('saving writes only the changes, so that two concurrent requests lose none of them'),
   },
   {
     mistake: 'A value that was read is compared with the text that was stored',

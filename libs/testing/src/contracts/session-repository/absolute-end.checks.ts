@@ -27,7 +27,7 @@ const USES: Readonly<Record<string, (session: TrackedSession, t: ContractContext
 
 const passedByNone: Checks = Object.fromEntries(
   Object.entries(USES).map(([what, use]) => [
-    `is passed by ${what} no more than by others`,
+    `is not postponed by ${what}`,
     async (t) => {
       const session = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 60 * 60));
       for (let minutes = 10; minutes < 60; minutes += 10) {
@@ -43,9 +43,9 @@ const passedByNone: Checks = Object.fromEntries(
 );
 
 export const ABSOLUTE_END: CheckGroup = {
-  name: 'absolute end',
+  name: 'absolute timeout',
   checks: {
-    'is exactly so long after the creation': async (t) => {
+    'ends a session exactly that long after its creation': async (t) => {
       const session = await t.stored({ a: 1 }, (each) => {
         each.absoluteTimeout = 60 * 60;
         each.maxInactiveInterval = -1;
@@ -56,7 +56,7 @@ export const ABSOLUTE_END: CheckGroup = {
       await t.isOver(session.id);
     },
 
-    'is that of one session': async (t) => {
+    'can be set for one session alone': async (t) => {
       const [limited, another] = [await t.stored(), await t.stored()];
       limited.absoluteTimeout = 10 * 60;
       await t.saves(limited);
@@ -67,7 +67,7 @@ export const ABSOLUTE_END: CheckGroup = {
 
     ...passedByNone,
 
-    'that is changed together with the interval counts, and so does this': async (t) => {
+    'takes effect together with a new idle timeout of the same save': async (t) => {
       const [limited, idle] = [await t.stored(), await t.stored()];
       limited.maxInactiveInterval = 120 * 60;
       limited.absoluteTimeout = 60 * 60;
@@ -82,13 +82,13 @@ export const ABSOLUTE_END: CheckGroup = {
       await t.isOver(limited.id);
     },
 
-    'does not replace the interval': async (t) => {
+    'leaves the idle timeout in force': async (t) => {
       const { id } = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 60 * 60));
       await t.advance(30 * MINUTE + 1);
       await t.isOver(id);
     },
 
-    'that is set later counts from the creation, without an access as well': async (t) => {
+    'counts from the creation when it is set later, also without an access': async (t) => {
       const [used, idle] = [await t.stored(), await t.stored()];
       await t.advance(20 * MINUTE);
       idle.keepIdle();
@@ -102,7 +102,7 @@ export const ABSOLUTE_END: CheckGroup = {
       await t.isOver(idle.id);
     },
 
-    'that is over by then ends the session': async (t) => {
+    'ends the session at once when it has already passed': async (t) => {
       const session = await t.stored();
       await t.advance(20 * MINUTE);
       session.absoluteTimeout = 10 * 60;
@@ -111,7 +111,7 @@ export const ABSOLUTE_END: CheckGroup = {
       assert.equal(await t.repository.touch(session), 'gone');
     },
 
-    'can be put off, and taken away': async (t) => {
+    'can be extended and removed': async (t) => {
       const [later, never] = [await t.stored(), await t.stored()];
       for (const session of [later, never]) {
         session.maxInactiveInterval = -1;
@@ -129,7 +129,7 @@ export const ABSOLUTE_END: CheckGroup = {
       assert.equal((await t.load(never.id)).absoluteTimeout, -1);
     },
 
-    'that is taken away leaves the interval': async (t) => {
+    'leaves the idle timeout in force when it is removed': async (t) => {
       const session = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 10 * 60));
       session.absoluteTimeout = -1;
       await t.saves(session);

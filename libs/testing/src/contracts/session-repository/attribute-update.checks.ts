@@ -25,9 +25,9 @@ function update(id: string, text: string | null, expected: string | undefined): 
 }
 
 export const ATTRIBUTE_UPDATE: CheckGroup = {
-  name: 'update of an attribute',
+  name: 'attribute update',
   checks: {
-    'loses nothing of what many requests do at once': async (t) => {
+    'keeps every change of many concurrent requests': async (t) => {
       const { id } = await t.stored({ n: 0, kept: true });
       for (let round = 0; round < 5; round++) {
         const loads = Array.from({ length: 10 }, (_, i) => t.load(id, i % 2 === 0 ? t.repository : t.other));
@@ -37,7 +37,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       assert.deepEqual(await t.attributesOf(id), { n: 50, kept: true });
     },
 
-    'that expects another text than there is writes nothing, and is told that text': async (t) => {
+    'writes nothing when the stored text is another one, and returns that text': async (t) => {
       const { id } = await t.stored({ n: 1 });
       assert.deepEqual(await t.write(update(id, '3', '2')), { outcome: 'conflict', current: '1' });
       assert.deepEqual(await t.write(update(id, '3', undefined)), { outcome: 'conflict', current: '1' });
@@ -45,13 +45,13 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       assert.deepEqual(await t.attributesOf(id), { n: 1 });
     },
 
-    'that expects a text where there is none writes nothing, and is told that': async (t) => {
+    'writes nothing when a text is expected and none is stored, and returns none': async (t) => {
       const { id } = await t.stored({ a: 1 });
       assert.deepEqual(await t.write(update(id, '3', '2')), { outcome: 'conflict', current: undefined });
       assert.deepEqual(await t.attributesOf(id), { a: 1 });
     },
 
-    'that expects what there is, or that there is nothing, is done': async (t) => {
+    'writes when the stored text, or its absence, is as expected': async (t) => {
       const { id } = await t.stored({ a: 1 });
       assert.deepEqual(await t.write(update(id, '1', undefined)), { outcome: 'saved' });
       assert.deepEqual(await t.write(update(id, '2', '1')), { outcome: 'saved' });
@@ -62,7 +62,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       assert.deepEqual(await t.attributesOf(id), { a: 1, n: 3 });
     },
 
-    'is a conflict also where somebody else has written the same text': async (t) => {
+    'is a conflict also when another request has written the same text': async (t) => {
       const { id } = await t.stored({ n: 1 });
       assert.deepEqual(await t.write(update(id, '2', '1')), { outcome: 'saved' });
       assert.deepEqual(await t.write(update(id, '2', '1')), { outcome: 'conflict', current: '2' });
@@ -78,7 +78,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       }
     },
 
-    'takes all names, and compares that attribute alone': async (t) => {
+    'accepts every name, and compares that attribute alone': async (t) => {
       const attributes = Object.fromEntries(NAMES.filter((name) => name !== '__proto__').map((name, i) => [name, i]));
       const { id } = await t.stored(attributes);
       const updateOf = (name: string, text: string) => ({ ...update(id, null, text), expected: { name, text } });
@@ -92,7 +92,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       }
     },
 
-    'writes nothing else either on a conflict, and does not renew': async (t) => {
+    'neither writes other changes nor renews the session on a conflict': async (t) => {
       const { id } = await t.stored({ n: 1 });
       await t.advance(20 * MINUTE);
       const change = update(id, '3', '2');
@@ -104,7 +104,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       await t.isOver(id);
     },
 
-    'writes all that it names when it is done': async (t) => {
+    'writes all changes of the step when the comparison succeeds': async (t) => {
       const { id } = await t.stored({ n: 1, removed: 1, kept: 1 });
       const change = update(id, '2', '1');
       const attributes = new Map([...change.attributes, ['other', '1'], ['removed', null]]);
@@ -113,7 +113,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       assert.equal((await t.load(id)).maxInactiveInterval, 600);
     },
 
-    'runs again with the value that another request has stored': async (t) => {
+    'calls the function again with the value that another request has stored': async (t) => {
       const { id } = await t.stored({ items: ['a'] });
       const [one, two] = [await t.load(id), await t.load(id, t.other)];
       const add = (item: string) => (items: string[] | undefined) => [...(items ?? []), item];
@@ -129,7 +129,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       assert.deepEqual(await t.attributesOf(id), { a: 1 });
     },
 
-    'is an access, unless the session is to be kept idle': async (t) => {
+    'renews the session unless the request keeps it idle': async (t) => {
       const [used, idle] = [await t.stored(), await t.stored()];
       await t.advance(20 * MINUTE);
       idle.keepIdle();

@@ -22,7 +22,7 @@ export const CREATION: CheckGroup = {
       assert.deepEqual(await t.attributesOf(session.id), { a: 1 });
     },
 
-    'stores what the session was given, for every node': async (t) => {
+    'stores every attribute and time, for every node': async (t) => {
       const session = await t.stored({ a: 1, b: ['x'] }, (each) => {
         each.principalName = 'ann';
         each.maxInactiveInterval = 600;
@@ -38,14 +38,14 @@ export const CREATION: CheckGroup = {
       assert.equal(loaded.absoluteTimeout, 7200);
     },
 
-    'gives a session the times of the options': async (t) => {
+    'gives a session the timeouts of the options': async (t) => {
       const { id } = await t.stored();
       const loaded = await t.load(id);
       assert.equal(loaded.maxInactiveInterval, INTERVAL / SECOND);
       assert.equal(loaded.absoluteTimeout, -1);
     },
 
-    'stamps it by the clock of the store, and tells that time': async (t) => {
+    'stamps the creation time by the clock of the store and returns it': async (t) => {
       const first = await t.stored();
       await t.advance(DAY);
       const second = await t.stored({}, (each) => each.setAttribute('a', 1));
@@ -56,7 +56,7 @@ export const CREATION: CheckGroup = {
       assert.equal(second.lastAccessedTime, second.creationTime);
     },
 
-    'gives a session another id when its own is taken, and leaves the one that has it alone': async (t) => {
+    'draws another id when the first is taken, and leaves the session that has it unchanged': async (t) => {
       const first = await t.stored({ a: 'first' });
       t.drawAgain(first);
       const unlucky = t.repository.createSession();
@@ -68,7 +68,7 @@ export const CREATION: CheckGroup = {
       assert.deepEqual(await t.attributesOf(unlucky.id), { a: 'second' });
     },
 
-    'refuses a late request of a session that has just changed its id, whatever else it presents': async (t) => {
+    'refuses a late request that presents an id from just before a rotation, whatever else it presents': async (t) => {
       const session = await t.stored();
       const nobody = generateSessionKey().id;
       const first = await t.rotates(session);
@@ -84,12 +84,12 @@ export const CREATION: CheckGroup = {
       }
     },
 
-    'takes a principal that is no text, and that no index lists': async (t) => {
+    'accepts a principal that is no string, and lists it in no index': async (t) => {
       const { id } = await t.stored({ [PRINCIPAL_NAME_INDEX_NAME]: 5 });
       assert.deepEqual(await t.attributesOf(id), { [PRINCIPAL_NAME_INDEX_NAME]: 5 });
     },
 
-    'refuses it also under an id that is taken': async (t) => {
+    'refuses such a late request also under an id that is taken': async (t) => {
       const session = await t.stored();
       const previousId = await t.rotates(session);
       const times = { maxInactiveInterval: MINUTE / SECOND, absoluteTimeout: -1 };
@@ -98,7 +98,7 @@ export const CREATION: CheckGroup = {
       assert.deepEqual(await t.write(change), { outcome: 'gone' });
     },
 
-    'refuses it also when the session has ended since, in whatever way': async (t) => {
+    'refuses such a late request also after the session has ended, however it ended': async (t) => {
       const session = await t.stored();
       const previousId = await t.rotates(session);
       await t.repository.deleteById(previousId);
@@ -112,7 +112,7 @@ export const CREATION: CheckGroup = {
       assert.equal((await savedBy(t, previousIdOfShort))[0], 'gone');
     },
 
-    'gives no session an id that another one has changed a moment ago': async (t) => {
+    'refuses an id from which another session has just been rotated': async (t) => {
       const session = await t.stored();
       const id = await t.rotates(session);
       const times = { maxInactiveInterval: MINUTE / SECOND, absoluteTimeout: -1 };
@@ -121,7 +121,7 @@ export const CREATION: CheckGroup = {
       await t.isOver(id);
     },
 
-    'refuses it for a minute, and then no more': async (t) => {
+    'refuses such an id for 60 s, and no longer': async (t) => {
       const previousId = await t.rotates(await t.stored());
       await t.advanceToJustBefore(FOLLOWED);
       assert.equal((await savedBy(t, previousId))[0], 'gone');
@@ -129,7 +129,7 @@ export const CREATION: CheckGroup = {
       assert.equal((await savedBy(t, previousId))[0], 'saved');
     },
 
-    'takes a client that presents an id which nobody has, or of a session that is over': async (t) => {
+    'accepts a client that presents an unknown id, or that of an ended session': async (t) => {
       const takes = async (presentedId: string) => {
         const [outcome, session] = await savedBy(t, presentedId);
         assert.equal(outcome, 'saved');
@@ -148,7 +148,7 @@ export const CREATION: CheckGroup = {
       await takes(expired.id);
     },
 
-    'stores nothing again when a session is sent twice because an answer was lost': async (t) => {
+    'stores nothing again when a creation is sent twice because its reply was lost': async (t) => {
       const session = await t.stored();
       const times = { maxInactiveInterval: MINUTE / SECOND, absoluteTimeout: -1 };
       const attributes = new Map([['a', '"again"']]);

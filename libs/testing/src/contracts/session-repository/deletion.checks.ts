@@ -6,14 +6,14 @@ import { FOLLOWED } from './contract.context.js';
 export const DELETION: CheckGroup = {
   name: 'deletion',
   checks: {
-    'ends a session for every node, and no other one': async (t) => {
+    'ends the session for every node, and no other session': async (t) => {
       const [session, another] = [await t.stored(), await t.stored()];
       assert.equal(await t.repository.deleteById(session.id), true);
       await t.isOver(session.id);
       await t.load(another.id);
     },
 
-    'tells whether it has ended one': async (t) => {
+    'returns whether it has ended a session': async (t) => {
       const { id } = await t.stored();
       const expired = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = 60));
       await t.advance(60_001);
@@ -23,7 +23,7 @@ export const DELETION: CheckGroup = {
       }
     },
 
-    'is what invalidate() leads to, and tells the request whether it was the one that ended it': async (t) => {
+    'follows invalidate(), and tells the request whether that request ended the session': async (t) => {
       const { id } = await t.stored();
       const [one, two] = [await t.load(id), await t.load(id, t.other)];
       one.invalidate();
@@ -33,7 +33,7 @@ export const DELETION: CheckGroup = {
       await t.isOver(id);
     },
 
-    'ends a session that has changed its id since, and tells the request that its own is gone': async (t) => {
+    'ends a session that was rotated since, and tells the request that its own is gone': async (t) => {
       const session = await t.stored();
       const late = await t.load(session.id);
       await t.rotates(session);
@@ -43,7 +43,7 @@ export const DELETION: CheckGroup = {
       await t.isOver(session.id);
     },
 
-    'by an old id ends it for a minute, also over several changes, and then no more': async (t) => {
+    'accepts the old id for 60 s after a rotation, also over several rotations, and no longer': async (t) => {
       const [first, second] = [await t.stored(), await t.stored()];
       const [oldOfFirst, oldOfSecond] = [await t.rotates(first), await t.rotates(second)];
       await t.rotates(first);

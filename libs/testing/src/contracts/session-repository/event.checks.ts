@@ -32,7 +32,7 @@ const DELETIONS: Readonly<Record<string, (session: TrackedSession, t: ContractCo
 
 const deletions: Checks = Object.fromEntries(
   Object.entries(DELETIONS).map(([what, end]) => [
-    `tell once of a session that is deleted, by ${what}, with the data it had`,
+    `record a deletion by ${what} once, with the data of the session`,
     async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       await end(session, t);
@@ -65,7 +65,7 @@ const AT_THE_END: Readonly<Record<string, (session: TrackedSession, t: ContractC
 
 const ends: Checks = Object.fromEntries(
   Object.entries(AT_THE_END).map(([what, act]) => [
-    `tell of one end of a session that is ${what} while it expires, and of that which the request was told`,
+    `record one end of a session that is ${what} while it expires, the one that the request was told`,
     async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
         const { id } = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = 60));
@@ -100,7 +100,7 @@ export const EVENTS: CheckGroup = {
   name: 'events',
   needs: 'events',
   checks: {
-    'tell of a session that is created, when it is stored': async (t) => {
+    'record the creation of a session when it is stored': async (t) => {
       t.repository.createSession().setAttribute('a', 1);
       assert.deepEqual(await t.events(), []);
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
@@ -114,7 +114,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual([maxInactiveInterval, absoluteTimeout], [INTERVAL / SECOND, -1]);
     },
 
-    'tell of a change of id, with the previous one, under the new one': async (t) => {
+    'record a rotation under the new id, with the previous one': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       const previousId = await t.rotates(session);
       const event = (await t.events()).at(-1);
@@ -127,7 +127,7 @@ export const EVENTS: CheckGroup = {
 
     ...deletions,
 
-    'tell of a session that is deleted by an old id under the one that it has': async (t) => {
+    'record a deletion by an old id under the current id': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       const previousId = await t.rotates(session);
       assert.equal(await t.repository.deleteById(previousId), true);
@@ -135,7 +135,7 @@ export const EVENTS: CheckGroup = {
       hasData((await t.events()).at(-1)!, session);
     },
 
-    'tell what a request has set that ends the session under its old id': async (t) => {
+    'have the attributes that a request sets while it ends the session under its old id': async (t) => {
       const session = await t.stored({ cart: [] }, (each) => (each.principalName = 'ann'));
       const late = await t.load(session.id);
       await t.rotates(session);
@@ -146,7 +146,7 @@ export const EVENTS: CheckGroup = {
       hasData((await t.events()).at(-1)!, session);
     },
 
-    'tell of a session that is ended in the step that was to change its id, under the one that it has': async (t) => {
+    'record the end of a session under its stored id when the same step would rotate it': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       const update = { kind: 'update', id: session.id, attributes: new Map(), indexes: new Map() } as const;
       await t.write({ ...update, newId: t.idFor(session.id), maxInactiveInterval: 0 });
@@ -154,7 +154,7 @@ export const EVENTS: CheckGroup = {
       hasData((await t.events()).at(-1)!, session);
     },
 
-    'have all attributes, large ones as well, and the times that the session had': async (t) => {
+    'have all attributes, large ones too, and the times of the session': async (t) => {
       const attributes = { a: 1, b: ['x'], large: 'ä'.repeat(500_000), last: null };
       const [deleted, expired] = [await t.stored(attributes), await t.stored(attributes)];
       for (const session of [deleted, expired]) {
@@ -180,7 +180,7 @@ export const EVENTS: CheckGroup = {
       assert.equal((await t.events(expired.id)).at(-1)!.session.lastAccessedTime, lastAccessedTime);
     },
 
-    'tell when somebody has noticed that the time of a session is over': async (t) => {
+    'have the time at which the expiry was noticed': async (t) => {
       const session = await t.stored();
       await t.advance(INTERVAL + 10 * SECOND);
       await t.reportExpired();
@@ -189,7 +189,7 @@ export const EVENTS: CheckGroup = {
       t.isAbout(event.at - session.creationTime, INTERVAL + 10 * SECOND);
     },
 
-    'tell of the end of a session whose id is drawn again before anybody has noticed': async (t) => {
+    'record the end of a session whose id is drawn again before its expiry is noticed': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       let other = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
       while (!t.mayReplace(session.id, other.id)) {
@@ -207,7 +207,7 @@ export const EVENTS: CheckGroup = {
       hasData(expired[0]!, session);
     },
 
-    'tell once of a session that expires, with the data it had': async (t) => {
+    'record an expiry once, with the data of the session': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       await t.expireAll();
       await t.isOver(session.id);
@@ -222,7 +222,7 @@ export const EVENTS: CheckGroup = {
       assert.equal((await t.events()).length, 2);
     },
 
-    'tell once of it also when several look for what has expired at a time': async (t) => {
+    'record an expiry once also when several nodes look for expired sessions at the same time': async (t) => {
       const sessions = [];
       for (let i = 0; i < 150; i++) sessions.push(await t.stored({ i }));
       await t.expireAll();
@@ -236,7 +236,7 @@ export const EVENTS: CheckGroup = {
       );
     },
 
-    'tell of no session before its time is over, also when it was renewed since': async (t) => {
+    'record no expiry before the end of a session, also when it was renewed since': async (t) => {
       const session = await t.stored();
       const longer = await t.stored();
       longer.maxInactiveInterval = 120 * 60;
@@ -255,7 +255,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual(await t.eventTypes(longer.id), ['created']);
     },
 
-    'tell of a session that expires sooner than it was to at first': async (t) => {
+    'record the expiry of a session whose timeout was shortened': async (t) => {
       const [shorter, limited, little] = [await t.stored(), await t.stored(), await t.stored()];
       shorter.maxInactiveInterval = 5 * 60;
       limited.absoluteTimeout = 5 * 60;
@@ -269,7 +269,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual(await t.eventTypes(little.id), ['created', 'expired']);
     },
 
-    'tell of a session that has changed its id and expires, once and under the new one': async (t) => {
+    'record the expiry of a rotated session once, under the new id': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       session.maxInactiveInterval = 20;
       const previousId = await t.rotates(session);
@@ -280,7 +280,7 @@ export const EVENTS: CheckGroup = {
       hasData((await t.events()).at(-1)!, session);
     },
 
-    'tell of a session that expires without an attribute': async (t) => {
+    'record the expiry of a session without attributes': async (t) => {
       const session = await t.stored();
       session.removeAttribute('a');
       await t.saves(session);
@@ -290,7 +290,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual([event.type, event.session.attributeNames, event.dataLost], ['expired', [], false]);
     },
 
-    'tell of a session that had no end and was given one': async (t) => {
+    'record the expiry of a session that never expired before its timeout was set': async (t) => {
       const session = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1));
       await t.advance(DAY);
       await t.reportExpired();
@@ -302,9 +302,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual(await t.eventTypes(), ['created', 'expired']);
     },
 
-    'tell, in the save that ends it, of a session whose times are over as they are now, as of one that expires': async (
-      t,
-    ) => {
+    'record an expiry when a save sets timeouts that have already passed': async (t) => {
       const [limited, idle] = [await t.stored(), await t.stored()];
       await t.advance(20 * MINUTE);
       limited.absoluteTimeout = 10 * 60;
@@ -322,7 +320,7 @@ export const EVENTS: CheckGroup = {
       assert.equal((await t.events()).length, 4);
     },
 
-    'tell of one end, the first': async (t) => {
+    'record only the first end of a session': async (t) => {
       const { id } = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = 60));
       await t.advance(MINUTE + 1);
       assert.equal(await t.repository.deleteById(id), false);
@@ -333,7 +331,7 @@ export const EVENTS: CheckGroup = {
 
     ...ends,
 
-    'have the last that a session was given before its end, and nothing that came too late': async (t) => {
+    'have the last values saved before the end, and none that came too late': async (t) => {
       const { id } = await t.stored({ a: 1 });
       const late = await t.load(id);
       const session = await t.load(id);
@@ -349,7 +347,7 @@ export const EVENTS: CheckGroup = {
       assert.equal(event.session.getAttribute('a'), 2);
     },
 
-    'have nothing that came after its time was over': async (t) => {
+    'have no value that came after the expiry': async (t) => {
       const { id } = await t.stored({ a: 1 });
       const late = await t.load(id);
       const { lastAccessedTime } = late;
@@ -366,7 +364,7 @@ export const EVENTS: CheckGroup = {
       assert.equal(session.lastAccessedTime, lastAccessedTime);
     },
 
-    'tell of no change that was not done, nor twice of one that was sent twice': async (t) => {
+    'record no change that was refused, and a change that was sent twice once': async (t) => {
       const session = await t.stored({ a: 1 });
       let other = await t.stored();
       while (!t.mayReplace(other.id, session.id)) other = await t.stored();
@@ -384,7 +382,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual(await t.eventTypes(id, newId), ['created', 'id-changed']);
     },
 
-    'tell of nothing else': async (t) => {
+    'record nothing but creations, rotations and ends': async (t) => {
       const session = await t.stored({ n: 0 }, (each) => (each.principalName = 'ann'));
       const late = await t.load(session.id);
       session.setAttribute('a', 1);
@@ -407,7 +405,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual(await t.eventTypes(), ['created', 'id-changed']);
     },
 
-    'come in the order in which it happened, at the time of the store': async (t) => {
+    'are in order, with times by the clock of the store': async (t) => {
       const session = await t.stored();
       await t.advance(MINUTE);
       const first = await t.rotates(session);

@@ -38,7 +38,7 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await t.indexed.findByIndex('another index', 'ann'), []);
     },
 
-    'finds sessions that can be changed as any others': async (t) => {
+    'finds sessions that can be changed like any others': async (t) => {
       await t.stored({ a: 1 }, signedInAs('ann'));
       const [found] = await t.indexed.findByPrincipalName('ann');
       found!.setAttribute('a', 2);
@@ -55,7 +55,7 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await idsOf(t, 'ann'), ids.toSorted());
     },
 
-    'finds sessions as they are found by their id': async (t) => {
+    'finds sessions with the same content as a lookup by id': async (t) => {
       const { id } = await t.stored({ a: 1, b: ['x'] }, (session) => {
         session.principalName = 'ann';
         session.maxInactiveInterval = 600;
@@ -72,7 +72,7 @@ export const INDEX: CheckGroup = {
       t.isAbout(found.idleTime!, MINUTE);
     },
 
-    'lists sessions of nobody under no name': async (t) => {
+    'lists sessions without a principal under no name': async (t) => {
       const session = await t.stored({ a: 1 }, signedInAs('ann'));
       session.principalName = undefined;
       await t.saves(session);
@@ -81,7 +81,7 @@ export const INDEX: CheckGroup = {
       for (const name of ['', '5', 'null', 'undefined']) assert.deepEqual(await idsOf(t, name), []);
     },
 
-    'is one of several, of which each changes alone': async (t) => {
+    'changes independently of the other indexes of a session': async (t) => {
       const id = t.idFor((await t.stored()).id);
       const find = async (name: string, value: string) =>
         (await t.indexed.findByIndex(name, value)).map((session) => session.id);
@@ -102,7 +102,7 @@ export const INDEX: CheckGroup = {
       assert.deepEqual([await find('one', 'y'), await find('two', 'x')], [[], [third]]);
     },
 
-    'follows the principal of a session, also to the one that it had': async (t) => {
+    'follows the principal of a session, also back to an earlier one': async (t) => {
       const session = await t.stored();
       for (const name of ['ann', 'bob', 'bob', 'ann', 'bob']) {
         session.principalName = name;
@@ -115,7 +115,7 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await idsOf(t, 'bob'), []);
     },
 
-    'follows a principal that an update of the attribute sets': async (t) => {
+    'follows a principal that an attribute update sets': async (t) => {
       const session = await t.stored();
       await session.updateAttribute(PRINCIPAL_NAME_INDEX_NAME, () => 'ann');
       assert.deepEqual(await idsOf(t, 'ann'), [session.id]);
@@ -135,7 +135,7 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await idsOf(t, 'ann'), [session.id]);
     },
 
-    'follows a session to another id': async (t) => {
+    'follows a session through a rotation': async (t) => {
       const session = await t.stored({ a: 1 }, signedInAs('ann'));
       await t.rotates(session);
       assert.deepEqual(await idsOf(t, 'ann'), [session.id]);
@@ -148,7 +148,7 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await idsOf(t, 'bob'), []);
     },
 
-    'leaves the other sessions of a principal where they are': async (t) => {
+    'keeps the other sessions of a principal': async (t) => {
       const open = () => t.stored({ a: 1 }, signedInAs('ann'));
       const [kept, renamed, removed] = [await open(), await open(), await open()];
       const [rotated, deleted] = [await open(), await open()];
@@ -162,7 +162,7 @@ export const INDEX: CheckGroup = {
       assert.equal((await t.load(kept.id)).principalName, 'ann');
     },
 
-    'has no session that is over, however it has ended': async (t) => {
+    'has no ended session, however it ended': async (t) => {
       const open = () => t.stored({ a: 1 }, signedInAs('ann'));
       const [deleted, invalidated, ended] = [await open(), await open(), await open()];
       const [limited, idle, kept] = [await open(), await open(), await open()];
@@ -196,7 +196,7 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await idsOf(t, 'ann'), [moved.id]);
     },
 
-    'is not changed by an update that is a conflict, nor under an id that is taken': async (t) => {
+    'is not changed by an update that is a conflict, nor by a rotation to an id that is taken': async (t) => {
       const session = await t.stored({ a: 1 }, signedInAs('ann'));
       let other = await t.stored();
       while (!t.mayReplace(other.id, session.id)) other = await t.stored();
@@ -209,7 +209,7 @@ export const INDEX: CheckGroup = {
       assert.deepEqual(await idsOf(t, 'mallory'), []);
     },
 
-    'takes all names, and finds each by exactly that name': async (t) => {
+    'accepts every name, and finds sessions by exactly that name': async (t) => {
       const ids = new Map<string, string>();
       for (const name of NAMES) ids.set(name, (await t.stored({}, signedInAs(name))).id);
       for (const [name, id] of ids) assert.deepEqual(await idsOf(t, name), [id], JSON.stringify(name));
@@ -223,7 +223,7 @@ export const INDEX: CheckGroup = {
       for (const name of ['*', 'a', '_']) assert.deepEqual(await idsOf(t, name), name === '*' ? [] : [ids.get(name)]);
     },
 
-    'misses no session that lives while it changes its id': async (t) => {
+    'misses no live session during a rotation': async (t) => {
       const session = await t.stored({ a: 1 }, signedInAs('ann'));
       for (let round = 0; round < ROUNDS; round++) {
         const finding = t.indexed.findByPrincipalName('ann');
@@ -234,7 +234,7 @@ export const INDEX: CheckGroup = {
       }
     },
 
-    'finds no session twice, nor anything but sessions, while they come and go': async (t) => {
+    'finds each session once, and nothing but sessions, while others are created and deleted': async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
         const [one, two] = [await t.stored({ n: 1 }, signedInAs('ann')), await t.stored({ n: 2 }, signedInAs('ann'))];
         const finding = t.indexed.findByPrincipalName('ann');
@@ -247,7 +247,7 @@ export const INDEX: CheckGroup = {
       }
     },
 
-    'says of two principals at once what the session says': async (t) => {
+    'agrees with the session after two concurrent changes of the principal': async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
         const { id } = await t.stored();
         const [one, two] = [await t.load(id), await t.load(id, t.other)];
@@ -261,7 +261,7 @@ export const INDEX: CheckGroup = {
       }
     },
 
-    'has nothing of a session that is signed in while it ends': async (t) => {
+    'has no session that is signed in while it ends': async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
         const { id } = await t.stored();
         const session = await t.load(id, t.other);

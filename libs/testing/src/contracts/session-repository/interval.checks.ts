@@ -11,9 +11,9 @@ async function setInterval(t: ContractContext, id: string, seconds: number): Pro
 }
 
 export const INTERVAL: CheckGroup = {
-  name: 'interval',
+  name: 'idle timeout',
   checks: {
-    'of a session can be longer or shorter than that of others': async (t) => {
+    'can be longer or shorter for one session': async (t) => {
       for (const seconds of [120 * 60, 10 * 60, 61]) {
         const { id } = await t.stored();
         await setInterval(t, id, seconds);
@@ -24,7 +24,7 @@ export const INTERVAL: CheckGroup = {
       }
     },
 
-    'counts from every access': async (t) => {
+    'counts from each access': async (t) => {
       const { id } = await t.stored();
       await setInterval(t, id, 10 * 60);
       for (let access = 0; access < 5; access++) {
@@ -35,7 +35,7 @@ export const INTERVAL: CheckGroup = {
       await t.isOver(id);
     },
 
-    'that is negative is for ever, and can be taken back': async (t) => {
+    'never ends the session when it is negative, until it is set again': async (t) => {
       const { id } = await t.stored();
       await setInterval(t, id, -1);
       await t.advance(400 * DAY);
@@ -49,7 +49,7 @@ export const INTERVAL: CheckGroup = {
       await t.isOver(id);
     },
 
-    'may be negative from the beginning, and stays so in saves and changes of id': async (t) => {
+    'can be negative from the creation, and stays so through saves and rotations': async (t) => {
       const sessions = [];
       for (let i = 0; i < 3; i++) sessions.push(await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = -1)));
       const [, saved, rotated] = sessions;
@@ -61,7 +61,7 @@ export const INTERVAL: CheckGroup = {
       for (const { id } of sessions) assert.equal((await t.load(id)).maxInactiveInterval, -1);
     },
 
-    'may be any negative number': async (t) => {
+    'can be any negative number': async (t) => {
       const { id } = await t.stored();
       const session = await t.load(id);
       session.maxInactiveInterval = -5;
@@ -71,7 +71,7 @@ export const INTERVAL: CheckGroup = {
       assert.ok(maxInactiveInterval < 0);
     },
 
-    'may be as long as the seconds that 32 bits can count': async (t) => {
+    'can be as long as 2147483647 seconds': async (t) => {
       const longest = 2 ** 31 - 1;
       const session = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = each.absoluteTimeout = longest));
       await t.advance(400 * DAY);
@@ -81,7 +81,7 @@ export const INTERVAL: CheckGroup = {
       assert.deepEqual([loaded.maxInactiveInterval, loaded.absoluteTimeout], [longest, longest]);
     },
 
-    'of 0 ends the session': async (t) => {
+    'ends the session when it is 0': async (t) => {
       const { id } = await t.stored();
       const session = await t.load(id);
       session.maxInactiveInterval = 0;
@@ -91,7 +91,7 @@ export const INTERVAL: CheckGroup = {
       assert.equal(await t.repository.deleteById(id), false);
     },
 
-    'that is changed without an access counts from the last one': async (t) => {
+    'counts from the last access when it is changed without one': async (t) => {
       const [longer, shorter, over] = [await t.stored(), await t.stored(), await t.stored()];
       await t.advance(20 * MINUTE);
       const accessed = new Map<string, number>();
@@ -124,7 +124,7 @@ export const INTERVAL: CheckGroup = {
       await t.isOver(longer.id);
     },
 
-    'of a session whose id is changed in the same save is that of the new id': async (t) => {
+    'applies to the new id when the same save rotates the session': async (t) => {
       const session = await t.stored();
       session.maxInactiveInterval = 10 * 60;
       await t.rotates(session);

@@ -20,13 +20,13 @@ const NO_IDS = [
 export const LOADING: CheckGroup = {
   name: 'loading',
   checks: {
-    'finds nothing under an id that nobody has, or that cannot be one': async (t) => {
+    'finds nothing under an unknown or malformed id': async (t) => {
       await t.stored();
       for (const id of [generateSessionKey().id, ...NO_IDS]) assert.equal(await t.repository.findById(id), null, id);
       assert.deepEqual(await t.repository.findByIds(NO_IDS), Array(NO_IDS.length).fill(null));
     },
 
-    'finds several sessions in the order of their ids, each as often as it is asked for': async (t) => {
+    'finds several sessions in the order of the requested ids, repeated ids included': async (t) => {
       const [first, second, over] = [await t.stored({ n: 1 }), await t.stored({ n: 2 }), await t.stored()];
       await t.repository.deleteById(over.id);
       const ids = [second.id, 'x', over.id, first.id, generateSessionKey().id, second.id];
@@ -52,7 +52,7 @@ export const LOADING: CheckGroup = {
       );
     },
 
-    'tells times in whole numbers': async (t) => {
+    'returns times as whole numbers': async (t) => {
       const { id } = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 20 * 60));
       const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = await t.recordOf(id);
       const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
@@ -60,7 +60,7 @@ export const LOADING: CheckGroup = {
         assert.ok(Number.isSafeInteger(time), `${name} is ${typeof time}`);
     },
 
-    'finds a session until its time is over, and not longer although nobody has noticed': async (t) => {
+    'finds a session until its end, and no longer even before the expiry is noticed': async (t) => {
       const { id } = await t.stored();
       await t.advanceToJustBefore(INTERVAL);
       await t.load(id);
@@ -70,14 +70,14 @@ export const LOADING: CheckGroup = {
       assert.deepEqual(await t.repository.findByIds([id]), [null]);
     },
 
-    'does not find it when somebody has': async (t) => {
+    'does not find an expired session after the expiry is noticed': async (t) => {
       const { id } = await t.stored();
       await t.expireAll();
       await t.reportExpired();
       await t.isOver(id);
     },
 
-    'is no access': async (t) => {
+    'does not renew the session': async (t) => {
       const { id, creationTime } = await t.stored();
       await t.advance(20 * MINUTE);
       assert.equal((await t.load(id)).lastAccessedTime, creationTime);
@@ -87,7 +87,7 @@ export const LOADING: CheckGroup = {
       await t.isOver(id);
     },
 
-    'tells for how long a session has been idle, from which follows when an access is recorded': async (t) => {
+    'returns for how long a session has been idle, which decides when a touch is due': async (t) => {
       const usual = await t.stored();
       const limited = await t.stored({ a: 1 }, (each) => (each.absoluteTimeout = 20 * 60));
       const onlyLimited = await t.stored({ a: 1 }, (each) => {
@@ -106,7 +106,7 @@ export const LOADING: CheckGroup = {
       t.isAbout((await t.load(usual.id)).idleTime!, 0);
     },
 
-    'gives everybody a session of their own': async (t) => {
+    'gives each caller its own copy of a session': async (t) => {
       const { id } = await t.stored({ list: ['saved'] });
       const [one, two] = [await t.load(id), await t.load(id)];
       one.getAttribute<string[]>('list')!.push('not saved');

@@ -126,7 +126,7 @@ function creationOf(id: string, attributes: ReadonlyMap<string, string>): Create
 export const NAMES_AND_VALUES: CheckGroup = {
   name: 'names and values',
   checks: {
-    'takes all names for attributes, and keeps them apart': async (t) => {
+    'accepts every attribute name, and keeps different names apart': async (t) => {
       const attributes = NAMES.map((name) => [name, `of ${name}`] as const);
       const { id } = await t.stored({}, (session) => {
         for (const [name, value] of attributes) session.setAttribute(name, value);
@@ -142,14 +142,14 @@ export const NAMES_AND_VALUES: CheckGroup = {
       assert.equal(left.getAttribute(NAMES[0]!), 'changed');
     },
 
-    'has no attributes that nobody has set': async (t) => {
+    'has no attributes that were not set': async (t) => {
       const { id } = await t.stored({ only: true });
       const session = await t.load(id);
       assert.deepEqual(session.attributeNames, ['only']);
       for (const name of NAMES) assert.equal(session.getAttribute(name), undefined, name);
     },
 
-    'gives back every value as it was': async (t) => {
+    'returns every value unchanged': async (t) => {
       const names = VALUES.map((_, i) => `value ${i}`);
       const { id } = await t.stored({}, (session) => names.forEach((name, i) => session.setAttribute(name, VALUES[i])));
       const session = await t.load(id);
@@ -159,7 +159,7 @@ export const NAMES_AND_VALUES: CheckGroup = {
       );
     },
 
-    'takes in an update what it takes at the creation': async (t) => {
+    'accepts in an update what it accepts in a creation': async (t) => {
       const session = await t.stored();
       const attributes = NAMES.map((name, i) => [name, VALUES[i % VALUES.length]] as const);
       for (const [name, value] of attributes) session.setAttribute(name, value);
@@ -168,7 +168,7 @@ export const NAMES_AND_VALUES: CheckGroup = {
       for (const [name, value] of attributes) assert.deepEqual(loaded.getAttribute(name), value, name);
     },
 
-    'gives back every text as it was': async (t) => {
+    'returns every serialized text unchanged': async (t) => {
       const id = t.idFor((await t.stored()).id);
       const texts = new Map(TEXTS.map((text, i) => [`created ${i}`, text]));
       assert.equal((await t.write(creationOf(id, texts))).outcome, 'created');
@@ -177,7 +177,7 @@ export const NAMES_AND_VALUES: CheckGroup = {
       assert.deepEqual(new Map((await t.recordOf(id)).attributes), new Map([...texts, ...more]));
     },
 
-    'takes all ids that can be, and keeps them apart': async (t) => {
+    'accepts every well-formed id, and keeps different ids apart': async (t) => {
       for (const [i, id] of IDS.entries()) {
         assert.equal((await t.write(creationOf(id, new Map([['i', `${i}`]])))).outcome, 'created', id);
       }
@@ -194,7 +194,7 @@ export const NAMES_AND_VALUES: CheckGroup = {
       }
     },
 
-    'finds an id in no other case': async (t) => {
+    'distinguishes ids that differ in case alone': async (t) => {
       const session = await t.stored();
       for (const id of [session.id.toLowerCase(), session.id.toUpperCase()]) {
         assert.equal(await t.repository.findById(id), null);
@@ -203,7 +203,7 @@ export const NAMES_AND_VALUES: CheckGroup = {
       await t.load(session.id);
     },
 
-    'takes a value of a megabyte, and a thousand attributes': async (t) => {
+    'accepts a value of a megabyte, and a thousand attributes': async (t) => {
       const large = 'ä'.repeat(500_000);
       const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`name ${i}`, i]));
       const session = await t.stored({ large, ...many });

@@ -6,7 +6,7 @@ export const OUTAGES: CheckGroup = {
   name: 'outages',
   needs: 'outages',
   checks: {
-    'are errors of whatever is asked of the store, and never an absence': async (t) => {
+    'make every call of the repository fail, and never look like a missing session': async (t) => {
       const session = await t.stored({ n: 0 }, (each) => (each.principalName = 'ann'));
       const { repository } = t;
       await t.outage(async () => {
@@ -23,7 +23,7 @@ export const OUTAGES: CheckGroup = {
       assert.equal((await t.load(session.id)).getAttribute('n'), 0);
     },
 
-    'are errors of each step, and never an answer': async (t) => {
+    'make every step of the store fail': async (t) => {
       const { id } = await t.stored();
       const nothing = { presentedIds: [], attributes: new Map<string, string>(), indexes: new Map<string, string>() };
       const times = { maxInactiveInterval: -1, absoluteTimeout: -1 };
@@ -37,7 +37,7 @@ export const OUTAGES: CheckGroup = {
       assert.notEqual((await t.load(id)).maxInactiveInterval, -1);
     },
 
-    'leave a session that is new to be stored afterwards': async (t) => {
+    'leave a new session that can be saved afterwards': async (t) => {
       // A store that has not been used yet fails before it does anything.
       await t.stored();
       const session = t.repository.createSession();
@@ -48,7 +48,7 @@ export const OUTAGES: CheckGroup = {
       assert.deepEqual(await t.attributesOf(session.id), { a: 1 });
     },
 
-    'leave everything that a save was to change as it was, and to be saved afterwards': async (t) => {
+    'leave the session unchanged by a failed save, which can be repeated afterwards': async (t) => {
       const session = await t.stored({ a: 1, b: 1 });
       const { id } = session;
       session.setAttribute('a', 2);
@@ -64,7 +64,7 @@ export const OUTAGES: CheckGroup = {
       assert.equal((await t.load(newId)).maxInactiveInterval, 600);
     },
 
-    'end no session that was to be ended, until it is ended afterwards': async (t) => {
+    'leave a session whose deletion failed alive until it is deleted afterwards': async (t) => {
       const session = await t.stored();
       session.invalidate();
       await t.outage(() => assert.rejects(session.save(), SessionStoreError));

@@ -19,7 +19,7 @@ const REFUSED: Readonly<Record<string, (session: Session) => void>> = {
 
 const refusals: Checks = Object.fromEntries(
   Object.entries(REFUSED).map(([what, change]) => [
-    `refuses, as a whole, a save that gives the session under its old id ${what}`,
+    `refuses completely a forwarded save that sets ${what}`,
     async (t) => {
       const victim = await t.stored({ a: 1 }, (each) => {
         each.principalName = 'guest';
@@ -45,9 +45,9 @@ function changeOfId(id: string, newId: string): UpdateSession {
 }
 
 export const ROTATION: CheckGroup = {
-  name: 'change of id',
+  name: 'rotation',
   checks: {
-    'keeps the data and the times': async (t) => {
+    'keeps attributes and times': async (t) => {
       const session = await t.stored({ a: 1, b: ['x'] }, (each) => {
         each.maxInactiveInterval = 600;
         each.absoluteTimeout = 7200;
@@ -61,7 +61,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual([loaded.maxInactiveInterval, loaded.absoluteTimeout], [600, 7200]);
     },
 
-    'keeps attributes of all names, and large ones': async (t) => {
+    'keeps attributes of every name, large ones too': async (t) => {
       const large = 'ä'.repeat(500_000);
       const session = await t.stored({ large }, (each) => NAMES.forEach((name) => each.setAttribute(name, name)));
       await t.rotates(session);
@@ -71,7 +71,7 @@ export const ROTATION: CheckGroup = {
       assert.equal(loaded.getAttribute('large'), large);
     },
 
-    'ends the old id at once': async (t) => {
+    'ends the old id for loading at once': async (t) => {
       const session = await t.stored();
       const previousId = await t.rotates(session);
       assert.notEqual(session.id, previousId);
@@ -79,7 +79,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.repository.findByIds([previousId]), [null]);
     },
 
-    'is an access, unless the session is to be kept idle': async (t) => {
+    'renews the session unless the request keeps it idle': async (t) => {
       const [used, idle] = [await t.stored(), await t.stored()];
       await t.advance(20 * MINUTE);
       idle.keepIdle();
@@ -90,7 +90,7 @@ export const ROTATION: CheckGroup = {
       await t.isOver(idle.id);
     },
 
-    'leaves the session its end': async (t) => {
+    'keeps the end of the session': async (t) => {
       const session = await t.stored();
       await t.rotates(session);
       await t.advanceToJustBefore(INTERVAL);
@@ -99,7 +99,7 @@ export const ROTATION: CheckGroup = {
       await t.isOver(session.id);
     },
 
-    'gives it no id that another one has changed a moment ago': async (t) => {
+    'refuses an id from which another session has just been rotated': async (t) => {
       const session = await t.stored({ a: 'mine' });
       let other = await t.stored();
       while (!t.mayReplace(other.id, session.id)) other = await t.stored();
@@ -109,7 +109,7 @@ export const ROTATION: CheckGroup = {
       await t.isOver(taken);
     },
 
-    'gives it another id when the new one is taken, and leaves the one that has it alone': async (t) => {
+    'draws another id when the new one is taken, and leaves the session that has it unchanged': async (t) => {
       const session = await t.stored({ a: 'mine' });
       let other = await t.stored({ a: 'theirs' });
       while (!t.mayReplace(other.id, session.id)) other = await t.stored({ a: 'theirs' });
@@ -122,7 +122,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.attributesOf(other.id), { a: 'theirs' });
     },
 
-    'lets those that had loaded the old id change attributes and record their access': async (t) => {
+    'forwards attribute changes and touches of requests that loaded the old id': async (t) => {
       const session = await t.stored({ n: 0, removed: 0 });
       const [saving, removing, updating, touching] = [
         await t.load(session.id),
@@ -160,7 +160,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.write({ kind: 'delete', id: other }), { outcome: 'deleted' });
     },
 
-    'renews the session for them, unless they are to keep it idle': async (t) => {
+    'renews the session for forwarded saves unless the request keeps it idle': async (t) => {
       const [saved, touched, idle] = [await t.stored(), await t.stored(), await t.stored()];
       const [saving, touching] = [await t.load(saved.id), await t.load(touched.id)];
       const keeping = await t.load(idle.id);
@@ -181,7 +181,7 @@ export const ROTATION: CheckGroup = {
       await t.load(touched.id);
     },
 
-    'does so for a minute, and then no more': async (t) => {
+    'forwards for 60 s, and no longer': async (t) => {
       const session = await t.stored();
       const [late, tooLate, touching] = [await t.load(session.id), await t.load(session.id), await t.load(session.id)];
       await t.rotates(session);
@@ -196,7 +196,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.attributesOf(session.id), { a: 1, late: 1 });
     },
 
-    'leads them on over several changes': async (t) => {
+    'forwards over several rotations': async (t) => {
       const session = await t.stored();
       const [first, touching] = [await t.load(session.id), await t.load(session.id)];
       await t.rotates(session);
@@ -211,7 +211,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.attributesOf(session.id), { a: 1, first: true, second: true });
     },
 
-    'does so for a minute from each change': async (t) => {
+    'forwards for 60 s from each rotation': async (t) => {
       const session = await t.stored();
       const first = await t.load(session.id);
       await t.rotates(session);
@@ -225,7 +225,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.attributesOf(session.id), { a: 1, late: true });
     },
 
-    'that is not done leaves no trace': async (t) => {
+    'leaves no trace when it is refused': async (t) => {
       const session = await t.stored();
       let other = await t.stored();
       while (!t.mayReplace(other.id, session.id)) other = await t.stored();
@@ -242,7 +242,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.write(change), { outcome: 'saved' });
     },
 
-    'is not done where the same step ends the session': async (t) => {
+    'does not happen when the same step ends the session': async (t) => {
       const { id } = await t.stored();
       const change = changeOfId(id, t.idFor(id));
       assert.deepEqual(await t.write({ ...change, maxInactiveInterval: 0 }), { outcome: 'saved' });
@@ -255,7 +255,7 @@ export const ROTATION: CheckGroup = {
 
     ...refusals,
 
-    'lets those that had loaded the old id end the session, which they could read': async (t) => {
+    'lets requests that loaded the old id end the session': async (t) => {
       const session = await t.stored();
       const late = await t.load(session.id);
       await t.rotates(session);
@@ -264,7 +264,7 @@ export const ROTATION: CheckGroup = {
       await t.isOver(session.id);
     },
 
-    'tells them nothing of what the session holds since then': async (t) => {
+    'returns to requests that loaded the old id nothing saved since': async (t) => {
       const session = await t.stored({ secret: 'old' });
       const [late, unaware] = [await t.load(session.id), await t.load(session.id)];
       session.setAttribute('secret', 'new');
@@ -281,7 +281,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.attributesOf(session.id), { secret: 'new', user: 'ann' });
     },
 
-    'is done once when it is sent again because its answer was lost': async (t) => {
+    'happens once when it is sent twice because its reply was lost': async (t) => {
       const { id } = await t.stored();
       const newId = t.idFor(id);
       const change = { ...changeOfId(id, newId), attributes: new Map([['a', '2']]) };
@@ -298,7 +298,7 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.attributesOf(session.id), { a: 3 });
     },
 
-    'that is sent again is no access, and is gone when the session is': async (t) => {
+    'does not renew the session when it is sent again, and is gone when the session is': async (t) => {
       const { id } = await t.stored();
       const newId = t.idFor(id);
       assert.deepEqual(await t.write(changeOfId(id, newId)), { outcome: 'saved' });

@@ -53,7 +53,7 @@ async function staysOver(t: ContractContext, end: (id: string) => Promise<unknow
 export const SAVING: CheckGroup = {
   name: 'saving',
   checks: {
-    'writes what changed and nothing else, so that two requests at once lose nothing of each other': async (t) => {
+    'writes only the changes, so that two concurrent requests lose none of them': async (t) => {
       const { id } = await t.stored({ a: 0, b: 0, removed: 0, untouched: 0 });
       const [one, two] = [await t.load(id), await t.load(id, t.other)];
       for (const session of [one, two]) session.attributeNames.forEach((name) => session.getAttribute(name));
@@ -77,7 +77,7 @@ export const SAVING: CheckGroup = {
       assert.deepEqual(await t.attributesOf(id), { a: 1 });
     },
 
-    'removes an attribute that another request has removed as well': async (t) => {
+    'removes an attribute that another request has already removed': async (t) => {
       const { id } = await t.stored({ a: 1, b: 1 });
       const [one, two] = [await t.load(id), await t.load(id, t.other)];
       for (const session of [one, two]) {
@@ -87,7 +87,7 @@ export const SAVING: CheckGroup = {
       assert.deepEqual(await t.attributesOf(id), { b: 1 });
     },
 
-    'keeps a session that has lost its last attribute': async (t) => {
+    'keeps a session whose last attribute is removed': async (t) => {
       const session = await t.stored({ a: 1 });
       session.removeAttribute('a');
       await t.saves(session);
@@ -110,7 +110,7 @@ export const SAVING: CheckGroup = {
       await t.isOver(id);
     },
 
-    'renews a session of which only the times are changed': async (t) => {
+    'renews a session when only its timeouts change': async (t) => {
       const session = await t.stored();
       await t.advance(20 * MINUTE);
       session.maxInactiveInterval = 25 * 60;
@@ -122,7 +122,7 @@ export const SAVING: CheckGroup = {
       t.isAbout((await t.load(session.id)).lastAccessedTime - session.creationTime, 40 * MINUTE);
     },
 
-    'does not renew a session that is to be kept idle': async (t) => {
+    'does not renew a session that the request keeps idle': async (t) => {
       const { id, creationTime } = await t.stored();
       await t.advance(20 * MINUTE);
       const session = await t.load(id);
@@ -135,7 +135,7 @@ export const SAVING: CheckGroup = {
       await t.isOver(id);
     },
 
-    'never takes the time of the last access back, when the clock goes back': async (t) => {
+    'never sets the time of the last access back when the clock steps back': async (t) => {
       const { id } = await t.stored();
       await t.advance(20 * MINUTE);
       const session = await t.load(id);
@@ -151,7 +151,7 @@ export const SAVING: CheckGroup = {
       await t.load(id);
     },
 
-    'counts from now where the clock has gone back behind the last access': async (t) => {
+    'counts from now when the clock has stepped back behind the last access': async (t) => {
       const [touched, saved, idle] = [await t.stored(), await t.stored(), await t.stored()];
       await t.advance(20 * MINUTE);
       for (const session of [touched, saved, idle]) await t.repository.touch(session);
@@ -168,7 +168,7 @@ export const SAVING: CheckGroup = {
       for (const { id } of [touched, saved]) await t.isOver(id);
     },
 
-    'writes attributes, times and another id in one step': async (t) => {
+    'writes attributes, timeouts and a new id in one step': async (t) => {
       const session = await t.stored({ a: 1, b: 1 });
       session.setAttribute('a', 2);
       session.removeAttribute('b');

@@ -3,9 +3,9 @@ import type { CheckGroup } from './check.group.js';
 import { INTERVAL, MINUTE } from './contract.context.js';
 
 export const TOUCHING: CheckGroup = {
-  name: 'accesses',
+  name: 'touch',
   checks: {
-    'renew a session, and change nothing else': async (t) => {
+    'renews a session and changes nothing else': async (t) => {
       const session = await t.stored({ a: 1 }, (each) => (each.principalName = 'ann'));
       const loaded = await t.load(session.id, t.other);
       await t.advance(20 * MINUTE);
@@ -21,7 +21,7 @@ export const TOUCHING: CheckGroup = {
       await t.isOver(session.id);
     },
 
-    'renew one whose change of id is not stored yet, under the id that it has': async (t) => {
+    'renews a session under its stored id while a rotation is not saved yet': async (t) => {
       const session = await t.stored();
       const { id } = session;
       await t.advance(20 * MINUTE);
@@ -34,7 +34,7 @@ export const TOUCHING: CheckGroup = {
       await t.load(session.id);
     },
 
-    'are of nothing where no session is': async (t) => {
+    'is gone for deleted, expired and unsaved sessions': async (t) => {
       const deleted = await t.stored();
       await t.repository.deleteById(deleted.id);
       const expired = await t.stored();
