@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import type { SessionModuleOptions } from '../../src/index.js';
-import { SIGNING_KEYS } from '../http/signing.keys.js';
+import { SIGNING_KEYS } from '../support/signing.keys.js';
 import type { Browser, BrowserContext, Cookie, Page } from 'playwright-core';
 import { launchChromium, textAt } from '@nest-session/test-infrastructure/browser';
 import { Shop } from './shop.app.js';

@@ -4,8 +4,8 @@ import { Controller, Get, Injectable } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
-import { GatedRepository } from '../http/gated.repository.js';
-import { closeApps, type SessionApp, startApp } from '../http/session.app.js';
+import { GatedRepository } from '../support/gated.repository.js';
+import { closeApps, type SessionApp, startApp } from '../support/session.app.js';
 
 // The cases of Spring Session's own tests of its web layer, by their names, and what stands for each of them here.
 

@@ -5,7 +5,7 @@ import { SessionAttributeError, SessionStateError, SessionStoreError } from '../
 import type { Session } from '../../src/session/session.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
-import { RecordingWriter } from './recording.writer.js';
+import { RecordingWriter } from '../support/recording.writer.js';
 
 const TIMEOUTS = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
 

@@ -1,0 +1,262 @@
+import { Controller, Delete, Get, Param, Post, Query, Redirect, Res } from '@nestjs/common';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
+import { Session, BrowserSessions, SessionStateError } from '../../src/index.js';
+import { type RawReply, rawOf } from '../support/raw.response.js';
+import { closeApps, startApp } from '../support/session.app.js';
+
+LeakGuard.install();
+
+@Controller()
+class AccountsController {
+  constructor(private readonly sessions: BrowserSessions) {}
+
+  @Get()
+  whoami(@Session() session: Session) {
+    return { user: session.principalName, alias: this.sessions.currentAlias };
+  }
+
+  @Post('login/:name')
+  login(@Session() session: Session, @Param('name') name: string) {
+    session.changeSessionId();
+    session.principalName = name;
+  }
+
+  @Post('logout')
+  logout(@Session() session: Session) {
+    session.invalidate();
+  }
+
+  @Get('accounts')
+  async accounts() {
+    const sessions = await this.sessions.list();
+    return Object.fromEntries([...sessions].map(([alias, { principalName }]) => [alias, principalName]));
+  }
+
+  @Delete('accounts/:alias')
+  async end(@Param('alias') alias: string) {
+    return { ended: await this.sessions.end(alias) };
+  }
+
+  @Delete('twice/:alias')
+  async endTwice(@Param('alias') alias: string) {
+    return { ended: [await this.sessions.end(alias), await this.sessions.end(alias)] };
+  }
+
+  @Delete('late/:alias')
+  async endLate(@Param('alias') alias: string, @Res() reply: RawReply) {
+    const response = rawOf(reply);
+    response.write('ended: ');
+    response.end(String(await this.sessions.end(alias)));
+  }
+
+  @Get('link')
+  link(@Query('to') to: string, @Query('alias') alias?: string) {
+    return { link: this.sessions.link(to, alias) };
+  }
+
+  @Get('add')
+  @Redirect()
+  add() {
+    return { url: this.sessions.link('/', this.sessions.newAlias) };
+  }
+
+  @Get('new')
+  newAlias() {
+    return { alias: this.sessions.newAlias };
+  }
+
+  @Get('cookies-of-its-own')
+  async own(@Res({ passthrough: true }) reply: { header(name: string, value: string): void }) {
+    reply.header('Set-Cookie', 'app=1');
+    return { ended: await this.sessions.end('1') };
+  }
+}
+
+afterEach(closeApps);
+
+describe.each(['express', 'fastify'] as const)('several sessions in one browser, on %s,', (platform) => {
+  async function start() {
+    const session = { multipleSessions: true };
+    const app = await startApp({ platform, controllers: [AccountsController], session });
+    const browser = app.agent();
+    return { ...app, browser };
+  }
+
+  it.each(['x', '20', '__proto__', '7'])('end none under the alias %s, which is that of none', async (alias) => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    const answer = await browser.request('DELETE', `/accounts/${alias}`);
+    expect(answer).toMatchObject({ status: 200, setCookies: [] });
+    expect(answer.json()).toEqual({ ended: false });
+  });
+
+  it('have a cookie each, and the alias says which is meant', async () => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=1');
+    expect(Object.keys(browser.cookies).toSorted()).toEqual(['SESSION', 'SESSION.1']);
+    expect((await browser.get('/')).json()).toEqual({ user: 'ann', alias: '0' });
+    expect((await browser.get('/?_s=1')).json()).toEqual({ user: 'bob', alias: '1' });
+    expect((await browser.get('/?_s=2')).json()).toEqual({ alias: '2' });
+    // An alias that there is not is that of no session of its own.
+    expect((await browser.get('/?_s=x')).json()).toEqual({ user: 'ann', alias: '0' });
+  });
+
+  it('do not overwrite each other when two tabs sign in at the same moment', async () => {
+    const { browser } = await start();
+    await Promise.all(Array.from({ length: 20 }, (_, alias) => browser.post(`/login/u${alias}?_s=${alias}`)));
+    const accounts = await browser.get('/accounts?_s=7');
+    expect(accounts.json()).toEqual(
+      Object.fromEntries(Array.from({ length: 20 }, (_, alias) => [`${alias}`, `u${alias}`])),
+    );
+  });
+
+  it('are 20 at most: one more is a conflict with what the browser has, dead cookies included', async () => {
+    const { browser, store } = await start();
+    for (let alias = 0; alias < 19; alias++) browser.setCookie(`SESSION.${alias}=${'a'.repeat(42)}${'ab'[alias % 2]}`);
+    browser.setCookie(`SESSION=${'a'.repeat(43)}`);
+    expect((await browser.get('/new')).json()).toEqual({ alias: '19' });
+    browser.setCookie(`SESSION.19=${'a'.repeat(43)}`);
+    store.calls.length = 0;
+    const full = await browser.get('/new');
+    expect([full.status, full.json()]).toEqual([
+      409,
+      { statusCode: 409, message: 'A browser has 20 sessions at most: end one of them first', error: 'Conflict' },
+    ]);
+    expect(store.calls).toHaveLength(1);
+    expect((await browser.request('DELETE', '/accounts/7')).json()).toEqual({ ended: false });
+    expect((await browser.get('/new')).json()).toEqual({ alias: '7' });
+  });
+
+  it('are opened under their own aliases only', async () => {
+    const { browser, agent } = await start();
+    await browser.post('/login/bob?_s=1');
+    const thief = agent();
+    const headers = { cookie: `SESSION=x; SESSION.2=${browser.cookie('SESSION.1')}` };
+    expect((await thief.get('/', { headers })).json()).toEqual({ alias: '0' });
+    expect((await thief.get('/?_s=1', { headers })).json()).toEqual({ alias: '1' });
+  });
+
+  it('rotate and end one by one', async () => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=1');
+    const [ann, bob] = [browser.cookie('SESSION'), browser.cookie('SESSION.1')];
+    await browser.post('/login/carl?_s=1');
+    expect(browser.cookie('SESSION.1')).not.toBe(bob);
+    expect(browser.cookie('SESSION')).toBe(ann);
+    const logout = await browser.post('/logout?_s=1');
+    expect(logout.setCookies).toEqual(['SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
+    expect((await browser.get('/accounts')).json()).toEqual({ 0: 'ann' });
+  });
+
+  it('are listed when they are alive, at one turn of the store, and the answer varies by the cookies', async () => {
+    const { browser, store } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=3');
+    browser.setCookie(`SESSION.4=${'a'.repeat(43)}`);
+    store.calls.splice(0);
+    const answer = await browser.get('/accounts?_s=5');
+    expect(answer.json()).toEqual({ 0: 'ann', 3: 'bob' });
+    expect(answer.headers.vary).toContain('Cookie');
+    expect(store.calls).toEqual(['load']);
+    expect(answer.setCookies).toEqual([]);
+  });
+
+  it('are ended from another one, and the browser forgets them', async () => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=1');
+    const token = browser.cookie('SESSION.1')!;
+    const ended = await browser.request('DELETE', '/accounts/1');
+    expect(ended.json()).toEqual({ ended: true });
+    expect(ended.setCookies).toEqual(['SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
+    expect(ended.headers['cache-control']).toContain('no-store');
+    expect(browser.cookie('SESSION.1')).toBeUndefined();
+    const headers = { cookie: `SESSION.1=${token}` };
+    expect((await browser.get('/?_s=1', { headers })).json()).toEqual({ alias: '1' });
+    expect((await browser.request('DELETE', '/accounts/1')).json()).toEqual({ ended: false });
+    expect((await browser.request('DELETE', '/accounts/0')).json()).toEqual({ ended: true });
+    expect(browser.cookies).toEqual({});
+  });
+
+  it.each(['0', '1'])('are ended once, also by a request of alias 0 that ends %s twice', async (alias) => {
+    const { browser } = await start();
+    await browser.post(`/login/ann?_s=${alias}`);
+    const ended = await browser.request('DELETE', `/twice/${alias}`);
+    expect(ended.json()).toEqual({ ended: [true, false] });
+    expect(browser.cookies).toEqual({});
+  });
+
+  it('are forgotten beside cookies that the application sets', async () => {
+    const { browser } = await start();
+    await browser.post('/login/bob?_s=1');
+    const answer = await browser.get('/cookies-of-its-own');
+    expect(answer.setCookies).toEqual(['app=1', 'SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
+  });
+
+  it('are ended when it is too late to have the browser forget them, which is said once', async () => {
+    const { browser, log } = await start();
+    for (const alias of ['0', '1', '2']) await browser.post(`/login/u${alias}?_s=${alias}`);
+    for (const alias of ['1', '2', '0']) {
+      const ended = await browser.request('DELETE', `/late/${alias}`);
+      expect([ended.text, ended.setCookies]).toEqual(['ended: true', []]);
+    }
+    expect(Object.keys(browser.cookies).toSorted()).toEqual(['SESSION', 'SESSION.1', 'SESSION.2']);
+    expect((await browser.get('/accounts')).json()).toEqual({});
+    expect((await browser.get('/new')).json()).toEqual({ alias: '3' });
+    expect((await browser.request('DELETE', '/late/1')).text).toBe('ended: false');
+    expect(log.lines).toEqual([
+      expect.stringMatching(
+        /^warn BrowserSessions\.end\(\) ended .* after the headers .* Call it before the first byte/,
+      ),
+    ]);
+  });
+
+  it('are ended by one of two requests that end their own at the same moment', async () => {
+    const { browser, store } = await start();
+    await browser.post('/login/ann');
+    const gate = store.gate('delete');
+    const answers = [browser, browser.fork()].map((each) => each.request('DELETE', '/accounts/0'));
+    await eventually(() => expect(store.calls.filter((call) => call === 'delete')).toHaveLength(2));
+    gate.open();
+    const ended = (await Promise.all(answers)).map((answer) => answer.json<{ ended: boolean }>().ended);
+    expect(ended.filter(Boolean)).toHaveLength(1);
+  });
+
+  it('are linked to by URLs with their aliases', async () => {
+    const { browser } = await start();
+    const link = async (path: string) => (await browser.get(path)).json<{ link: string }>().link;
+    expect(await link('/link?to=/cart')).toBe('/cart');
+    expect(await link('/link?to=/cart&_s=3')).toBe('/cart?_s=3');
+    expect(await link('/link?to=/cart&_s=3&alias=0')).toBe('/cart');
+    expect(await link('/link?to=/cart&alias=5')).toBe('/cart?_s=5');
+    expect((await browser.get('/link?to=/cart&alias=99')).status).toBe(500);
+  });
+
+  it('are added under an alias that is free', async () => {
+    const { browser } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=2');
+    const add = await browser.get('/add');
+    expect([add.status, add.headers.location]).toEqual([302, '/?_s=1']);
+    expect((await browser.get('/new?_s=1')).json()).toEqual({ alias: '3' });
+  });
+
+  it('are one without the option, under the alias 0, and only a new alias is refused', async () => {
+    const { agent, app } = await startApp({ platform, controllers: [AccountsController] });
+    const browser = agent();
+    await browser.post('/login/ann?_s=1');
+    expect(Object.keys(browser.cookies)).toEqual(['SESSION']);
+    expect((await browser.get('/?_s=1')).json()).toEqual({ user: 'ann', alias: '0' });
+    expect((await browser.get('/accounts')).json()).toEqual({ '0': 'ann' });
+    expect((await browser.get('/link?to=/basket')).json()).toEqual({ link: '/basket' });
+    expect((await browser.get('/new')).status).toBe(500);
+    expect((await browser.request('DELETE', '/accounts/1')).json()).toEqual({ ended: false });
+    expect((await browser.request('DELETE', '/accounts/0')).json()).toEqual({ ended: true });
+    expect(browser.cookies).toEqual({});
+    expect((await browser.get('/accounts')).json()).toEqual({});
+    expect(() => app.get(BrowserSessions).currentAlias).toThrow(SessionStateError);
+  });
+});

@@ -1,0 +1,95 @@
+import { Controller, Get, Post } from '@nestjs/common';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RememberMe, Session } from '../../src/index.js';
+import type { GatedRepository } from '../support/gated.repository.js';
+import { closeApps, type SessionApp, startApp } from '../support/session.app.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+let store: GatedRepository;
+
+@Controller()
+class LoginController {
+  constructor(private readonly rememberMe: RememberMe) {}
+
+  @Post('start')
+  start(@Session() session: Session) {
+    session.setAttribute('a', 1);
+  }
+
+  @Get('me')
+  me(@Session() session: Session) {
+    return { user: session.principalName ?? null };
+  }
+
+  @Post('login')
+  login(@Session() session: Session) {
+    session.changeSessionId();
+    session.principalName = 'victim';
+  }
+
+  @Post('careless-login')
+  carelessLogin(@Session() session: Session) {
+    session.principalName = 'victim';
+  }
+
+  @Post('login-that-fails')
+  loginThatFails(@Session() session: Session) {
+    session.principalName = 'victim';
+    // Without the option `cookie.rememberMe`.
+    this.rememberMe.remember(session);
+  }
+
+  @Post('login-and-more')
+  async loginAndMore(@Session() session: Session) {
+    session.changeSessionId();
+    session.principalName = 'victim';
+    await session.save();
+    store.break('update');
+    session.setAttribute('more', 1);
+  }
+}
+
+describe.each(['express', 'fastify'] as const)('a login, on %s,', (platform) => {
+  let app: SessionApp;
+  beforeEach(async () => {
+    app = await startApp({ platform, controllers: [LoginController] });
+    store = app.store;
+  });
+
+  it('that fails when somebody is to be remembered signs nobody in under a planted token', async () => {
+    const attacker = app.agent();
+    await attacker.post('/start');
+    const victim = attacker.fork();
+    expect((await victim.post('/login-that-fails')).status).toBe(500);
+    expect((await attacker.get('/me')).json()).toEqual({ user: null });
+  });
+
+  it('is sent its new token although a later save of the same request has failed', async () => {
+    const client = app.agent();
+    await client.post('/start');
+    const old = client.fork();
+    const answer = await client.post('/login-and-more');
+    expect(answer).toMatchObject({ status: 503, setCookies: [expect.stringContaining('SESSION=')] });
+    expect(answer.headers['cache-control']).toContain('no-store');
+    store.repair();
+    expect((await client.get('/me')).json()).toEqual({ user: 'victim' });
+    expect((await old.get('/me')).json()).toEqual({ user: null });
+  });
+});
+
+it('is advised to change the id of the session, once', async () => {
+  const { agent, log } = await startApp({ controllers: [LoginController] });
+  const client = agent();
+  await client.post('/login');
+  await client.post('/careless-login');
+  expect(log.matching(/changeSessionId/)).toEqual([]);
+  for (let login = 0; login < 2; login++) {
+    const careless = agent();
+    await careless.post('/start');
+    await careless.post('/careless-login');
+    await careless.post('/careless-login');
+  }
+  expect(log.matching(/changeSessionId/)).toHaveLength(1);
+});

@@ -1,0 +1,156 @@
+import {
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Injectable,
+  Param,
+  Post,
+  UseGuards,
+} from '@nestjs/common';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Session, SessionContext, SessionOutagePolicy } from '../../src/index.js';
+import { closeApps, startApp } from '../support/session.app.js';
+
+LeakGuard.install();
+
+const UNAVAILABLE = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+
+@Injectable()
+class SignedIn implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    context.switchToHttp().getRequest<{ session: Session }>().session.getAttribute('user');
+    return true;
+  }
+}
+
+let begun: string[] = [];
+
+@Controller()
+class PlainController {
+  @Post('login')
+  login(@Session() session: Session) {
+    session.setAttribute('user', 'ann');
+  }
+
+  @Post('order')
+  @SessionOutagePolicy('reject')
+  order() {
+    begun.push('order');
+    return { ordered: true };
+  }
+
+  @Post('undecided')
+  undecided() {
+    begun.push('undecided');
+    return { ordered: true };
+  }
+}
+
+const CHANGES: Readonly<Record<string, (session: Session) => unknown>> = {
+  attribute: (session) => session.setAttribute('seen', true),
+  removal: (session) => session.removeAttribute('seen'),
+  update: (session) => session.updateAttribute('seen', () => true),
+  id: (session) => session.changeSessionId(),
+  end: (session) => session.invalidate(),
+  interval: (session) => (session.maxInactiveInterval = 60),
+  principal: (session) => (session.principalName = 'ann'),
+};
+
+@Controller('shop')
+@SessionOutagePolicy('anonymous')
+class ShopController {
+  constructor(private readonly context: SessionContext) {}
+
+  @Get()
+  home(@Session() session: Session) {
+    const { isAvailable } = this.context;
+    return { user: session.getAttributeOrDefault('user', 'nobody'), isNew: session.isNew, isAvailable };
+  }
+
+  @Get('guarded')
+  @UseGuards(SignedIn)
+  guarded(@Session() session: Session) {
+    return { user: session.getAttributeOrDefault('user', 'nobody') };
+  }
+
+  @Get('saved')
+  async saved(@Session() session: Session) {
+    return { outcome: await session.save() };
+  }
+
+  @Post('change/:what')
+  async change(@Session() session: Session, @Param('what') what: string) {
+    await CHANGES[what]!(session);
+    return { changed: true };
+  }
+
+  /** Of a controller that does without sessions, the one that does not. */
+  @Get('checkout')
+  @SessionOutagePolicy('reject')
+  checkout() {
+    begun.push('checkout');
+    return { ordered: true };
+  }
+}
+
+afterEach(closeApps);
+beforeEach(() => {
+  begun = [];
+});
+
+describe.each(['express', 'fastify'] as const)('when the store fails to load a session, on %s,', (platform) => {
+  async function start() {
+    const app = await startApp({ platform, controllers: [PlainController, ShopController] });
+    const client = app.agent();
+    await client.post('/login');
+    app.store.break('load');
+    return { ...app, client };
+  }
+
+  it.each(['/order', '/shop/checkout'])(
+    'a handler that requires it is not called, and is again as soon as the store answers: %s',
+    async (path) => {
+      const { client, store } = await start();
+      const method = path === '/order' ? 'POST' : 'GET';
+      const answer = await client.request(method, path);
+      expect([answer.status, answer.json(), answer.setCookies]).toEqual([503, UNAVAILABLE, []]);
+      expect(begun).toEqual([]);
+      store.repair();
+      expect((await client.request(method, path)).json()).toEqual({ ordered: true });
+    },
+  );
+
+  it('a handler that requires it is called for requests that bring none', async () => {
+    const { agent } = await start();
+    expect((await agent().post('/order')).status).toBe(201);
+  });
+
+  it('a handler that does not ask for it, and says nothing, is called', async () => {
+    const { client } = await start();
+    expect((await client.post('/undecided')).status).toBe(201);
+    expect(begun).toEqual(['undecided']);
+  });
+
+  it('a handler that does without is given an empty one, and so are its guards', async () => {
+    const { client, store } = await start();
+    const answer = await client.get('/shop');
+    expect([answer.status, answer.setCookies]).toEqual([200, []]);
+    expect(answer.json()).toEqual({ user: 'nobody', isNew: true, isAvailable: false });
+    expect((await client.get('/shop/guarded')).json()).toEqual({ user: 'nobody' });
+    expect((await client.get('/shop/saved')).json()).toEqual({ outcome: 'saved' });
+    store.repair();
+    expect((await client.get('/shop')).json()).toEqual({ user: 'ann', isNew: false, isAvailable: true });
+    expect(store.calls).not.toContain('touch');
+  });
+
+  it.each(Object.keys(CHANGES))('the empty session takes no changes: %s', async (what) => {
+    const { client, store, log } = await start();
+    const answer = await client.post(`/shop/change/${what}`);
+    expect([answer.status, answer.json(), answer.setCookies]).toEqual([503, UNAVAILABLE, []]);
+    expect(store.calls).toEqual(['create', 'load']);
+    expect(log.lines.join('\n')).not.toContain(client.cookie('SESSION'));
+    store.repair();
+    expect((await client.get('/shop')).json()).toMatchObject({ user: 'ann' });
+  });
+});

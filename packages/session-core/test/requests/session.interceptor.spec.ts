@@ -1,0 +1,201 @@
+import type { ServerResponse } from 'node:http';
+import {
+  type ArgumentsHost,
+  type CallHandler,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  type ExecutionContext,
+  Get,
+  type NestInterceptor,
+  Res,
+  Sse,
+} from '@nestjs/common';
+import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
+import { Session, SessionStoreError } from '../../src/index.js';
+import { STORE_FAILURE } from '../support/gated.repository.js';
+import { closeApps, startApp } from '../support/session.app.js';
+
+LeakGuard.install();
+
+interface ExpressResponse extends ServerResponse {
+  json(body: unknown): void;
+  status(code: number): ExpressResponse;
+}
+
+const caught: string[] = [];
+
+@Catch()
+class NotesEverything implements ExceptionFilter {
+  catch(error: Error, host: ArgumentsHost): void {
+    caught.push(error.name);
+    const http = host.switchToHttp();
+    const response = http.getResponse<ExpressResponse>();
+    if (response.headersSent) return;
+    if (error instanceof SessionStoreError) {
+      // What it changes is not saved: the save has failed, and that is settled.
+      http.getRequest<{ session: Session }>().session.setAttribute('seen', true);
+      response.setHeader('X-Filter', '1');
+      response.status(507).json({ sorry: true });
+    } else response.status(500).json({ error: error.name });
+  }
+}
+
+class ChangesAfterwards implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler) {
+    const { session } = context.switchToHttp().getRequest<{ session: Session }>();
+    return next.handle().pipe(tap(() => session.setAttribute('after', true)));
+  }
+}
+
+class Collects implements NestInterceptor {
+  intercept(_: ExecutionContext, next: CallHandler) {
+    return next.handle().pipe(toArray());
+  }
+}
+
+@Controller()
+class TestController {
+  @Get('value')
+  value(@Session() session: Session) {
+    session.setAttribute('a', 1);
+    return { ok: true };
+  }
+
+  @Get('values')
+  values(@Session() session: Session) {
+    return of(1, 2, 3).pipe(tap((value) => session.setAttribute('value', value)));
+  }
+
+  @Get('read')
+  read(@Session() session: Session) {
+    return session.attributeNames;
+  }
+
+  @Sse('no-events')
+  noEvents(@Session() session: Session) {
+    session.setAttribute('a', 1);
+    return EMPTY;
+  }
+
+  @Sse('events')
+  events(@Session() session: Session) {
+    session.setAttribute('a', 1);
+    return NEVER.pipe(startWith({ data: 'first' }));
+  }
+
+  @Get('res')
+  res(@Session() session: Session, @Res() response: ExpressResponse) {
+    session.setAttribute('a', 1);
+    response.json({ ok: true });
+  }
+
+  @Get('res-later')
+  async resLater(@Session() session: Session, @Res() response: ExpressResponse) {
+    session.setAttribute('a', 1);
+    // The interceptor has begun to save when the answer begins.
+    setImmediate(() => response.json({ ok: true }));
+  }
+
+  @Get('twice')
+  twice(@Session() session: Session, @Res() response: ExpressResponse) {
+    session.setAttribute('a', 1);
+    response.json({ first: true });
+    response.json({ second: true });
+  }
+}
+
+const base = { controllers: [TestController], providers: [{ provide: APP_FILTER, useClass: NotesEverything }] };
+
+beforeEach(() => caught.splice(0));
+afterEach(closeApps);
+
+describe('SessionInterceptor', () => {
+  it('hands a failed save to the filters, whose answer leaves unchanged, without a cookie or a second save', async () => {
+    const { store, agent } = await startApp(base);
+    store.break('create');
+    const answer = await agent().get('/value');
+    expect([answer.status, answer.json(), answer.headers['x-filter']]).toEqual([507, { sorry: true }, '1']);
+    expect(answer.setCookies).toEqual([]);
+    expect(caught).toEqual(['SessionStoreError']);
+    expect(store.calls).toEqual(['create']);
+  });
+
+  it('saves once, the last value of an Observable included', async () => {
+    const { store, agent } = await startApp(base);
+    const client = agent();
+    expect((await client.get('/values')).text).toBe('3');
+    expect(store.calls).toEqual(['create']);
+    expect((await client.get('/read')).json()).toEqual(['value']);
+  });
+
+  it('saves before the first event, and does not wait for the last one', async () => {
+    const { store, agent } = await startApp(base);
+    // Ends a stream that would keep the application from closing when no event came.
+    const message = await agent().open('GET', '/events', { signal: AbortSignal.timeout(30_000) });
+    expect([message.statusCode, message.headers['set-cookie']?.length, store.calls]).toEqual([200, 1, ['create']]);
+    for await (const chunk of message.setEncoding('utf8')) if (String(chunk).includes('data: first')) break;
+    message.destroy();
+  });
+
+  it('hands the failed save of a stream that ends without an event to the filters', async () => {
+    const { store, agent } = await startApp(base);
+    store.break('create');
+    const answer = await agent().get('/no-events');
+    expect([answer.status, answer.json(), answer.setCookies]).toEqual([507, { sorry: true }, []]);
+    expect(caught).toEqual(['SessionStoreError']);
+  });
+
+  it('leaves all values to the interceptors around it', async () => {
+    const { app, agent } = await startApp({
+      ...base,
+      configure: (each) => void each.useGlobalInterceptors(new Collects()),
+    });
+    expect(app).toBeDefined();
+    expect((await agent().get('/values')).json()).toEqual([1, 2, 3]);
+  });
+
+  it.each(['inside', 'outside'])('loses nothing that an interceptor changes afterwards, %s', async (where) => {
+    const { agent } = await startApp({
+      ...base,
+      ...(where === 'inside' && {
+        providers: [...base.providers, { provide: APP_INTERCEPTOR, useClass: ChangesAfterwards }],
+      }),
+      configure: (each) => void (where === 'outside' && each.useGlobalInterceptors(new ChangesAfterwards())),
+    });
+    const client = agent();
+    await client.get('/value');
+    expect((await client.get('/read')).json()).toEqual(['a', 'after']);
+  });
+
+  it('neither saves nor throws once the head has begun', async () => {
+    const { store, agent } = await startApp(base);
+    store.break('create');
+    const answer = await agent().get('/res');
+    expect([answer.status, answer.setCookies]).toEqual([503, []]);
+    expect(caught).toEqual([]);
+    expect(store.calls).toEqual(['create']);
+  });
+
+  it('shares a failing save with an answer that begins meanwhile: no 200', async () => {
+    const { store, agent } = await startApp(base);
+    const gate = store.gate('create');
+    const answer = agent().get('/res-later');
+    await gate.reached();
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    gate.fail(STORE_FAILURE);
+    expect([(await answer).status, (await answer).setCookies]).toEqual([503, []]);
+    expect(store.calls).toEqual(['create']);
+    expect(caught).toEqual([]);
+  });
+
+  it('lets a second answer fail as it does without a session', async () => {
+    const { agent } = await startApp(base);
+    const answer = await agent().get('/twice');
+    expect([answer.status, answer.json()]).toEqual([200, { first: true }]);
+    expect(answer.setCookies).toHaveLength(1);
+    expect(caught).toHaveLength(1);
+  });
+});

@@ -1,0 +1,162 @@
+import {
+  CookieSessionIdResolver,
+  HeaderSessionIdResolver,
+  InvalidSessionOptionsError,
+  type SessionModuleOptions,
+} from '../../src/index.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
+import { SIGNING_KEYS } from '../support/signing.keys.js';
+
+function problemsOf(options: unknown): readonly string[] {
+  try {
+    resolveSessionOptions(options as SessionModuleOptions);
+  } catch (error) {
+    if (error instanceof InvalidSessionOptionsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+const [key] = SIGNING_KEYS;
+const secure = true;
+
+// What is wrong, and what to do about it.
+const BAD: readonly (readonly [object, RegExp])[] = [
+  [{ name: '' }, /`cookie.name` is not a cookie name .*: use letters, digits/],
+  [{ name: 'a b' }, /`cookie.name` is not a cookie name .*: use letters, digits/],
+  [{ name: 'a=b' }, /`cookie.name` is not a cookie name .*: use letters, digits/],
+  [{ name: 'a;b' }, /`cookie.name` is not a cookie name .*: use letters, digits/],
+  [{ name: 'a\r\nb' }, /`cookie.name` is not a cookie name .*: use letters, digits/],
+  [{ name: 'sitzungsschlüssel' }, /`cookie.name` is not a cookie name .*: use letters, digits/],
+  [{ name: 'a'.repeat(4000) }, /`cookie.name` is too long for browsers: use at most 3840 characters/],
+  [{ name: 7 }, /`cookie.name` must be a string/],
+  [{ name: '__Host-sid' }, /A cookie named __Host-sid needs `cookie.secure` true/],
+  [{ name: '__Host-sid', secure: false }, /A cookie named __Host-sid needs `cookie.secure` true/],
+  [{ name: '__Host-sid', secure, domain: 'example.org' }, /takes no `cookie.domain`/],
+  [{ name: '__Host-sid', secure, domainPattern: '(.+)' }, /takes no `cookie.domainPattern`/],
+  [{ name: '__Host-sid', secure, path: '/app' }, /needs `cookie.path` "\/"/],
+  [{ name: '__host-sid', secure, path: '/app' }, /A cookie named __host-sid needs `cookie.path` "\/"/],
+  [{ name: '__Secure-sid' }, /A cookie named __Secure-sid needs `cookie.secure` true/],
+  [{ name: '__SeCuRe-sid', secure: false }, /A cookie named __SeCuRe-sid needs `cookie.secure` true/],
+  [{ name: '__Http-sid', secure, httpOnly: false }, /A cookie named __Http-sid needs `cookie.httpOnly` true/],
+  [{ name: '__Host-Http-sid', secure, path: '/app' }, /A cookie named __Host-Http-sid needs `cookie.path`/],
+  [{ path: '' }, /`cookie.path` must begin with "\/"/],
+  [{ path: 'app' }, /`cookie.path` must begin with "\/"/],
+  [{ path: '/app; Domain=evil.org' }, /`cookie.path` must begin with "\/" and hold no ";"/],
+  [{ path: '/app\n' }, /`cookie.path` must .* nothing but visible ASCII/],
+  [{ path: `/${'a'.repeat(1024)}` }, /`cookie.path` is too long for browsers: use at most 1024/],
+  [{ domain: '.example.org' }, /`cookie.domain` is not a host name: write it without .* leading dot/],
+  [{ domain: 'https://example.org' }, /`cookie.domain` is not a host name: write it without scheme/],
+  [{ domain: 'example.org:443' }, /`cookie.domain` is not a host name: write it without scheme, port/],
+  [{ domain: 'example..org' }, /`cookie.domain` is not a host name/],
+  [{ domain: '-example.org' }, /`cookie.domain` is not a host name/],
+  [{ domain: `${'a'.repeat(64)}.org` }, /`cookie.domain` is not a host name/],
+  [{ domain: 'example.org', domainPattern: '(.+)' }, /exclude each other: remove one/],
+  [{ domainPattern: '(' }, /`cookie.domainPattern` is not a regular expression: correct its syntax/],
+  [{ domainPattern: String.raw`^.+\.example\.org$` }, /must have one group, which is the domain/],
+  [{ domainPattern: /(a)(b)/ }, /must have one group, which is the domain: write all others as \(\?:\.\.\.\)/],
+  [{ domainPattern: '(?:a+)+(b)' }, /repeats a group in which something is repeated.*: repeat one of them/],
+  [{ domainPattern: 7 }, /`cookie.domainPattern` must be a regular expression, or the text of one/],
+  [{ maxAge: 3600 }, /`cookie.maxAge` is the bare number 3600: name its unit, such as '3600s'/],
+  [{ maxAge: 'tomorrow' }, /`cookie.maxAge` is not a duration: write a number and its unit/],
+  [{ maxAge: '500ms' }, /`cookie.maxAge` is 500ms: it must be at least 1s/],
+  [{ maxAge: '90500ms' }, /`cookie.maxAge` must be a number of whole seconds/],
+  [{ maxAge: '401d' }, /`cookie.maxAge` is 401d: it must be at most 34560000s/],
+  [{ maxAge: 'never' }, /`cookie.maxAge` is not a duration/],
+  [{ maxAge: '1m' }, /`cookie.maxAge` must be longer than `touchInterval`/],
+  [{ rememberMe: true }, /`cookie.rememberMe` is not a duration/],
+  [{ rememberMe: '401d' }, /`cookie.rememberMe` is 401d: it must be at most/],
+  [{ rememberMe: '30m' }, /`cookie.rememberMe` must be longer than `timeout`/],
+  [{ httpOnly: 'yes' }, /`cookie.httpOnly` must be true or false/],
+  [{ secure: 'always' }, /`cookie.secure` must be one of true, false, "auto"/],
+  [{ sameSite: 'Lax' }, /`cookie.sameSite` must be one of "lax", "strict", "none", false/],
+  [{ sameSite: 'none' }, /`cookie.sameSite` 'none' needs `cookie.secure` true/],
+  [{ sameSite: 'none', secure: false }, /`cookie.sameSite` 'none' needs `cookie.secure` true/],
+  [{ partitioned: true }, /`cookie.partitioned` needs `cookie.secure` true/],
+  [{ partitioned: 1 }, /`cookie.partitioned` must be true or false/],
+  [{ base64: 'url' }, /`cookie.base64` must be true or false/],
+  [{ attributes: { path: '/app' } }, /`cookie.attributes` must be a function that takes the request/],
+  [{ signingKeys: key }, /`cookie.signingKeys` must be a list of strings/],
+  [{ signingKeys: [] }, /`cookie.signingKeys` must be a list of strings/],
+  [{ signingKeys: [key, undefined] }, /`cookie.signingKeys` must be a list of strings/],
+  [{ signingKeys: [''] }, /`cookie.signingKeys\[0\]` is too short: draw 32 random bytes, as `openssl rand/],
+  [{ signingKeys: [key, 'short'] }, /`cookie.signingKeys\[1\]` is too short: draw/],
+  [{ signingKeys: ['keyboard cat, but a very long one'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
+  [{ signingKeys: ['Change-Me-Change-Me-Change-Me-1234'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
+  [{ signingKeys: ['a'.repeat(64)] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
+  [{ signingKeys: [key, key] }, /`cookie.signingKeys\[1\]` is there twice: remove it/],
+  [{ samesite: 'lax' }, /Unknown option `cookie.samesite`: did you mean `cookie.sameSite`\?/],
+  [{ expires: '1d' }, /Unknown option `cookie.expires`: /],
+  [{ max_age: '1d' }, /Unknown option `cookie.max_age`: did you mean `cookie.maxAge`\?/],
+  [{ httponly: false }, /Unknown option `cookie.httponly`: did you mean `cookie.httpOnly`\?/],
+  [{ signingKey: key }, /Unknown option `cookie.signingKey`: did you mean `cookie.signingKeys`\?/],
+];
+
+describe('a cookie policy', () => {
+  it.each(BAD)('that is bad is refused, with what to do: %p', (cookie, problem) => {
+    const problems = problemsOf({ cookie });
+    expect(problems).toEqual([expect.stringMatching(problem)]);
+    expect(problems[0]).not.toContain(key);
+  });
+
+  it('is refused for all that is wrong with it, in one message', () => {
+    const cookie = {
+      name: '__Host-sid',
+      domain: '.example.org',
+      path: '/app',
+      maxAge: 3600,
+      sameSite: 'none',
+      partitioned: true,
+      signingKeys: ['short', 'a'.repeat(40)],
+      httponly: true,
+    };
+    expect(problemsOf({ cookie, timeout: 30, touchinterval: '1m' })).toEqual([
+      expect.stringContaining('`timeout`'),
+      expect.stringContaining('`cookie.domain` is not a host name'),
+      expect.stringContaining('`cookie.maxAge`'),
+      expect.stringContaining('`cookie.signingKeys[0]` is too short'),
+      expect.stringContaining('`cookie.signingKeys[1]` can be guessed'),
+      expect.stringContaining('needs `cookie.secure` true'),
+      expect.stringContaining('needs `cookie.path` "/"'),
+      expect.stringContaining("'none' needs `cookie.secure` true"),
+      expect.stringContaining('`cookie.partitioned` needs `cookie.secure` true'),
+      expect.stringContaining('did you mean `cookie.httpOnly`?'),
+      expect.stringContaining('did you mean `touchInterval`?'),
+    ]);
+  });
+
+  it.each<object>([
+    {},
+    { name: '__Host-sid', secure: true },
+    { name: '__Host-Http-sid', secure: true, sameSite: 'none', partitioned: true },
+    { name: '__Secure-sid', secure: true, domain: 'example.org', path: '/app' },
+    { name: 'sid', domain: 'localhost' },
+    { domainPattern: String.raw`^.+?\.(\w+\.[a-z]+)$` },
+    { domainPattern: /(?:[a-z]+\.)?(example\.(?:org|com))/ },
+    { maxAge: '400d', rememberMe: '1h' },
+    { maxAge: '61s' },
+    { sameSite: false },
+    { signingKeys: SIGNING_KEYS },
+    { attributes: () => undefined, base64: true },
+  ])('that is good is taken: %p', (cookie) => {
+    expect(problemsOf({ cookie })).toEqual([]);
+  });
+
+  it.each<[unknown, RegExp]>([
+    [{ sessionIdResolver: 'header' }, /`sessionIdResolver` must be a SessionIdResolver, or the class of one/],
+    [{ sessionIdResolver: class {} }, /`sessionIdResolver` must be a SessionIdResolver, or the class of one/],
+    [{ sessionIdResolver: { resolve() {}, send() {} } }, /`sessionIdResolver` must be a SessionIdResolver/],
+    [
+      { sessionIdResolver: HeaderSessionIdResolver.xAuthToken(), cookie: { name: 'sid' } },
+      /`cookie` has no effect beside `sessionIdResolver`: remove it, or give it to new CookieSessionIdResolver/,
+    ],
+  ])('has to be where it is used: %p', (options, problem) => {
+    expect(problemsOf(options)).toEqual([expect.stringMatching(problem)]);
+  });
+
+  it('is checked where a resolver is made, too', () => {
+    expect(() => new CookieSessionIdResolver({ name: '__Host-sid', path: '/app' })).toThrow(
+      /^CookieSessionIdResolver: A cookie named __Host-sid needs `cookie.secure` true. .* needs `cookie.path` "\/".$/,
+    );
+  });
+});

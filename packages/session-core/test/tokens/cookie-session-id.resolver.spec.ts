@@ -1,0 +1,360 @@
+import { ServerResponse } from 'node:http';
+import { inspect } from 'node:util';
+import { Logger } from '@nestjs/common';
+import { LogRecorder } from '@nest-session/test-infrastructure';
+import { CookieSessionIdResolver, type SessionModuleOptions } from '../../src/index.js';
+import { generateSessionKey } from '../../src/store.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
+import { requestWith } from '../support/node.request.js';
+import { SIGNING_KEYS } from '../support/signing.keys.js';
+
+const token = 'Ab-_'.padEnd(43, '0');
+const other = 'B'.repeat(43);
+const CLIENT = { isRemembered: false };
+
+function resolverOf(cookie: SessionModuleOptions['cookie'] = {}) {
+  return new CookieSessionIdResolver(cookie);
+}
+
+/** The last character of 43 holds four bits of the 256, and two that nobody reads. */
+function withOtherEnd(text: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1)!) ^ 1];
+}
+
+function encode(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+function tokensOf(cookie: string, options: SessionModuleOptions['cookie'] = {}): string[] {
+  return resolverOf(options)
+    .resolve(requestWith({ cookie }))
+    .map((each) => each.reveal());
+}
+
+describe('CookieSessionIdResolver', () => {
+  it.each([
+    [`SESSION=${token}`, [token]],
+    [`a=1; SESSION=${token}; b=2`, [token]],
+    [`a=1;SESSION=${token}`, [token]],
+    [`\t SESSION= ${token} `, [token]],
+    [`SESSION=; SESSION=short; SESSION=${token}; SESSION=${other}`, [token, other]],
+    [`SESSION=${other}; a=1; SESSION=${token}; SESSION=${other}`, [other, token]],
+    [`a=SESSION=${token}`, []],
+    [`a="; SESSION=x"; SESSIONS=${token}`, []],
+    [`session=${token}`, []],
+    [`SES%53ION=${token}`, []],
+    [`session=${token}; SES%53ION=${token}; SESSION=${other}`, [other]],
+    [`SESSION="${token}"`, []],
+    [`SESSION=${token}!`, []],
+    [`SESSION=${encode(token)}`, []],
+    // No blanks to a browser, which lets anybody set a cookie of such a name, a __Host- prefix after it or not.
+    [`\u00a0SESSION=${token}`, []],
+    [`SESSION\u00a0=${token}`, []],
+    [`\vSESSION=${token}; SESSION=\f${token}`, []],
+    [`SESSION=\u00a0${token}; SESSION=${other}\u00a0`, []],
+    [`SESSION`, []],
+    [';;;=;', []],
+    ['', []],
+  ])('reads %j', (cookie, expected) => {
+    expect(tokensOf(cookie)).toEqual(expected);
+  });
+
+  it('reads no cookie without a name, even if its value begins with ours', () => {
+    const name = 'n'.repeat(42);
+    expect(tokensOf(`${name}=; ${name}x`, { name })).toEqual([]);
+  });
+
+  it('reads no cookie where there is none', () => {
+    expect(resolverOf().resolve(requestWith({}))).toEqual([]);
+  });
+
+  it('reads five tokens at most, however many cookies there are', () => {
+    const tokens = Array.from({ length: 300 }, () => generateSessionKey().token.reveal());
+    expect(tokensOf(tokens.map((each) => `SESSION=${each}`).join('; '))).toEqual(tokens.slice(0, 5));
+  });
+
+  it.each([
+    [`SESSION=${encode(token)}`, [token]],
+    [`SESSION=${token}`, []],
+    ['SESSION=&^%$*', []],
+    [`SESSION=${encode(token)}=`, []],
+    [`SESSION=${encode(token).replace('=', '')}`, []],
+    [`SESSION=${encode(token + '\n')}; SESSION=${encode(other)}`, [other]],
+  ])('reads %j as base64', (cookie, expected) => {
+    expect(tokensOf(cookie, { base64: true })).toEqual(expected);
+  });
+
+  it('reads what it has written as base64', () => {
+    const response = new ServerResponse(requestWith());
+    const { token: sent } = generateSessionKey();
+    resolverOf({ base64: true }).send(requestWith(), response, sent, CLIENT);
+    const [cookie] = String(response.getHeader('Set-Cookie')).split(';');
+    expect(cookie).toBe(`SESSION=${encode(sent.reveal())}`);
+    expect(tokensOf(cookie!, { base64: true })).toEqual([sent.reveal()]);
+  });
+
+  it('passes 9 KB of cookies in linear time', () => {
+    const resolver = resolverOf();
+    const nineKilobytes = 'SESSION='.repeat(1125) + ';SESSION=a'.repeat(1000);
+    // Of many rounds the shortest, for which the machine did nothing else.
+    const timeOf = (cookie: string) => {
+      const request = requestWith({ cookie });
+      const times = Array.from({ length: 100 }, () => {
+        const start = performance.now();
+        expect(resolver.resolve(request)).toEqual([]);
+        return performance.now() - start;
+      });
+      return Math.min(...times);
+    };
+    timeOf(nineKilobytes);
+    // Were it square, it would be 256 times.
+    expect(timeOf(nineKilobytes.repeat(16)) / timeOf(nineKilobytes)).toBeLessThan(64);
+  });
+
+  function setCookie(cookie: SessionModuleOptions['cookie'], request = requestWith({}), method = 'send'): string {
+    const response = new ServerResponse(request);
+    const resolver = resolverOf(cookie);
+    if (method === 'send') resolver.send(request, response, generateSessionKey().token, CLIENT);
+    else resolver.expire(request, response);
+    return String(response.getHeader('Set-Cookie')).replace(/=[\w-]{43};/, '=token;');
+  }
+
+  it.each([
+    [{}, 'SESSION=token; Path=/; HttpOnly; SameSite=Lax'],
+    [{ secure: true, sameSite: 'none' }, 'SESSION=token; Path=/; HttpOnly; Secure; SameSite=None'],
+    [
+      { name: 'sid', path: '/app', domain: 'example.org', httpOnly: false, sameSite: 'strict' },
+      'sid=token; Domain=example.org; Path=/app; SameSite=Strict',
+    ],
+    [{ sameSite: false }, 'SESSION=token; Path=/; HttpOnly'],
+    [
+      { name: '__Host-sid', secure: true, sameSite: 'none', partitioned: true },
+      '__Host-sid=token; Path=/; HttpOnly; Secure; Partitioned; SameSite=None',
+    ],
+  ] as [SessionModuleOptions['cookie'], string][])('with %j sets %s, and expires the same', (options, expected) => {
+    expect(setCookie(options)).toBe(expected);
+    expect(setCookie(options, requestWith({}), 'expire')).toBe(expected.replace('=token;', '=; Max-Age=0;'));
+  });
+
+  it('with maxAge sets a cookie that outlives the browser', () => {
+    expect(setCookie({ maxAge: '30d' })).toBe('SESSION=token; Max-Age=2592000; Path=/; HttpOnly; SameSite=Lax');
+    expect(setCookie({ maxAge: '30d' }, requestWith({}), 'expire')).toContain('SESSION=; Max-Age=0;');
+  });
+
+  describe('domainPattern', () => {
+    const domainPattern = String.raw`^.+?\.(\w+\.[a-z]+)$`;
+
+    it.each([
+      ['child.sub.example.com', 'example.com'],
+      ['www.example.com', 'example.com'],
+      ['WWW.EXAMPLE.COM', 'example.com'],
+      ['www.example.com:8080', 'example.com'],
+      ['example.com', undefined],
+      ['localhost', undefined],
+      ['127.0.0.1', undefined],
+      ['[::1]:3000', undefined],
+      ['www.example.com\nevil.example.com', undefined],
+      ['www.example.com; Path=/x', undefined],
+      [`${'a'.repeat(300)}.example.com`, undefined],
+      ['', undefined],
+    ])('makes of the host %j the domain %j', (host, domain) => {
+      for (const pattern of [domainPattern, new RegExp(domainPattern)]) {
+        for (const method of ['send', 'expire']) {
+          const cookie = setCookie({ domainPattern: pattern }, requestWith({ host }), method);
+          expect(/Domain=([^;]*)/.exec(cookie)?.[1]).toBe(domain);
+        }
+      }
+    });
+
+    it.each(['www.example.com.evil.org', 'other.www.example.com'])('has to match the whole host, unlike %s', (host) => {
+      expect(setCookie({ domainPattern: 'www.(example.com)' }, requestWith({ host }))).toBe(
+        'SESSION=token; Path=/; HttpOnly; SameSite=Lax',
+      );
+    });
+
+    it('makes no domain that the host does not belong to', () => {
+      const cookie = setCookie({ domainPattern: '(shop).example.org' }, requestWith({ host: 'shop.example.org' }));
+      expect(cookie).not.toContain('Domain');
+    });
+
+    it('is applied to the host that the platform knows', () => {
+      const request = Object.assign(requestWith({ host: 'internal' }), { hostname: 'www.example.org' });
+      expect(setCookie({ domainPattern }, request)).toContain('Domain=example.org;');
+    });
+  });
+
+  describe('attributes of a request', () => {
+    const attributes: NonNullable<SessionModuleOptions['cookie']>['attributes'] = ({ url }) =>
+      url === '/embedded' ? { secure: true, sameSite: 'none', partitioned: true, path: '/embedded' } : undefined;
+    const log = new LogRecorder();
+    beforeAll(() => Logger.overrideLogger(log));
+    beforeEach(() => log.lines.splice(0));
+
+    it.each(['send', 'expire'])('replace those configured, to %s', (method) => {
+      const request = Object.assign(requestWith({}), { url: '/embedded' });
+      const cookie = setCookie({ attributes, httpOnly: false }, request, method);
+      expect(cookie.replace(/^.*?; (Max-Age=0; )?/, '')).toBe('Path=/embedded; Secure; Partitioned; SameSite=None');
+      expect(setCookie({ attributes, path: '/app' }, requestWith({}), method)).toContain('Path=/app;');
+    });
+
+    it('may be a domain instead of a pattern', () => {
+      const options = { domainPattern: '(example.org)', attributes: () => ({ domain: 'shop.example.org' }) };
+      expect(setCookie(options, requestWith({ host: 'shop.example.org' }))).toContain('Domain=shop.example.org;');
+    });
+
+    it.each<[string, () => unknown, RegExp]>([
+      [
+        'a value that is refused at start',
+        () => ({ path: 'x\r\nSet-Cookie: a=b' }),
+        /`attributes.path` must begin with/,
+      ],
+      ['what browsers refuse together', () => ({ sameSite: 'none' }), /'none' needs `cookie.secure` true/],
+      ['an option that is no attribute', () => ({ name: 'other' }), /Unknown option `attributes.name`/],
+      [
+        'an exception',
+        () => {
+          throw new Error('Which tenant?');
+        },
+        /Which tenant\?/,
+      ],
+      ['a promise', () => Promise.resolve({ path: '/tenant' }), /returned a promise/],
+      ['a promise that is rejected', () => Promise.reject(new Error('Which tenant?')), /returned a promise/],
+    ])('are not those of %s: one line says so', (_, others, reason) => {
+      const resolver = resolverOf({ attributes: others as typeof attributes });
+      for (let answer = 0; answer < 3; answer++) {
+        const response = new ServerResponse(requestWith());
+        resolver.send(requestWith(), response, generateSessionKey().token, CLIENT);
+        expect(response.getHeader('Set-Cookie')).toEqual([
+          expect.stringMatching(/^SESSION=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/),
+        ]);
+      }
+      expect(log.lines).toEqual([expect.stringMatching(reason)]);
+    });
+  });
+
+  describe('signing keys', () => {
+    const [first, second, third] = SIGNING_KEYS;
+    const log = new LogRecorder();
+    beforeAll(() => Logger.overrideLogger(log));
+    beforeEach(() => log.lines.splice(0));
+
+    function signedBy(signingKeys: string[], name = 'SESSION'): { token: string; cookie: string } {
+      const { token: sent } = generateSessionKey();
+      const response = new ServerResponse(requestWith());
+      resolverOf({ signingKeys, name }).send(requestWith(), response, sent, CLIENT);
+      return { token: sent.reveal(), cookie: String(response.getHeader('Set-Cookie')).split(';')[0]! };
+    }
+
+    it('sign what is sent with the first, and any of them is enough to read it', () => {
+      const { token: sent, cookie } = signedBy([first, second]);
+      expect(cookie).toMatch(/^SESSION=[\w-]{43}\.[\w-]{43}$/);
+      expect(cookie).toContain(sent);
+      expect(tokensOf(cookie, { signingKeys: [first] })).toEqual([sent]);
+      expect(tokensOf(cookie, { signingKeys: [third, second, first] })).toEqual([sent]);
+      expect(log.lines).toEqual([]);
+      expect(tokensOf(cookie, { signingKeys: [second] })).toEqual([]);
+      expect(tokensOf(cookie)).toEqual([]);
+    });
+
+    it.each<[string, (signed: { token: string; cookie: string }) => string, RegExp]>([
+      ['has no signature', ({ token: sent }) => `SESSION=${sent}`, /is unsigned/],
+      ['has an empty one', ({ token: sent }) => `SESSION=${sent}.`, /is badly signed/],
+      ['has a short one', ({ cookie }) => cookie.slice(0, -2), /is badly signed/],
+      ['has a long one', ({ cookie }) => `${cookie}AA`, /is badly signed/],
+      ['has one that decodes to the same bytes', ({ cookie }) => `${cookie}=`, /is badly signed/],
+      ['has one with something else in it', ({ cookie }) => `${cookie}!`, /is badly signed/],
+      ['has one that ends in another bit', ({ cookie }) => withOtherEnd(cookie), /is badly signed/],
+      ['has two', ({ cookie }) => `${cookie}${cookie.slice(cookie.indexOf('.'))}`, /is malformed/],
+      ['has that of another token', ({ cookie }) => cookie.replace(/=.{43}/, `=${other}`), /is badly signed/],
+      ['is malformed all the same', ({ cookie }) => cookie.replace('=', '=!'), /is malformed/],
+    ])('refuse a value that %s, and say so once, without the value', (_, forge, reason) => {
+      const resolver = resolverOf({ signingKeys: [first] });
+      const signed = signedBy([first]);
+      for (let request = 0; request < 3; request++) {
+        expect(resolver.resolve(requestWith({ cookie: forge(signed) }))).toEqual([]);
+      }
+      expect(log.lines).toEqual([expect.stringMatching(reason)]);
+      expect(log.lines[0]).not.toContain(signed.token.slice(0, 8));
+    });
+
+    it('prove nothing under another name', () => {
+      const { cookie } = signedBy([first], 'preview');
+      expect(tokensOf(cookie.replace('preview', 'SESSION'), { signingKeys: [first] })).toEqual([]);
+    });
+
+    it('do not print', () => {
+      const options = resolveSessionOptions({ cookie: { signingKeys: [first] } });
+      expect(inspect(options, { depth: 9 })).not.toContain(first);
+      expect(JSON.stringify(options)).not.toContain(first);
+    });
+  });
+
+  it('says once that a cookie of its name holds no token, but not of one that is empty', () => {
+    const log = new LogRecorder();
+    Logger.overrideLogger(log);
+    const resolver = resolverOf();
+    resolver.resolve(requestWith({ cookie: 'SESSION=' }));
+    expect(log.lines).toEqual([]);
+    for (const value of ['s:nonsense.1', `${token}%3D`]) resolver.resolve(requestWith({ cookie: `SESSION=${value}` }));
+    expect(log.lines).toEqual([expect.stringMatching(/The cookie SESSION of a request was ignored: it is malformed/)]);
+    expect(log.lines[0]).not.toMatch(/nonsense|Ab-_/);
+  });
+
+  describe('a cookie that browsers will drop', () => {
+    const log = new LogRecorder();
+    beforeAll(() => Logger.overrideLogger(log));
+    beforeEach(() => log.lines.splice(0));
+
+    function diagnosisOf(cookie: SessionModuleOptions['cookie'], headers: Record<string, string>): string[] {
+      const resolver = resolverOf(cookie);
+      for (let answer = 0; answer < 3; answer++) {
+        const request = requestWith(headers);
+        resolver.send(request, new ServerResponse(request), generateSessionKey().token, CLIENT);
+      }
+      return log.lines.splice(0);
+    }
+
+    it.each<[string, SessionModuleOptions['cookie'], Record<string, string>, RegExp]>([
+      ['Secure over http', { secure: true }, { host: 'example.org' }, /with Secure on .* over http: browsers drop it/],
+      ['of another domain', { domain: 'example.com' }, { host: 'example.org' }, /for the domain example.com/],
+      ['of a longer domain', { domain: 'a.example.org' }, { host: 'example.org' }, /for the domain a.example.org/],
+      [
+        'without Secure behind a proxy that nobody trusts',
+        {},
+        { host: 'example.org', 'x-forwarded-proto': 'https' },
+        /without Secure: .* no proxy is trusted/,
+      ],
+    ])('is diagnosed once: %s', (_, cookie, headers, diagnosis) => {
+      expect(diagnosisOf(cookie, headers)).toEqual([expect.stringMatching(diagnosis)]);
+    });
+
+    it.each<[string, SessionModuleOptions['cookie'], Record<string, string>]>([
+      ['the defaults', {}, { host: 'example.org' }],
+      ['Secure on the own machine', { secure: true }, { host: 'localhost:3000' }],
+      ['Secure behind a proxy', { secure: true }, { host: 'internal', 'x-forwarded-proto': 'https' }],
+      ['the domain itself', { domain: 'Example.org' }, { host: 'example.ORG:8080' }],
+      ['a subdomain', { domain: 'example.org' }, { host: 'a.b.example.org' }],
+    ])('is not what this is: %s', (_, cookie, headers) => {
+      expect(diagnosisOf(cookie, headers)).toEqual([]);
+    });
+  });
+
+  it.each([
+    ['the platform says so', Object.assign(requestWith({}), { protocol: 'https' }), true],
+    ['the platform denies it', Object.assign(requestWith({}, { encrypted: true }), { protocol: 'http' }), false],
+    ['TLS', requestWith({}, { encrypted: true }), true],
+    ['a header that nobody trusts', requestWith({ 'x-forwarded-proto': 'https' }), false],
+  ])('Secure auto: %s', (_, request, secure) => {
+    Logger.overrideLogger(new LogRecorder());
+    expect(/; Secure/.test(setCookie({}, request))).toBe(secure);
+  });
+
+  it('replaces no other cookie', () => {
+    const request = requestWith({});
+    const response = new ServerResponse(request);
+    response.setHeader('Set-Cookie', 'app=1');
+    resolverOf().expire(request, response);
+    expect(response.getHeader('Set-Cookie')).toEqual(['app=1', expect.stringMatching(/^SESSION=; Max-Age=0/)]);
+  });
+});

@@ -1,0 +1,95 @@
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { App } from '../support/app.fixture.js';
+import { LivedClock } from '../support/lived.clock.js';
+import { print } from '../support/figures.js';
+
+LeakGuard.install();
+
+const COMMAND_TIMEOUT = 1000;
+const CLIENTS = 50;
+/** How many requests of each client are answered while Redis is frozen: so many command timeouts in a row. */
+const ROUNDS = 10;
+
+let server: RedisServer;
+let client: Redis;
+let app: App;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  client = new Redis(server.url);
+  app = await App.start({ redis: { url: server.url, commandTimeout: `${COMMAND_TIMEOUT}ms` }, handlers: false });
+});
+afterAll(async () => {
+  await app.stop();
+  client.disconnect();
+  await server.stop();
+});
+
+const clock = new LivedClock();
+beforeAll(() => clock.start());
+afterAll(() => clock.stop());
+
+type Phase = 'before' | 'frozen' | 'thawing' | 'after';
+
+it('a frozen Redis holds no request much longer than the command timeout, and the first one afterwards succeeds', async () => {
+  const answers: { readonly status: number; readonly took: number; readonly begun: Phase; readonly ended: Phase }[] =
+    [];
+  let phase: Phase = 'before';
+  let isOver = false;
+  const load = async (agent: HttpAgent) => {
+    while (!isOver) {
+      const [begin, begun] = [clock.now, phase];
+      const { status } = await agent.post('/set/value', { value: answers.length });
+      answers.push({ status, took: clock.now - begin, begun, ended: phase });
+    }
+  };
+  const within = (of: Phase) => answers.filter(({ begun, ended }) => begun === of && ended === of);
+  const answered = (of: Phase, count: number) =>
+    eventually(() => expect(within(of).length).toBeGreaterThanOrEqual(count), { timeout: 120_000 });
+
+  const agents = Array.from({ length: CLIENTS }, () => app.agent());
+  for (const agent of agents) expect((await agent.post('/set/value', { value: 1 })).status).toBe(201);
+  const loads = Promise.all(agents.map(load));
+  await answered('before', 4 * CLIENTS);
+  phase = 'frozen';
+  server.freeze();
+  const begin = clock.now;
+  await answered('frozen', ROUNDS * CLIENTS);
+  const frozen = clock.now - begin;
+  phase = 'thawing';
+  server.thaw();
+  // Then it is there again.
+  await client.ping();
+  phase = 'after';
+  const first = await app.agent().post('/set/value', { value: 'first' });
+  expect(first.status).toBe(201);
+  await answered('after', 2 * CLIENTS);
+  isOver = true;
+  await loads;
+
+  // Each client has one request in flight, at the freeze as at the thaw.
+  const atFreeze = answers.filter(({ begun, ended }) => begun === 'before' && ended !== 'before');
+  const atThaw = answers.filter(({ begun, ended }) => begun === 'frozen' && ended !== 'frozen');
+  expect([atFreeze.length, atThaw.length]).toEqual([CLIENTS, CLIENTS]);
+  const [usual, meanwhile] = [longest(within('before')), within('frozen')];
+  print(
+    `Redis frozen for ${Math.round(frozen)} ms, command timeout ${COMMAND_TIMEOUT} ms: ${meanwhile.length} requests ` +
+      `of ${CLIENTS} clients answered meanwhile, after ${longest(meanwhile)} ms at the latest; in flight at the ` +
+      `freeze: ${longest(atFreeze)} ms, at the thaw: ${longest(atThaw)} ms; before: ${usual} ms`,
+  );
+  expect(statuses(meanwhile)).toEqual([503]);
+  // Redis may have answered before it froze; and it answers what it finds when it goes on.
+  expect([201, 503]).toEqual(expect.arrayContaining(statuses([...atFreeze, ...atThaw])));
+  expect(statuses(within('after'))).toEqual([201]);
+  // To load and to save, a command timeout each, and what a request takes on this machine anyhow.
+  expect(longest(answers)).toBeLessThan(2 * COMMAND_TIMEOUT + LivedClock.LONGEST_STEP + usual);
+});
+
+function longest(answers: readonly { readonly took: number }[]): number {
+  return Math.round(Math.max(...answers.map(({ took }) => took)));
+}
+
+function statuses(answers: readonly { readonly status: number }[]): number[] {
+  return [...new Set(answers.map(({ status }) => status))];
+}

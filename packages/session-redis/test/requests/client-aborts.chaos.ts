@@ -1,0 +1,219 @@
+import type { Server } from 'node:http';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { REDIS_CONNECTIONS } from '../../src/configuration/redis-session.tokens.js';
+import { App } from '../support/app.fixture.js';
+import { excess, type Usage, usageOf } from '../support/usage.js';
+import { EndlessSources } from '../support/endless.sources.js';
+import { VISIT_ATTRIBUTES, VisitModule, Visits } from '../support/visit.routes.js';
+import { VisitedSessions } from '../support/visited-sessions.js';
+import { Visitor } from '../support/visitor.js';
+
+LeakGuard.install();
+
+const ABORTS = 500;
+const AT_ONCE = 50;
+const BATCHES = ABORTS / AT_ONCE;
+
+const ENDLESS = ['file', 'generator', 'sse', 'pipeline', 'pipe', 'writes'];
+const KINDS = ['returned', 'sent', 'observable', ...ENDLESS];
+// Nest sends the head of server-sent events before their handler is done.
+const WAITING = KINDS.filter((kind) => kind !== 'sse');
+// Nest does not go on with these when it hears that the client has left before their head, and so nothing is saved.
+const DROPPED = ['observable', 'generator', 'sse'];
+
+const LOAD = 'hgetall';
+const [SAVE] = VISIT_ATTRIBUTES;
+const REFUSED = '-OOM';
+
+const SOON = { interval: 5 };
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let client: Redis;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start({ port: server.port });
+  client = new Redis(server.url);
+});
+afterAll(async () => {
+  await proxy.stop();
+  client.disconnect();
+  await server.stop();
+});
+
+describe.each(['express', 'fastify'] as const)(`clients that leave, ${ABORTS} of them, on %s`, (adapter) => {
+  let app: App;
+  let visits: Visits;
+  let sources: EndlessSources;
+  let sessions: VisitedSessions;
+  let regulars: HttpAgent[];
+  let idle: Usage;
+  const wire = { request: '', reply: '' };
+  const untap: (() => void)[] = [];
+  beforeAll(async () => {
+    app = await App.start({
+      adapter,
+      imports: [VisitModule],
+      redis: { url: proxy.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' },
+      handlers: false,
+    });
+    visits = app.nest.get(Visits, { strict: false });
+    sources = app.nest.get(EndlessSources, { strict: false });
+    sessions = new VisitedSessions(client, adapter);
+    for (const direction of ['request', 'reply'] as const) {
+      untap.push(proxy.onData(direction, (data) => (wire[direction] += data.toString('latin1'))));
+    }
+    regulars = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => regular(`regular-${i}`)));
+    // What is made once, for the first request of a kind, is there before anything is counted.
+    await leaveWhileAnswered(KINDS.map((kind) => new Visitor(app.agent(), kind, `first-${kind}`)));
+    await haveStopped();
+    idle = usage();
+  });
+  afterAll(async () => {
+    for (const end of untap) end();
+    await app.stop();
+  });
+
+  async function regular(mark: string): Promise<HttpAgent> {
+    const agent = app.agent();
+    expect((await agent.get(`/returned/${mark}`)).status).toBe(200);
+    return agent;
+  }
+
+  /** As many as leave at once. Half of them bring a session, the others are given one. */
+  function visitors(phase: string, kinds: readonly string[], count = AT_ONCE): Visitor[] {
+    return Array.from({ length: count }, (_, i) => {
+      const agent = i % 2 === 0 ? regulars[i]! : app.agent();
+      return new Visitor(agent, kinds[i % kinds.length]!, `${phase}-${i}`);
+    });
+  }
+
+  async function leave(all: readonly Visitor[]): Promise<void> {
+    await Promise.all(all.map((visitor) => visitor.leave()));
+    await haveLeft();
+  }
+
+  async function leaveWhileAnswered(all: readonly Visitor[]): Promise<void> {
+    await Promise.all(all.map((visitor) => visitor.leaveWhileAnswered()));
+    await haveLeft();
+  }
+
+  /** Resolves when the application has heard that the clients are gone. */
+  async function haveLeft(): Promise<void> {
+    const http = app.nest.getHttpServer() as Server;
+    const connections = () =>
+      new Promise((resolve, reject) => http.getConnections((error, count) => (error ? reject(error) : resolve(count))));
+    await eventually(async () => expect(await connections()).toBe(0), SOON);
+  }
+
+  async function areSaved(visitors: readonly Visitor[]): Promise<void> {
+    const marks = visitors.map(({ mark }) => mark);
+    await eventually(async () => expect(await sessions.missing(marks)).toEqual([]), SOON);
+  }
+
+  async function areNotSaved(visitors: readonly Visitor[]): Promise<void> {
+    const marks = visitors.map(({ mark }) => mark);
+    expect(await sessions.missing(marks)).toEqual(marks);
+  }
+
+  async function haveStopped(): Promise<void> {
+    await eventually(() => expect([...sources.running]).toEqual([]), SOON);
+    await eventually(() => sessions.areWhole());
+  }
+
+  function usage(): Usage {
+    const connections = app.nest.get<Record<string, Redis>>(REDIS_CONNECTIONS, { strict: false });
+    return usageOf({ process, server: app.nest.getHttpServer() as Server, ...connections });
+  }
+
+  async function nothingIsLeft(): Promise<void> {
+    await haveStopped();
+    await eventually(async () => expect(await sources.garbage.left()).toEqual({}));
+    await eventually(() => expect(excess(usage(), idle)).toEqual({}));
+    const agent = await regular('afterwards');
+    expect((await agent.get('/read')).json()).toMatchObject({ attributes: { [SAVE]: 'afterwards' } });
+    await eventually(() => sessions.areWhole());
+  }
+
+  it('leave nothing behind when they leave while their session is loaded', async () => {
+    for (let batch = 0; batch < BATCHES; batch++) {
+      wire.request = '';
+      proxy.hold('reply', LOAD);
+      const all = regulars.map((agent, i) => new Visitor(agent, KINDS[i % KINDS.length]!, `load-${batch}-${i}`));
+      await eventually(() => expect(timesOf(LOAD, wire.request)).toBe(AT_ONCE), SOON);
+      await leave(all);
+      proxy.release();
+      await areSaved(all.filter(({ kind }) => !DROPPED.includes(kind)));
+      await haveStopped();
+    }
+    await nothingIsLeft();
+  });
+
+  it('leave nothing behind when they leave while the handler works', async () => {
+    for (let batch = 0; batch < BATCHES; batch++) {
+      visits.closeDoor();
+      const all = visitors(`handler-${batch}`, WAITING);
+      await eventually(() => expect(visits.waiting).toBe(AT_ONCE), SOON);
+      await leave(all);
+      visits.openDoor();
+      await areSaved(all.filter(({ kind }) => !DROPPED.includes(kind)));
+      await haveStopped();
+    }
+    await nothingIsLeft();
+  });
+
+  describe.each(['answered', 'executed', 'refused'] as const)('during a save that is %s then', (outcome) => {
+    const SSE = 10;
+    const batches = { answered: 4, executed: 3, refused: 3 }[outcome];
+
+    it('leave nothing behind', async () => {
+      for (let batch = 0; batch < batches; batch++) {
+        visits.closeDoor();
+        const all = visitors(`${outcome}-${batch}`, WAITING, AT_ONCE - SSE);
+        await eventually(() => expect(visits.waiting).toBe(all.length), SOON);
+        wire.request = '';
+        proxy.hold(outcome === 'answered' ? 'reply' : 'request', SAVE);
+        visits.openDoor();
+        for (let i = 0; i < SSE; i++) all.push(new Visitor(app.agent(), 'sse', `${outcome}-${batch}-sse-${i}`));
+        await eventually(
+          () => expect(all.filter(({ mark }) => !wire.request.includes(JSON.stringify(mark)))).toEqual([]),
+          SOON,
+        );
+        if (outcome === 'answered') await areSaved(all);
+        await leave(all);
+        // It is the interceptor that waits for the save of files; all others wait with their first bytes written.
+        const files = all.filter(({ kind }) => kind === 'file').map(({ mark }) => mark);
+        await eventually(() => expect(files).toEqual(expect.arrayContaining([...sources.running])), SOON);
+        if (outcome === 'refused') await refuse(all.length, () => proxy.release());
+        else proxy.release();
+        await (outcome === 'refused' ? areNotSaved(all) : areSaved(all));
+        await haveStopped();
+      }
+      await nothingIsLeft();
+    });
+
+    async function refuse(saves: number, release: () => void): Promise<void> {
+      wire.reply = '';
+      await client.config('SET', 'maxmemory', '1');
+      release();
+      await eventually(() => expect(timesOf(REFUSED, wire.reply)).toBe(saves), SOON);
+      await client.config('SET', 'maxmemory', '0');
+    }
+  });
+
+  it('leave nothing behind when they leave while they are answered', async () => {
+    for (let batch = 0; batch < BATCHES; batch++) {
+      const all = visitors(`answer-${batch}`, ENDLESS);
+      await leaveWhileAnswered(all);
+      await areSaved(all);
+      await haveStopped();
+    }
+    await nothingIsLeft();
+  });
+});
+
+function timesOf(word: string, text: string): number {
+  return text.split(word).length - 1;
+}

@@ -1,0 +1,67 @@
+import type { Server } from 'node:http';
+import { promisify } from 'node:util';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { ANSWER_COLUMNS, AnswerApp } from '../support/answer.app.js';
+import { sessionCookiesOf } from '../support/answer.client.js';
+import { rowsOf } from '../support/answer.rows.js';
+
+LeakGuard.install();
+
+const ACCEPT = { 'accept-encoding': 'gzip' };
+const UNAVAILABLE = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+
+let server: RedisServer;
+let redis: Redis;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  redis = new Redis(server.url);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
+  let app: AnswerApp;
+  let cookie: string;
+  beforeAll(async () => {
+    app = await AnswerApp.start(column, { url: server.url, notifications: 'off', commandTimeout: '1m' });
+    const [setCookie] = sessionCookiesOf(await app.client.ask({ path: '/api/value' }));
+    cookie = setCookie!.slice(0, setCookie!.indexOf(';'));
+    // From now on Redis reads, and refuses to write.
+    await redis.config('SET', 'maxmemory', '1');
+  });
+  afterAll(async () => {
+    await redis.config('SET', 'maxmemory', '0');
+    await app.stop();
+  });
+
+  describe.each([
+    ['a new session', () => ({})],
+    ['a stored session', () => ({ cookie })],
+  ])('of %s', (_kind, headersOf) => {
+    it.each(rowsOf(column))('fails instead of %s', async (_row, row) => {
+      app.takeFilterCalls();
+      const headers = { ...ACCEPT, ...row.headers, ...headersOf() };
+      const answer = await app.client.ask({ ...row, headers });
+
+      expect([answer.status, sessionCookiesOf(answer)]).toEqual([503, []]);
+      if (row.method !== 'HEAD') expect(JSON.parse(answer.text)).toEqual(UNAVAILABLE);
+      expect(app.takeFilterCalls()).toBe(row.filtersOnFailure);
+    });
+  });
+
+  it('has stored nothing, and leaves nothing behind', async () => {
+    const { text } = await app.client.ask({ path: '/api/read', headers: { cookie } });
+    expect(JSON.parse(text)).toEqual(['value']);
+    app.client.close();
+    await eventually(async () => expect(await connectionsOf(app)).toBe(0));
+  });
+});
+
+function connectionsOf(app: AnswerApp): Promise<number> {
+  const server = app.nest.getHttpServer() as Server;
+  return promisify(server.getConnections.bind(server))();
+}

@@ -1,0 +1,99 @@
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
+import { ANSWER_COLUMNS, AnswerApp } from '../support/answer.app.js';
+import { sessionCookiesOf } from '../support/answer.client.js';
+import { ATTRIBUTE } from '../support/answer.routes.js';
+import { rowsOf } from '../support/answer.rows.js';
+
+// On bare Express and Fastify: the chaos suites repeat it beside each companion, and for further faults.
+
+LeakGuard.install();
+
+const UNAVAILABLE = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+
+let server: RedisServer;
+let proxy: TcpProxy;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start({ port: server.port });
+});
+afterAll(async () => {
+  await proxy.stop();
+  await server.stop();
+});
+
+const isSave = (burst: Buffer) => burst.includes(ATTRIBUTE);
+
+/** The `cookie` header of a session that is stored, in which nothing but `value` is marked. */
+async function storedSession({ client }: AnswerApp): Promise<{ cookie: string }> {
+  const [cookie] = sessionCookiesOf(await client.ask({ path: '/api/value' }));
+  return { cookie: cookie!.slice(0, cookie!.indexOf(';')) };
+}
+
+describe.each(['Express', 'Fastify'])('%s', (name) => {
+  const column = ANSWER_COLUMNS[name]!;
+  const rows = rowsOf(column);
+  let app: AnswerApp;
+  afterEach(() => proxy.release());
+  afterAll(() => app.stop());
+
+  describe('while Redis is slow', () => {
+    beforeAll(async () => {
+      app = await AnswerApp.start(column, { url: proxy.url, notifications: 'off', commandTimeout: '1m' });
+    });
+
+    describe.each([
+      ['a new session', () => Promise.resolve({})],
+      ['a stored session', storedSession],
+    ])('%s', (_, headersOf) => {
+      it.each(rows)('is saved before the client hears anything: %s', async (_row, row) => {
+        const headers = { ...row.headers, ...(await headersOf(app)) };
+        const order: string[] = [];
+        proxy.hold('reply', isSave);
+        const pending = app.client.ask({ ...row, headers }, () => order.push('answered'));
+        await proxy.untilHeld('reply');
+        // Whatever had been sent would have arrived before the response to a later request.
+        await app.client.ask({ path: '/api/plain' });
+        order.push('saved');
+        proxy.release('reply');
+        expect((await pending).status).toBe(row.status);
+        expect(order).toEqual(['saved', 'answered']);
+      });
+    });
+  });
+
+  describe('that fails to save', () => {
+    const few = ['a value', '@Res()', '@Redirect()', 'a generator', 'a guard that denies'];
+    beforeAll(async () => {
+      await app.stop();
+      app = await AnswerApp.start(column, { url: proxy.url, notifications: 'off', commandTimeout: '700ms' });
+    });
+
+    describe.each([
+      ['a new session', () => Promise.resolve({})],
+      ['a stored session', storedSession],
+    ])('%s', (_, headersOf) => {
+      const asked = rows.filter(([title]) => few.includes(title));
+
+      it.each(asked)('because the reply is lost, answers 503 without a cookie instead of %s', async (_row, row) => {
+        const headers = { ...row.headers, ...(await headersOf(app)) };
+        const lost = proxy.dropNextReply(isSave);
+        const answer = await app.client.ask({ ...row, headers });
+        await lost;
+        expect([answer.status, sessionCookiesOf(answer), JSON.parse(answer.text)]).toEqual([503, [], UNAVAILABLE]);
+      });
+
+      it.each(asked.filter(([title]) => /value|Res/.test(title)))(
+        'because the reply is late, answers 503 without a cookie instead of %s',
+        async (_row, row) => {
+          const headers = { ...row.headers, ...(await headersOf(app)) };
+          proxy.hold('reply', isSave);
+          const pending = app.client.ask({ ...row, headers });
+          await proxy.untilHeld('reply');
+          const answer = await pending;
+          expect([answer.status, sessionCookiesOf(answer), JSON.parse(answer.text)]).toEqual([503, [], UNAVAILABLE]);
+        },
+      );
+    });
+  });
+});

@@ -1,0 +1,73 @@
+import { fileURLToPath } from 'node:url';
+import { generateSessionKey } from '@nest-session/core/store';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { WorkerProcess } from '../support/worker.process.js';
+import { sendRaw } from '../support/raw.request.js';
+
+LeakGuard.install();
+
+const PROGRAM = fileURLToPath(new URL('large-headers.mjs', import.meta.url));
+const SIZE = 64 * 1024;
+
+describe.each(['express', 'fastify'])('an application that takes headers of 128 KB, on %s,', (adapter) => {
+  let server: RedisServer;
+  let client: Redis;
+  let program: WorkerProcess;
+  let url: string;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = new Redis(server.url);
+    const environment = { REDIS_URL: server.url, ADAPTER: adapter };
+    program = await WorkerProcess.start(environment, {
+      program: PROGRAM,
+      ready: /^listening /,
+      nodeArguments: ['--max-http-header-size=131072'],
+    });
+    url = program.lines.find((line) => line.startsWith('listening '))!.split(' ')[1]!;
+  });
+  afterAll(async () => {
+    await program.end();
+    client.disconnect();
+    await server.stop();
+  });
+
+  /** How often a session has been looked up. */
+  async function lookups(): Promise<number> {
+    return Number(/cmdstat_hgetall:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
+  }
+
+  const tokens = (count: number) => Array.from({ length: count }, () => generateSessionKey().token.reveal());
+
+  it.each([
+    ['one cookie of 64 KB', () => `Cookie: SESSION=${'a'.repeat(SIZE)}`, 0],
+    [
+      '64 KB of other cookies',
+      () =>
+        `Cookie: ${tokens(1300)
+          .map((token, i) => `s${i}=${token}`)
+          .join('; ')}`,
+      0,
+    ],
+    ['64 KB of semicolons', () => `Cookie: ${';'.repeat(SIZE)}`, 0],
+    ['64 KB of names without values', () => `Cookie: ${'SESSION;'.repeat(SIZE / 8)}`, 0],
+    ['64 KB of empty cookies of the name', () => `Cookie: ${'SESSION=;'.repeat(SIZE / 9)}`, 0],
+    [
+      '64 KB of unknown tokens',
+      () =>
+        `Cookie: ${tokens(1200)
+          .map((token) => `SESSION=${token}`)
+          .join('; ')}`,
+      5,
+    ],
+    ['a header for a token of 64 KB', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`, 0],
+    ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`, 0],
+  ])('answers, and looks up no more than five sessions: %s', async (_, header, expected) => {
+    const before = await lookups();
+    const answer = await sendRaw(url, 'GET /read', [header()]);
+    expect([answer.status, answer.setCookies, answer.body]).toEqual([200, [], expect.stringContaining('"isNew":true')]);
+    expect((await lookups()) - before).toBe(expected);
+    expect(program.lines).toEqual([`listening ${url}`]);
+  });
+});

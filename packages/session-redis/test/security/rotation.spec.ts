@@ -1,0 +1,233 @@
+import { createHash } from 'node:crypto';
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent, type HttpResponse, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { SessionKeys } from '../../src/keys/session-keys.js';
+import { LateModule, LateRequests } from '../support/late.routes.js';
+import { App } from '../support/app.fixture.js';
+
+LeakGuard.install();
+
+const ROUNDS = 8;
+
+interface Answer {
+  readonly id: string;
+  readonly isNew: boolean;
+  readonly attributes: Record<string, unknown>;
+}
+
+function idOf(token: string): string {
+  return createHash('sha256').update(token).digest('base64url');
+}
+
+/** Sends one request after the other, again and again, until it is told to stop. */
+class Poll {
+  readonly answers: HttpResponse[] = [];
+  readonly #end: Promise<void>;
+  #isOver = false;
+
+  constructor(send: () => Promise<HttpResponse>) {
+    this.#end = this.#run(send);
+  }
+
+  /** Resolves when so many more have been answered. */
+  async more(count: number): Promise<void> {
+    const until = this.answers.length + count;
+    await eventually(() => expect(this.answers.length).toBeGreaterThanOrEqual(until));
+  }
+
+  stop(): Promise<void> {
+    this.#isOver = true;
+    return this.#end;
+  }
+
+  async #run(send: () => Promise<HttpResponse>): Promise<void> {
+    while (!this.#isOver) this.answers.push(await send());
+  }
+}
+
+describe.each([
+  ['express', 'fastify'],
+  ['fastify', 'express'],
+] as const)('when a session gets another id on %s, then on another node, on %s,', (adapter, otherAdapter) => {
+  const keys = new SessionKeys(adapter);
+  let server: RedisServer;
+  let client: Redis;
+  let here: App;
+  let there: App;
+  let late: LateRequests;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = new Redis(server.url);
+    const redis = {
+      url: server.url,
+      namespace: adapter,
+      notifications: 'off',
+      commandTimeout: '1m',
+    } as const;
+    const common = { imports: [LateModule], redis, handlers: false };
+    here = await App.start({ ...common, adapter });
+    there = await App.start({ ...common, adapter: otherAdapter });
+    late = there.nest.get(LateRequests, { strict: false });
+  });
+  afterAll(async () => {
+    await Promise.all([here.stop(), there.stop()]);
+    client.disconnect();
+    await server.stop();
+  });
+
+  /** The token of a session that has begun there. */
+  async function begun(): Promise<string> {
+    const agent = there.agent();
+    await agent.post('/set/before', { value: true });
+    return agent.cookie('SESSION')!;
+  }
+
+  function browserWith(token: string, app: App): HttpAgent {
+    const agent = app.agent();
+    agent.setCookie(`SESSION=${token}`);
+    return agent;
+  }
+
+  /** Holds a request of each kind there, with this token. */
+  async function held(kinds: readonly string[], token: string, round: string) {
+    const answers = kinds.map((kind) => browserWith(token, there).post(`/late/${kind}/${round}`));
+    await late.door(round).awaits(kinds.length);
+    return {
+      goOn: () => {
+        late.door(round).open();
+        return Promise.all(answers);
+      },
+    };
+  }
+
+  async function stored(id: string) {
+    const { lastAccessedTime, ...session } = await client.hgetall(keys.session(id));
+    expect(Number(lastAccessedTime)).toBeGreaterThan(0);
+    return {
+      session,
+      end: await client.pexpiretime(keys.shadow(id)),
+      named: await client.keys(keys.index(PRINCIPAL_NAME_INDEX_NAME, '*')),
+      events: await client.xlen(keys.events),
+      sessions: (await client.keys(keys.shadow('*'))).length,
+    };
+  }
+
+  it(`the old token is dead at once, each of several in a row, ${ROUNDS} rounds`, async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const old = [await begun()];
+      const browser = browserWith(old[0]!, here);
+      for (const user of ['ann', 'bea']) {
+        await browser.post(`/login/${user}`);
+        const answers = await Promise.all(old.map((token) => browserWith(token, there).get('/read')));
+        for (const answer of answers) expect(answer.json()).toMatchObject({ isNew: true, attributes: {} });
+        old.push(browser.cookie('SESSION')!);
+      }
+      expect(await client.exists(...old.slice(0, 2).map((token) => keys.shadow(idOf(token))))).toBe(0);
+      const now = browserWith(old[2]!, there);
+      expect(await client.exists(keys.shadow(idOf(old[2]!)))).toBe(1);
+      expect((await now.get('/read')).json()).toMatchObject({ attributes: { user: 'bea', before: true } });
+    }
+  });
+
+  it('a save in flight reaches the session under its new id, also under the one after that', async () => {
+    const token = await begun();
+    const requests = await held(['attribute', 'update', 'save'], token, 'in-flight');
+    const browser = browserWith(token, here);
+    await browser.post('/login/ann');
+    await browser.post('/login/bea');
+    for (const answer of await requests.goOn()) expect([answer.status, answer.setCookies]).toEqual([201, []]);
+    const attributes = { before: true, user: 'bea', attribute: 'late', update: 'late', save: 'late' };
+    expect((await browser.get('/read')).json()).toMatchObject({ isNew: false, attributes });
+  });
+
+  it('a request held open across that changes no id, no principal and no time, and gets no cookie', async () => {
+    const token = await begun();
+    const kinds = ['rotation', 'principal', 'login', 'interval', 'absoluteTimeout'];
+    const requests = await held(kinds, token, 'held-open');
+    const browser = browserWith(token, here);
+    const { id } = (await browser.post('/login/ann')).json<Answer>();
+    const before = await stored(id);
+    for (const answer of await requests.goOn()) expect([answer.status, answer.setCookies]).toEqual([201, []]);
+    expect(await stored(id)).toEqual(before);
+  });
+
+  it.each(['logout', 'zero'])(
+    'a request held open across that ends the session leaves the cookie: %s',
+    async (kind) => {
+      const token = await begun();
+      const requests = await held([kind], token, `ends-by-${kind}`);
+      const browser = browserWith(token, here);
+      const { id } = (await browser.post('/login/ann')).json<Answer>();
+      for (const answer of await requests.goOn()) expect([answer.status, answer.setCookies]).toEqual([201, []]);
+      expect(await client.exists(keys.shadow(id))).toBe(0);
+    },
+  );
+
+  it('a late request of the old token begins no session, whose cookie would replace that of the login', async () => {
+    const token = await begun();
+    const browser = browserWith(token, here);
+    const { id } = (await browser.post('/login/ann')).json<Answer>();
+    const before = await stored(id);
+    for (const app of [there, here]) {
+      for (const path of ['/set/late', '/login/mallory', '/push/late', '/logout']) {
+        const answer = await browserWith(token, app).post(path, { value: 'late' });
+        expect([path, answer.status, answer.setCookies]).toEqual([path, 201, []]);
+      }
+    }
+    expect(await stored(id)).toEqual(before);
+  });
+
+  it(`who polls with a planted token, before, during and after, sees no user, ${ROUNDS} rounds`, async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const token = await begun();
+      const polls = ['/read', '/read', '/set/mine'].map(
+        (path) =>
+          new Poll(() => {
+            const attacker = browserWith(token, there);
+            return path === '/read' ? attacker.get(path) : attacker.post(path, { value: 'planted' });
+          }),
+      );
+      const victim = browserWith(token, here);
+      let answered: number[] = [];
+      try {
+        await Promise.all(polls.map((poll) => poll.more(1)));
+        expect((await victim.post('/login/ann')).setCookies).toHaveLength(1);
+        answered = polls.map(({ answers }) => answers.length);
+        await Promise.all(polls.map((poll) => poll.more(2)));
+      } finally {
+        await Promise.all(polls.map((poll) => poll.stop()));
+      }
+
+      for (const [i, { answers }] of polls.slice(0, 2).entries()) {
+        const seen = answers.map((answer) => answer.json<Answer>());
+        expect(seen.filter(({ attributes }) => 'user' in attributes)).toEqual([]);
+        // Dead from some moment on, and from the answer to the login at the latest, but for what was on its way then.
+        const dead = seen.findIndex(({ isNew }) => isNew);
+        expect(dead).toBeGreaterThan(0);
+        expect(dead).toBeLessThanOrEqual(answered[i]! + 1);
+        expect(seen.slice(dead).every(({ isNew }) => isNew)).toBe(true);
+      }
+      expect(polls.flatMap(({ answers }) => answers.flatMap(({ setCookies }) => setCookies))).toEqual([]);
+      expect((await victim.get('/read')).json()).toMatchObject({ isNew: false, attributes: { user: 'ann' } });
+    }
+  });
+
+  it(`who logs in with a planted token at the same moment shares no session with the victim, ${ROUNDS} rounds`, async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const token = await begun();
+      const users = { ann: browserWith(token, here), mallory: browserWith(token, there) };
+      const logins = await Promise.all(Object.entries(users).map(([user, each]) => each.post(`/login/${user}`)));
+      expect(logins.flatMap(({ setCookies }) => setCookies)).toHaveLength(1);
+      const seen = await Promise.all(
+        Object.entries(users).map(async ([user, browser]) => {
+          const { isNew, attributes } = (await browser.get('/read')).json<Answer>();
+          expect(attributes['user']).toBe(isNew ? undefined : user);
+          return isNew;
+        }),
+      );
+      expect(seen.filter((isNew) => isNew)).toHaveLength(1);
+    }
+  });
+});

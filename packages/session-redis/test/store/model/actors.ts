@@ -1,0 +1,119 @@
+import fc from 'fast-check';
+import { MINUTE } from '../../support/store.fixture.js';
+
+export const PRINCIPALS = ['ann', 'bob'] as const;
+
+type Principal = (typeof PRINCIPALS)[number];
+
+/** What a request does with its session, much of it in memory until it saves. */
+export type Act =
+  | { readonly does: 'set'; readonly name: 'color' | 'size'; readonly to: number | null }
+  | { readonly does: 'set principal' | 'update principal'; readonly to: Principal | null }
+  | { readonly does: 'set interval' | 'set absoluteTimeout'; readonly to: number }
+  | { readonly does: 'rotate' | 'keep idle' | 'touch' | 'load again' | 'delete by id' | 'invalidate' }
+  | { readonly does: 'save' | 'increment'; readonly losesAnswer: boolean }
+  | { readonly does: 'take over a session of' | 'delete all of'; readonly principal: Principal };
+
+/**
+ * A request of a browser: loads the session of its cookie, or begins one, acts, and saves in the end. Behind its own cookie
+ * it may have that of another browser, as one of several cookies with the same name.
+ */
+export interface RequestPlan {
+  readonly is: 'request';
+  readonly browsers: readonly number[];
+  readonly node: number;
+  readonly acts: readonly Act[];
+}
+
+/** To one of the times to come at which something changes by itself, or a bit before or after; or so many milliseconds. */
+export type Wait = { readonly to: number; readonly plus: number } | { readonly ms: number };
+
+export interface ClockPlan {
+  readonly is: 'clock';
+  readonly waits: readonly Wait[];
+}
+
+/** Has expired sessions reported: those that are over, those that soon will be as well, or because somebody hears of it. */
+export interface CleanupPlan {
+  readonly is: 'cleanup';
+  readonly node: number;
+  readonly finds: 'over' | 'ahead' | 'heard of';
+}
+
+export type Plan = RequestPlan | ClockPlan | CleanupPlan;
+
+const principal = fc.constantFrom(...PRINCIPALS);
+const losesAnswer = fc.nat({ max: 7 }).map((n) => n === 7);
+
+const act: fc.Arbitrary<Act> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      does: fc.constant('set'),
+      name: fc.constantFrom('color', 'size'),
+      to: fc.option(fc.nat({ max: 9 }), { freq: 4 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constantFrom('set principal', 'update principal'),
+      to: fc.option(principal, { freq: 4 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant('set interval'), to: fc.constantFrom(60, 90, 1, 1800, -1, 0) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ does: fc.constant('set absoluteTimeout'), to: fc.constantFrom(100, 60, 3600, -1) }),
+  },
+  {
+    weight: 9,
+    arbitrary: fc.record({
+      does: fc.constantFrom('rotate', 'rotate', 'rotate', 'touch', 'touch', 'keep idle', 'load again'),
+    }),
+  },
+  { weight: 8, arbitrary: fc.record({ does: fc.constantFrom('save', 'increment'), losesAnswer }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant('take over a session of'), principal }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constantFrom('delete by id', 'invalidate') }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('delete all of'), principal }) },
+);
+
+const node = fc.nat({ max: 1 });
+
+const request: fc.Arbitrary<RequestPlan> = fc.record({
+  is: fc.constant('request'),
+  browsers: fc.oneof(
+    { weight: 4, arbitrary: fc.tuple(fc.nat({ max: 1 })) },
+    { weight: 1, arbitrary: fc.shuffledSubarray([0, 1, 2], { minLength: 2, maxLength: 2 }) },
+  ),
+  node,
+  acts: fc.array(act, { maxLength: 6 }),
+});
+
+const wait: fc.Arbitrary<Wait> = fc.oneof(
+  fc.record({ to: fc.nat({ max: 7 }), plus: fc.constantFrom(0, 1, -1) }),
+  fc.record({ ms: fc.constantFrom(1, 1000, 30_000, MINUTE - 1, 10 * MINUTE) }),
+);
+
+const clock: fc.Arbitrary<ClockPlan> = fc.record({
+  is: fc.constant('clock'),
+  waits: fc.array(wait, { minLength: 1, maxLength: 3 }),
+});
+
+const cleanup: fc.Arbitrary<CleanupPlan> = fc.record({
+  is: fc.constant('cleanup'),
+  node,
+  finds: fc.constantFrom('over', 'ahead', 'heard of'),
+});
+
+/** What has happened in the beginning to a session whose cookie two browsers have. */
+export const opening: fc.Arbitrary<Act[]> = fc.array(act, { maxLength: 4 });
+
+/** Who acts at the same time. */
+export const actors: fc.Arbitrary<Plan[]> = fc.array(
+  fc.oneof({ weight: 5, arbitrary: request }, { weight: 1, arbitrary: clock }, { weight: 1, arbitrary: cleanup }),
+  { maxLength: 8, size: 'max' },
+);

@@ -1,0 +1,20 @@
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
+import { ContractRedis } from '../support/contract.redis.js';
+
+LeakGuard.install();
+
+let redis: ContractRedis;
+beforeAll(async () => {
+  redis = await ContractRedis.open();
+});
+afterAll(() => redis.close());
+
+describe.each([1, 4])('RedisSessionRepository, partitions: %p', (partitions) => {
+  const checks = sessionRepositoryContract({
+    offers: ['indexes', 'events', 'nodes', 'outages'],
+    slack: 0,
+    open: (options) => redis.store(options, partitions),
+  });
+  registerChecks(checks, { describe, it });
+});
