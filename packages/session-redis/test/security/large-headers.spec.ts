@@ -8,7 +8,7 @@ import { sendRaw } from '../support/raw.request.js';
 
 LeakGuard.install();
 
-const PROGRAM = fileURLToPath(new URL('large-headers.mjs', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../support/large-headers.mjs', import.meta.url));
 const SIZE = 64 * 1024;
 
 describe.each(['express', 'fastify'])('an application that takes headers of 128 KB, on %s,', (adapter) => {
