@@ -7,8 +7,8 @@ export const delivery = [
   {
     mistake: 'The id of an event follows from its position in the stream',
     file: `${DELIVERY}/session-event.loader.ts`,
-    code: 'return toSessionEvent(entry, hash, this.serializer);',
-    instead: `const event = toSessionEvent(entry, hash, this.serializer);
+    code: 'return toSessionEvent(entry, hash, this.#serializer);',
+    instead: `const event = toSessionEvent(entry, hash, this.#serializer);
     return event && Object.defineProperty(event, 'id', { value: \`\${event.type}:\${entry.position}\` });`,
     killedBy: {
       file: `${TESTS}/delivery/session-event.groups.spec.ts`,
@@ -28,9 +28,9 @@ export const delivery = [
   {
     mistake: 'An event is acknowledged before it is handled',
     file: `${DELIVERY}/session-event.consumer.ts`,
-    code: 'const failure = await this.#attempt(delivery);',
+    code: 'const failure = await this.#attempt(event);',
     instead: `await this.group.acknowledge(entry);
-    const failure = await this.#attempt(delivery);`,
+    const failure = await this.#attempt(event);`,
     killedBy: {
       file: `${TESTS}/delivery/retries.spec.ts`,
       test: 'an event that failed on one instance is tried again by any other of the group',

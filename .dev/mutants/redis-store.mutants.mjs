@@ -212,8 +212,8 @@ const claimExpired = script('claim-expired', [
   },
   {
     mistake: 'What has lost its data is reported by everybody who looks, and not by who takes the member',
-    code: "if not take(member) then return 'already' end\n    record(",
-    instead: 'take(member)\n    record(',
+    code: "if not remove_member(member) then return 'already' end\n    record(",
+    instead: 'remove_member(member)\n    record(',
     killedBy: byScripts(
       'claim-expired reports a session whose data has gone, once and only by whoever takes the member',
     ),
@@ -329,12 +329,12 @@ const repository = [
   },
   {
     mistake: 'A load is forwarded to the session after the login',
-    code: `    const replies = await this.#inOneTrip((pipeline) => {
+    code: `    const replies = await this.#pipeline((pipeline) => {
       for (const id of ids) {`,
-    instead: `    const marks = await this.#inOneTrip((pipeline) => {
+    instead: `    const marks = await this.#pipeline((pipeline) => {
       for (const id of ids) pipeline.get(partitions.of(id).moved(id));
     });
-    const replies = await this.#inOneTrip((pipeline) => {
+    const replies = await this.#pipeline((pipeline) => {
       for (const id of ids.map((each, i) => (marks[i] ?? each) as string)) {`,
     killedBy: byContract('rotation ends the old id for loading at once'),
   },

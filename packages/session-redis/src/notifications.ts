@@ -1,4 +1,4 @@
-// `@nest-session/redis/notifications`: Redis' key events, for any key.
+// `@nest-session/redis/notifications`: key events of Redis, for any key.
 export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export type { KeyspaceNotification } from './notifications/keyspace-notification.js';
 export type { KeyEventName } from './notifications/key-event-names.js';

@@ -34,9 +34,9 @@ import { SessionScripts } from './scripts/session/session.scripts.js';
 import { logger } from './logging/redis-session.logger.js';
 
 /**
- * Starts the background work when the application is complete, and ends it in the order in which nothing is lost:
- * first nothing new is begun, then the requests in flight finish (Nest closes the server in between), then the
- * handlers, then the connections.
+ * Starts the background work when the application is complete, and ends it in the order that loses nothing: it begins
+ * nothing new, lets requests in flight finish (Nest closes the server in between), then handlers, then closes
+ * connections.
  */
 @Injectable()
 export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
@@ -54,8 +54,8 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(SessionEventConsumer) private readonly consumer: SessionEventConsumer,
     @Inject(SessionEventBroadcaster) private readonly broadcaster: SessionEventBroadcaster,
     @Inject(SessionEventTrimmer) private readonly trimmer: SessionEventTrimmer,
-    // There when the application has ScheduleModule. We must not import it: a second ScheduleModule.forRoot() runs
-    // every @Cron of the application twice.
+    // Present when the application imports ScheduleModule. This package must not import it: a second
+    // ScheduleModule.forRoot() would run every @Cron of the application twice.
     @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,
   ) {
     this.#job = new SessionCleanupJob(options.cron, (signal) => this.#cleanUp(signal), registry);
@@ -65,24 +65,27 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     try {
       await this.#open();
     } catch (error) {
-      // Nest ends nothing of an application that did not start, and a connection keeps its process alive.
+      // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
       Object.values(this.connections).forEach(closeConnection);
       throw error;
     }
     if (this.options.grace < RECOMMENDED_GRACE) {
-      logger.warn('With a `grace` below 2m, sessions that end during a short outage are reported without their data');
+      logger.warn(
+        'Option `grace` is below 2m: sessions that end during a short outage are reported without their data. ' +
+          'Set a longer one',
+      );
     }
     if (this.options.notifications === 'auto') this.listener.start();
     this.notifications.start();
     this.#job.start();
     if (this.options.events.consume) this.consumer.start();
-    // Also where no events of the group are handled: nobody else can do what concerns this instance.
+    // Even without `events.consume`: no other instance can call the broadcast handlers of this one.
     await settledWithin(this.options.commandTimeout, this.broadcaster.start());
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     const { background, reader, broadcast } = this.connections;
-    // Work that waits for a Redis which is not there would keep us waiting as well.
+    // Background work would wait for Redis, and the shutdown for the work.
     if (background.status !== 'ready') closeConnection(background);
     this.consumer.stop();
     this.broadcaster.stop();
@@ -91,36 +94,40 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     void this.#limitHandlers();
     await Promise.all([
       this.#finish(Promise.all([this.#job.stop(), this.listener.stop()])),
-      // Waits for handlers of the application, for as long as they take.
+      // Waits for handlers of the application, however long they take.
       this.notifications.stop(),
     ]);
   }
 
   async onApplicationShutdown(): Promise<void> {
     const { request, background } = this.connections;
-    // The handlers themselves have finished: the dispatcher has waited for them. This is for what Redis has to hear.
+    // The dispatcher has waited for the handlers. This waits until Redis knows their results.
     if (background.status === 'ready') await this.#finish(this.consumer.drain());
     await this.#finish(Promise.all([quit(request), quit(background)]));
     Object.values(this.connections).forEach(closeConnection);
   }
 
-  /** From now on: the requests in flight, which finish first, may take long. */
+  /** The time begins now, not when the requests in flight have finished, which may take long. */
   async #limitHandlers(): Promise<void> {
     if (await settledWithin(this.options.events.shutdownTimeout, this.dispatcher.idle())) return;
     logger.warn(
-      'Handlers of session events have not finished within `events.shutdownTimeout`: other instances handle their events',
+      'Handlers of session events have not finished within `events.shutdownTimeout`: other instances will handle ' +
+        'their events again',
     );
     this.dispatcher.giveUp();
   }
 
-  /** Waits for background work, unless Redis does not answer: then there is no answer to what follows either. */
+  /**
+   * Waits for background work. When Redis does not reply in time, closes its connection: later commands get no reply
+   * either.
+   */
   async #finish(work: Promise<unknown>): Promise<void> {
     if (!(await settledWithin(PATIENCE, work))) closeConnection(this.connections.background);
   }
 
   async #cleanUp(signal: AbortSignal): Promise<void> {
     const { late } = await this.sweeper.runOnce({ signal });
-    if (late > 0) logger.log(`Caught up with ${late} sessions whose end nobody had noticed in time`);
+    if (late > 0) logger.log(`Caught up with ${late} sessions that had ended unnoticed`);
     await this.trimmer.runOnce({ signal });
   }
 
@@ -134,7 +141,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
       if (background.status === 'ready') void this.#checkLate();
       else background.once('ready', () => void this.#checkLate());
     }
-    // With every further connection: a Redis that was restarted has forgotten the scripts.
+    // After each reconnection again: a restart of Redis forgets the scripts.
     request.on('ready', () => void preload());
   }
 
@@ -142,15 +149,15 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     const connected = client.connect();
     if (this.options.requireAtStart) {
       await connected.catch((cause: unknown) => {
-        throw new SessionStoreError('Redis cannot be reached, and `requireAtStart` is set', { cause });
+        throw new SessionStoreError('Redis cannot be reached, and option `requireAtStart` is set', { cause });
       });
       return;
     }
-    // OutageLog says why it failed, and ioredis goes on trying.
+    // On failure, OutageLog logs the reason and ioredis retries.
     await settledWithin(this.options.commandTimeout, connected);
   }
 
-  /** False when Redis is not there, or does not answer within `commandTimeout`. */
+  /** False when Redis cannot be reached, or does not reply within `commandTimeout`. */
   async #isChecked(): Promise<boolean> {
     if (this.connections.request.status !== 'ready') return false;
     try {
@@ -159,12 +166,12 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     } catch (cause) {
       if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) throw cause;
       if (!this.options.requireAtStart) return false;
-      throw new SessionStoreError('Redis does not answer, and `requireAtStart` is set', { cause });
+      throw new SessionStoreError('Redis does not reply, and option `requireAtStart` is set', { cause });
     }
   }
 
   async #checkLate(): Promise<void> {
-    // The application runs by now: it can only be told.
+    // The application already runs, so an error can only be logged.
     const { background } = this.connections;
     await checkStore({ run: (command) => command(background) }, this.partitions).catch((error: unknown) =>
       logger.error(String(error)),
@@ -173,10 +180,10 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 }
 
 const RECOMMENDED_GRACE = 120_000;
-// How long the end of the application waits for a Redis that does not answer.
+// Milliseconds that a shutdown waits for background work.
 const PATIENCE = 5000;
 
-/** Lets what was sent be answered; without a connection there is nothing to wait for. */
+/** Waits for the replies to what was sent; without a connection there are none. */
 async function quit(client: Redis): Promise<void> {
   if (client.status === 'ready') await client.quit();
 }

@@ -14,8 +14,8 @@ import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 
 /**
- * Keeps the sessions of `SessionModule` in Redis, and delivers their events. Global: import it once, with
- * `forRoot(options)` or `forRootAsync({ useFactory | useClass | useExisting })`. A test replaces it by its name:
+ * Keeps the sessions of `SessionModule` in Redis, and delivers their events. It is global: import it once, in the root
+ * module, with `forRoot()` or `forRootAsync()`. In a test, replace it by its name:
  * `overrideModule(RedisSessionModule)`.
  */
 @Global()
@@ -32,14 +32,16 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
 })
 export class RedisSessionModule {
   /**
-   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
-   * the options
+   * The module with these options, for the imports of the root module. Wrong options fail the start with an
+   * InvalidSessionOptionsError that names all problems.
    */
   static forRoot(options: RedisSessionModuleOptions = {}): DynamicModule {
     return RedisSessionOptionsModule.forRoot(options);
   }
 
-  /** The same, with options that a factory, a class or an existing provider gives. */
+  /**
+   * The same with injected options, by `useFactory`, `useClass` or `useExisting`.
+   */
   static forRootAsync(
     options: ConfigurableModuleAsyncOptions<RedisSessionModuleOptions, 'createRedisSessionOptions'>,
   ): DynamicModule {
@@ -48,8 +50,8 @@ export class RedisSessionModule {
 }
 
 /**
- * What was given to `forRoot()`. Nest tells modules with options apart by the object that is imported, which a test
- * does not have. So the options have a module of their own, and everything else is imported by its class.
+ * Holds the options. Nest identifies a dynamic module by the imported object, which a test does not have. So the
+ * options have a module of their own, and `RedisSessionModule` itself is imported as a plain class.
  */
 @Module({ imports: [RedisSessionModule], exports: [REDIS_SESSION_MODULE_OPTIONS] })
 class RedisSessionOptionsModule extends RedisSessionModuleDefinition {
@@ -61,4 +63,4 @@ class RedisSessionOptionsModule extends RedisSessionModuleDefinition {
 }
 
 const IMPORTED_TWICE =
-  'It is configured twice in this application: import RedisSessionModule.forRoot() once, in the root module; it is global.';
+  'It is configured twice in this application. It is global: import RedisSessionModule.forRoot() once, in the root module.';

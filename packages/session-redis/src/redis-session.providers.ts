@@ -48,16 +48,16 @@ import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
 import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 
-/** Milliseconds. Tests override it. */
+/** Milliseconds. Tests override them. */
 const PACE = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
 
-/** How many dead letters Redis keeps, about. */
+/** About how many dead letters the namespace keeps. */
 const DEAD_LETTERS = 10_000;
 
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';
 
-/** Values and options, and the classes of which there is an instance for each of several connections. */
+/** Values, and the classes with one instance per connection. */
 const VALUES: Provider[] = [
   { provide: REDIS_SESSION_OPTIONS, inject: [REDIS_SESSION_MODULE_OPTIONS], useFactory: resolveOptions },
   { provide: REDIS_CONNECTIONS, inject: [REDIS_SESSION_OPTIONS], useFactory: createConnections },
@@ -73,9 +73,9 @@ const VALUES: Provider[] = [
   streamScripts(REQUEST_STREAM_SCRIPTS, 'request'),
   streamScripts(BACKGROUND_STREAM_SCRIPTS, 'background'),
   listener(SHADOW_KEY_LISTENER, 'subscriber'),
-  // On a connection of its own: what the application listens to must not fill the one that the sessions rely on.
+  // On a connection of its own: the application's key events must not delay those of shadow keys.
   listener(KeyspaceNotificationListener, 'notifications'),
-  // Both optional, so that the error is ours and says what is missing.
+  // Optional, so that the error names the missing module.
   {
     provide: SESSION_EVENT_DISPATCHER,
     inject: [{ token: SessionEventDispatcher, optional: true }],
@@ -95,7 +95,7 @@ const VALUES: Provider[] = [
   },
 ];
 
-/** Everything that `RedisSessionModule` is made of. Nothing here connects or starts anything. */
+/** All providers of `RedisSessionModule`. They connect and start nothing. */
 export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ...VALUES,
   RequestConnection,

@@ -1,9 +1,9 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import type { RedisSessionModuleOptions } from './redis-session.options.js';
 
-/** Implemented by a class that is given to `forRootAsync({ useClass })` or `useExisting`. */
+/** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */
 export interface RedisSessionOptionsFactory {
-  /** The options of `RedisSessionModule`, or a promise of them; called once, at start. */
+  /** Returns the options, or a promise of them. Called once, at start. */
   createRedisSessionOptions(): RedisSessionModuleOptions | Promise<RedisSessionModuleOptions>;
 }
 

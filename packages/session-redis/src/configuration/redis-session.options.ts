@@ -6,80 +6,86 @@ import { namespaceProblem } from '../keys/session-keys.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions {
-  /** Where Redis is. Not together with `client`. @default 'redis://localhost:6379' */
+  /** URL of Redis, `redis://` or `rediss://`. Give either `url` or `client`. @default 'redis://localhost:6379' */
   url?: string;
   /**
-   * A client of yours, for its address, credentials and TLS: the library works on duplicates of it with options of
-   * their own, and neither changes nor closes yours.
+   * Your own ioredis client, without a `keyPrefix`. The library uses its address, credentials and TLS for connections
+   * of its own, with options of their own. It neither changes nor closes yours.
    */
   client?: Redis;
-  /** What every key begins with; applications with different namespaces do not see each other. @default 'nest:session' */
+  /**
+   * Prefix of every key. Applications with different namespaces share nothing. Without `{ } * [ ] ? \`.
+   * @default 'nest:session'
+   */
   namespace?: string;
   /**
-   * Into how many partitions the sessions of the namespace fall, 1 to 1024. Each has its keys in one slot of Redis
-   * Cluster, and needs work of its own. The number is recorded in Redis at the first start and stays. @default 1
+   * Number of partitions of the namespace, 1 to 1024. The keys of a partition are in one slot of Redis Cluster. Each
+   * partition costs background work. Redis records the number at the first start; it cannot change later. @default 1
    */
   partitions?: number;
   /**
-   * By how much a session's data outlives the session. An expiry is noticed up to 60 s late, so the longest outage of
-   * the whole application that loses no data is `grace` - 60 s. At least 1s; below 2m a warning is logged.
+   * Grace period: how long the session hash outlives the session. An expiry is noticed up to 60 s late, so the longest
+   * outage of the whole application that loses no data is `grace` - 60 s. At least 1s; below 2m the log has a warning.
    * @default '5m'
    */
   grace?: Duration;
   /** How the job `session-cleanup` finds sessions that have expired. */
   cleanup?: {
-    /** When the job `session-cleanup` looks for sessions that are over. @default '0 * * * * *' */
+    /**
+     * Cron expression, with seconds, of the job `session-cleanup`, which looks for ended sessions.
+     * @default '0 * * * * *'
+     */
     cron?: string;
-    /** Sessions per call, 1 to 1000: a call of 100 keeps Redis busy for about a millisecond. @default 100 */
+    /** Sessions per call of a script, 1 to 1000: a call with 100 blocks Redis for about a millisecond. @default 100 */
     batchSize?: number;
   };
   /**
-   * `'auto'`: expiries are noticed within about a second where Redis can be made to announce them; `'off'`: by the
-   * job alone. @default 'auto'
+   * `'auto'`: key events of Redis make expiries known within about a second, where Redis allows them. `'off'`: only the
+   * cleanup job finds expired sessions. @default 'auto'
    */
   notifications?: 'auto' | 'off';
-  /** The longest a request waits for Redis, for a lost connection to come back included. @default '1s' */
+  /** How long a request waits for Redis at most, a reconnection included. At least 10ms. @default '1s' */
   commandTimeout?: Duration;
   /** How session events reach the handlers of this process. */
   events?: {
     /**
-     * Instances with the same group share its events: one of them handles each. A new name hears once more of
-     * everything that is still retained. @default 'default'
+     * Name of the group. One instance of the group handles each event. A new group begins with the oldest event that is
+     * still kept. @default 'default'
      */
     group?: string;
     /**
-     * Whether this process handles events of its group, if it has handlers for them. Methods with `broadcast: true` are
-     * called in any case: nobody else can do their work. @default true
+     * Whether this process handles events of its group. Handlers with `broadcast: true` are called in any case.
+     * @default true
      */
     consume?: boolean;
     /**
-     * How long an event is kept for groups that have not handled it, and the data of a session after its end with it; at
-     * least the grace. @default '1h'
+     * How long an event is kept for groups that have not handled it, and with it the data of an ended session. At least
+     * `grace`. @default '1h'
      */
     retention?: Duration;
-    /** How many events are kept at the most, whether they have been handled or not. @default 1000000 */
+    /** Largest number of events that are kept, handled or not. @default 1000000 */
     maxLength?: number;
     /**
-     * How long an instance that has died keeps its events from the others. One that is alive renews its lease: a handler
-     * may take longer. @default '30s'
+     * How long the events of a dead instance wait until another instance takes them over. A living instance renews its
+     * leases, so a handler may take longer. At least 1s. @default '30s'
      */
     lease?: Duration;
     /**
-     * How often an event is tried in all before it becomes a dead letter. There is a second between the first attempts,
-     * then twice as long each time, up to 5 minutes. @default 10
+     * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s after the first attempt
+     * and doubles each time, up to 5 minutes. @default 10
      */
     attempts?: number;
     /**
-     * How long the handlers that run when the application ends may go on. What they have not finished then is handled
-     * by another instance, all of it. @default '10s'
+     * How long handlers may continue when the application shuts down. Another instance then handles the events that
+     * they have not finished, from the start. @default '10s'
      */
     shutdownTimeout?: Duration;
-    /** Events that one instance handles at a time. @default 32 */
+    /** Number of events that one instance handles at a time, 1 to 10000. @default 32 */
     concurrency?: number;
   };
-  /** How attributes become text and back. @default JSON */
+  /** Turns attributes into text and back. @default JSON */
   serializer?: AttributeSerializer;
-  /** Whether the application refuses to start without Redis. @default false: it starts, and logs that once */
+  /** Whether the application refuses to start without Redis. @default false: it starts, and logs the outage once */
   requireAtStart?: boolean;
 }
 
@@ -109,7 +115,7 @@ export interface ResolvedRedisSessionOptions {
 
 const SECOND = 1000;
 
-/** The only way options enter this package. @throws InvalidSessionOptionsError naming all problems at once */
+/** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = {}): ResolvedRedisSessionOptions {
   const reader = new OptionReader('RedisSessionModule', options);
   const url = reader.text('url', undefined, urlProblem);
@@ -160,7 +166,7 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
 }
 
 function urlProblem(url: string): string | undefined {
-  // The url itself stays out of the message: it may hold a password.
+  // The message does not quote the url: it may contain a password.
   const protocol = URL.canParse(url) ? new URL(url).protocol : '';
   return protocol === 'redis:' || protocol === 'rediss:' ? undefined : 'must be a redis:// or rediss:// url';
 }
@@ -169,16 +175,16 @@ function cronProblem(cron: string): string | undefined {
   return validateCronExpression(cron).valid ? undefined : 'is not a cron expression';
 }
 
-// Not `instanceof`: the application may have another copy of ioredis than the one found here.
+// Not `instanceof`: the application may have another copy of ioredis.
 function isClient(value: unknown): value is Redis {
   return typeof value === 'object' && value !== null && 'duplicate' in value && 'options' in value;
 }
 
 function* clientProblems(client: Redis & { isCluster?: boolean }): Iterable<string> {
-  if (client.isCluster) yield 'Option `client` is a Redis Cluster, which this version does not support yet.';
+  if (client.isCluster) yield 'Option `client` is a client of Redis Cluster, which this version does not support.';
   const { keyPrefix } = client.options as RedisOptions;
   if (keyPrefix) {
-    yield 'Option `client` has a `keyPrefix`, which Redis does not put before keys that scripts derive: use `namespace`.';
+    yield 'Option `client` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.';
   }
 }
 

@@ -3,20 +3,20 @@ import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { RequestConnection } from './request.connection.js';
 import { logger } from '../logging/redis-session.logger.js';
 
-/** The version of the data format in Redis (docs/redis-data-model.md). */
+/** Version of the data format in Redis; see docs/redis-data-model.md. */
 const FORMAT = '1';
 
 type Connection = Pick<RequestConnection, 'run'>;
 
 /**
- * Checks, on the first connection, that this version may use what is in Redis: the format and the number of partitions
- * are recorded there by whoever comes first.
+ * Checks on the first connection that this version can use the data in Redis. The first instance records the format and
+ * the number of partitions there.
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
 export async function checkStore(connection: Connection, { namespace, meta, all }: SessionPartitions): Promise<void> {
   const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'));
   const count = String(all.length);
-  // Not written without need: an instance must start on a Redis that is out of memory as well.
+  // Written only when missing, so that an instance also starts on a Redis that is out of memory.
   if ((await recorded()).includes(null)) {
     await connection.run((client) => client.hsetnx(meta, 'version', FORMAT));
     await connection.run((client) => client.hsetnx(meta, 'partitions', count));
@@ -37,13 +37,13 @@ export async function checkStore(connection: Connection, { namespace, meta, all 
   await warnAboutEviction(connection);
 }
 
-/** A session that Redis evicts ends without a word: nothing is left that could tell. */
+/** A session that Redis evicts ends without an event: nothing is left that could record it. */
 async function warnAboutEviction(connection: Connection): Promise<void> {
-  // INFO, since CONFIG is forbidden more often; where neither is allowed there is nothing to find out.
+  // INFO, because CONFIG is forbidden more often. Where INFO is forbidden too, there is no warning.
   const memory = await connection.run((client) => client.info('memory')).catch(() => '');
   const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
   if (policy === undefined || policy === 'noeviction') return;
   logger.warn(
-    `Redis may evict sessions (maxmemory-policy ${policy}), which then end without an event: set it to noeviction`,
+    `Redis may evict sessions, which then end without an event: its maxmemory-policy is ${policy}. Set it to noeviction`,
   );
 }

@@ -1,14 +1,14 @@
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
 
-/** One line when Redis cannot be reached and one when it can again, however many connections notice. */
+/** Logs one line when an outage begins and one when it ends, however many connections notice. */
 export class OutageLog {
   readonly #broken = new Set<Redis>();
 
   watch(client: Redis): void {
-    // Without a listener ioredis prints every failed attempt itself.
+    // Without a listener ioredis itself logs every failed attempt.
     client.on('error', (error: Error) => {
-      if (this.#broken.size === 0) logger.error(`Redis cannot be reached: ${describe(error)}; trying again`);
+      if (this.#broken.size === 0) logger.error(`Redis cannot be reached, retrying: ${describe(error)}`);
       this.#broken.add(client);
     });
     client.on('ready', () => {
@@ -18,7 +18,7 @@ export class OutageLog {
   }
 }
 
-/** A host that resolves to several addresses fails with an error per address and no message of its own. */
+/** For a host with several addresses, ioredis fails with one error per address and no message of its own. */
 function describe(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map(String).join(', ');
   return error.message || error.name;

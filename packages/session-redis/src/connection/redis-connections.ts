@@ -3,19 +3,19 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { OutageLog } from './outage.log.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 
-/** What a connection is for, and so by which rules it behaves. */
+/** One connection per purpose, each with its own rules. */
 export interface RedisConnections {
-  /** Requests: a command is sent once or not at all, and nobody waits in a queue. Only through RequestConnection. */
+  /** For requests: sends a command at most once and queues nothing. Used only through RequestConnection. */
   readonly request: Redis;
-  /** Background work: waits out a restart of Redis and sends again what had no answer; its scripts allow that. */
+  /** For background work: waits for Redis to return, and re-sends commands without a reply; its scripts allow that. */
   readonly background: Redis;
-  /** What Redis announces of shadow keys. Opened, closed and subscribed anew by its KeyspaceNotificationListener. */
+  /** For key events of shadow keys. Its KeyspaceNotificationListener opens, closes and subscribes it. */
   readonly subscriber: Redis;
-  /** The same for what the application listens to, if it does. */
+  /** For key events that the application listens to; opened with the first subscription. */
   readonly notifications: Redis;
-  /** Waits for events. Never with a command timeout: what arrives after it is delivered to nobody. */
+  /** Waits for events of the group. It has no command timeout: nobody would get what arrives after it. */
   readonly reader: Redis;
-  /** The same for the events that are broadcast; opened when a method of this instance is to hear of them. */
+  /** Waits for events to broadcast; opened when this instance has a broadcast handler. */
   readonly broadcast: Redis;
 }
 
@@ -27,22 +27,23 @@ export function connectionToken(name: keyof RedisConnections): string {
 /** Injects one connection. */
 export const InjectConnection = (name: keyof RedisConnections) => Inject(connectionToken(name));
 
+// Milliseconds.
 const LONGEST_PAUSE = 1000;
-// A connection whose other end has vanished is never closed by TCP while we wait. Longer than the reader blocks.
+// TCP does not notice a peer that vanished while nothing is sent. Longer than the readers block.
 const SILENCE = 10_000;
 
 const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
 const retryStrategy = retryAfter(LONGEST_PAUSE);
 
-/** Whatever the application's own client is set to. */
+/** Rules for all connections. They override those of the application's client. */
 const COMMON: RedisOptions = {
   lazyConnect: true,
-  // Never gives up: sessions must be back as soon as Redis is.
+  // Never gives up: sessions must work again as soon as Redis does.
   retryStrategy,
   sentinelRetryStrategy: retryStrategy,
   maxRetriesPerRequest: null,
-  // The server was a master and is none any more. The next connection finds the one that is; the command is not sent
-  // again, so that a server which stays read-only is not asked without end.
+  // The server is no longer the master; a new connection finds the current one. The command is not re-sent, so that a
+  // server that stays read-only is not asked for ever.
   reconnectOnError: (error) => error.message.startsWith('READONLY'),
   enableOfflineQueue: true,
   autoResendUnfulfilledCommands: true,
@@ -53,7 +54,7 @@ const COMMON: RedisOptions = {
   replyMapping: 'legacy',
 };
 
-/** Connections of our own, not connected yet. A client of the application is only a pattern for them. */
+/** The connections, not connected yet. A client of the application is duplicated, never used. */
 export function createConnections(options: ResolvedRedisSessionOptions): RedisConnections {
   const log = new OutageLog();
   const open = (name: string, rules: RedisOptions): Redis => {
@@ -64,15 +65,15 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
     client.on('close', () => endSocketTimeout(client));
     return client;
   };
-  // ioredis subscribes again without waiting for the answer: a connection that is lost then ends the process.
+  // ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
   const subscriber = { autoResubscribe: false, socketTimeout: SILENCE };
   return {
     request: open('request', {
       autoResendUnfulfilledCommands: false,
       enableOfflineQueue: false,
-      // A request that comes when Redis is back waits for the end of the pause, and is to be answered in time.
+      // A request waits for the end of the pause even when Redis is back, and must still meet its command timeout.
       retryStrategy: retryAfter(options.commandTimeout / 4),
-      // Soon: until it is replaced, a connection that died silently fails every request.
+      // Short: a connection that died silently fails every request until it is replaced.
       socketTimeout: 2 * options.commandTimeout,
     }),
     background: open('background', { socketTimeout: SILENCE }),
@@ -84,8 +85,8 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
 }
 
 /**
- * ioredis 5 leaves the timer of `socketTimeout` running when the connection closes: it keeps the process alive, and then
- * it closes the next connection, which nothing is wrong with. ioredis 6 ends it here, too.
+ * Stops the timer of `socketTimeout`, which ioredis 5 leaves running when the connection closes. It would keep the
+ * process alive and then close the next connection, which is sound.
  */
 function endSocketTimeout(client: Redis): void {
   const internals = client as unknown as { socketTimeoutTimer: NodeJS.Timeout | undefined };

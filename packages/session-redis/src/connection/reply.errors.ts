@@ -1,10 +1,10 @@
-/** Whether Redis answered: an error of any other kind is that of a connection, and says nothing about what is stored. */
+/** Whether Redis replied with an error. After any other error it is unknown whether the command took effect. */
 export function isAnswer(error: unknown): boolean {
-  // Not `instanceof`: the application may have another copy of ioredis than the one found here.
+  // Not `instanceof`: the application may have another copy of ioredis.
   return error instanceof Error && error.name === 'ReplyError';
 }
 
-/** Whether Redis answered with an error of this kind, such as `NOGROUP`: the first word of its message. */
+/** Whether Redis replied with an error of this kind: the first word of its message, such as `NOGROUP`. */
 export function isReply(error: unknown, kind: string): boolean {
   return error instanceof Error && error.message.startsWith(`${kind} `);
 }

@@ -7,15 +7,14 @@ import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js'
 import { InjectConnection } from './redis-connections.js';
 
 /**
- * Runs the commands of requests. A call takes at most the command timeout, the wait for a connection that is being made
- * again included, and fails with a SessionStoreError. A command that was sent and not answered in time may still take
- * effect, but is never sent a second time.
+ * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
+ * SessionStoreError. A command whose reply is missing may still take effect, but is never sent a second time.
  */
 @Injectable()
 export class RequestConnection {
   readonly #commandTimeout: number;
   #reconnected: Promise<void> | undefined;
-  /** What fails the commands that have been sent and not been answered. */
+  /** Fails a command that was sent and has no reply yet. */
   readonly #unanswered = new Set<(error: SessionStoreError) => void>();
 
   constructor(
@@ -23,39 +22,39 @@ export class RequestConnection {
     @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
   ) {
     this.#commandTimeout = commandTimeout;
-    // ioredis, told not to send them again, never answers them at all.
+    // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
     client.on('close', () => {
-      for (const fail of this.#unanswered) fail(new SessionStoreError('The connection was lost before Redis answered'));
+      for (const fail of this.#unanswered) fail(new SessionStoreError('The connection was lost before Redis replied'));
     });
   }
 
   async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
-    const over = new AbortController();
+    const settled = new AbortController();
     let fail!: (error: SessionStoreError) => void;
     const failed = new Promise<never>((_, reject) => (fail = reject));
-    const giveUp = () => fail(new SessionStoreError(`Redis did not answer within ${this.#commandTimeout} ms`));
-    // Timers come before what has arrived is read: after the process has stood still, the answer may be there.
+    const giveUp = () => fail(new SessionStoreError(`Redis did not reply within ${this.#commandTimeout} ms`));
+    // Node.js runs timers before it reads sockets: after a long pause of the process, the reply may have arrived.
     const timer = setTimeout(() => setImmediate(giveUp), this.#commandTimeout);
     try {
-      return await Promise.race([this.#send(command, over.signal, fail), failed]);
+      return await Promise.race([this.#send(command, settled.signal, fail), failed]);
     } catch (error) {
       throw error instanceof SessionStoreError ? error : storeError(error);
     } finally {
       clearTimeout(timer);
-      over.abort();
+      settled.abort();
       this.#unanswered.delete(fail);
     }
   }
 
   async #send<T>(
     command: (client: Redis) => Promise<T>,
-    over: AbortSignal,
+    settled: AbortSignal,
     fail: (error: SessionStoreError) => void,
   ): Promise<T> {
     for (;;) {
       if (this.client.status !== 'ready') await this.#untilReady();
-      // The caller has been told that it failed: sending it now would be a write nobody knows of.
-      over.throwIfAborted();
+      // The caller already has an error, so a write now would surprise it.
+      settled.throwIfAborted();
       this.#unanswered.add(fail);
       try {
         return await command(this.client);
@@ -67,7 +66,7 @@ export class RequestConnection {
     }
   }
 
-  /** One wait for all the requests that a lost connection holds up. */
+  /** One wait, shared by all requests during a reconnection. */
   async #untilReady(): Promise<void> {
     if (this.client.status === 'end') throw closed();
     if (this.client.status === 'wait') this.client.connect().catch(() => undefined);
@@ -77,7 +76,7 @@ export class RequestConnection {
 
   #nextReady(): Promise<void> {
     const { client } = this;
-    // Not events.once(): it gives up at the error of the first failed attempt to connect.
+    // Not events.once(): it rejects when the first attempt to connect fails.
     return new Promise((resolve, reject) => {
       const onReady = () => {
         client.off('end', onEnd);
@@ -96,13 +95,15 @@ function closed(): SessionStoreError {
   return new SessionStoreError('The connection to Redis has been closed');
 }
 
-/** Between the loss of a connection and the event that says so: nothing was written, so it can still be sent. */
+/**
+ * ioredis fails so between the loss of a connection and its `close` event. It has written nothing, so send it again.
+ */
 function wasNotSent(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("Stream isn't writeable");
 }
 
 function storeError(error: unknown): SessionStoreError {
-  // ioredis attaches the command with its arguments, and so with the values of attributes.
+  // ioredis attaches the command with its arguments, which contain values of attributes.
   if (typeof error === 'object' && error !== null) Reflect.deleteProperty(error, 'command');
   return new SessionStoreError(`Redis failed: ${error instanceof Error ? error.message : String(error)}`, {
     cause: error,

@@ -9,7 +9,7 @@ interface Handling {
   readonly work: Promise<void>;
 }
 
-/** What an instance handles at present, a limited number of entries at a time. */
+/** The entries that an instance handles now, up to a limit. */
 export class ConcurrencyLimiter {
   readonly #running = new Map<string, Handling>();
   readonly #emitter = new EventEmitter();
@@ -25,18 +25,18 @@ export class ConcurrencyLimiter {
     return Math.max(0, this.size - this.#running.size);
   }
 
-  /** How many entries more may be handled again: the rest is for those that nobody has handled yet. */
+  /** How many retries may begin: a quarter of the places, so that failing events leave room for new ones. */
   get freeForRetries(): number {
     const share = Math.max(1, Math.floor(this.size / 4));
-    const taken = [...this.#running.values()].filter(({ isRetry }) => isRetry).length;
-    return Math.min(this.free, share - taken);
+    const retries = [...this.#running.values()].filter(({ isRetry }) => isRetry).length;
+    return Math.min(this.free, share - retries);
   }
 
   has(entry: StreamEntry): boolean {
     return this.#running.has(nameOf(entry));
   }
 
-  /** Resolves when something is free; rejects when the signal is aborted before. */
+  /** Resolves when a place is free; rejects when the signal is aborted before. */
   async untilFree(signal: AbortSignal): Promise<void> {
     while (this.free === 0) await once(this.#emitter, FREED, { signal });
   }

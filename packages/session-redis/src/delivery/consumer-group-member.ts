@@ -17,23 +17,23 @@ import { groupOf, namesIn, parsed, sessionIdOf, type StreamEntry, toStreamEntry 
 import { UnreadEventReader } from './unread-event.reader.js';
 
 export interface GroupRules extends RetryRules {
-  /** Milliseconds without a renewal after which an entry is taken over. */
+  /** Milliseconds without a renewal after which another instance takes an entry over. */
   readonly lease: number;
-  /** How often an entry may fail before it becomes a dead letter. */
+  /** After this many failures an entry becomes a dead letter. */
   readonly attempts: number;
 }
 
 export interface Failure {
-  /** The names of the handlers that have succeeded, at this and at former attempts. */
+  /** The names of the handlers that have succeeded, in all attempts. */
   readonly done: readonly string[];
   readonly reason: string;
-  /** Whether it is not worth another attempt. */
+  /** Whether the entry becomes a dead letter at once. */
   readonly isFinal?: boolean;
 }
 
 /**
- * One instance's membership in a group: each entry of the events streams goes to one of the group's instances. It is a
- * member in every partition.
+ * The membership of this instance in its group, in every partition. Each entry of the events streams goes to one member
+ * of the group.
  */
 @Injectable()
 export class ConsumerGroupMember {
@@ -54,46 +54,46 @@ export class ConsumerGroupMember {
     return this.member.group;
   }
 
-  /** Creates the group where there is none, with the oldest event that is kept: nothing recorded before it is missed. */
+  /** Creates the group where it does not exist. It begins with the oldest event that is kept. */
   async ensure(partitions = this.partitions.all): Promise<void> {
     await Promise.all(partitions.map((partition) => this.streams.createGroup(partition, this.name, 'oldest')));
   }
 
-  /** Makes the handlers of this instance known; resolves to those of the last one if they are others and it may be alive. */
+  /** Records the handlers of this instance. Resolves to the handlers of another living instance when they differ. */
   async register(handlers: readonly string[]): Promise<readonly string[] | undefined> {
-    // One partition is enough: whoever is a member in one is in all.
+    // One partition is enough: an instance is a member in all of them.
     const [first] = this.partitions.all;
     const liveness = livenessOf(this.rules.lease);
     const [word, names] = await this.scripts.registerHandlers(first!, this.member, handlers, liveness);
     return word === 'differing' ? namesIn(parsed(names)) : undefined;
   }
 
-  /** Up to `count` entries nobody has had; waits up to `patience` milliseconds for the first. */
+  /** Up to `count` new entries. Waits up to `patience` milliseconds for the first one. */
   async read(count: number, patience: number): Promise<PendingEvent[]> {
     const entries = await this.#orCreated(this.partitions.all, () => this.unread.read(count, patience));
     return (entries ?? []).map((entry) => toPendingEvent(entry));
   }
 
   /**
-   * Up to `count` entries that are due to be tried again, or whose instance has not renewed its lease. Once it is aborted
-   * it asks no more: that would make this instance a member again of the group that it has left.
+   * Up to `count` entries whose retry is due or whose lease has ended. It stops when the signal is aborted: asking
+   * Redis would make this instance a member again of the group that it has left.
    */
   async claimEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
     const { all } = this.partitions;
     const left = new Set(await this.#orCreated(all, () => this.scripts.unfinishedIn(all, this.member)));
-    const taken: PendingEvent[] = [];
-    while (left.size > 0 && taken.length < count && !signal.aborted) {
-      const free = count - taken.length;
+    const claimed: PendingEvent[] = [];
+    while (left.size > 0 && claimed.length < count && !signal.aborted) {
+      const free = count - claimed.length;
       const turn = this.#turns.next(free, left);
       const share = Math.floor(free / turn.length);
-      const deliveries = await Promise.all(turn.map((partition) => this.#takeOverIn(partition, share)));
-      taken.push(...deliveries.flat());
+      const events = await Promise.all(turn.map((partition) => this.#claimIn(partition, share)));
+      claimed.push(...events.flat());
       for (const partition of turn) left.delete(partition);
     }
-    return taken;
+    return claimed;
   }
 
-  /** Whether this group is to handle an entry; it has nothing to do with what was replayed for another one. */
+  /** Whether this group must handle an entry: not when the entry was replayed for another group. */
   concerns(entry: StreamEntry): boolean {
     return (groupOf(entry) ?? this.name) === this.name;
   }
@@ -102,14 +102,16 @@ export class ConsumerGroupMember {
     await this.scripts.acknowledge(partition, this.member, position);
   }
 
-  /** Has an entry tried again later or, when it has failed too often, put among the dead letters. */
+  /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
   fail(entry: StreamEntry, { done, reason, isFinal = false }: Failure): Promise<SettleReply> {
     const of = { position: entry.position, sessionId: sessionIdOf(entry) ?? '' };
     const attempts = isFinal ? 0 : this.rules.attempts;
     return this.scripts.fail(entry.partition, this.member, { ...of, done, reason, attempts }, this.rules);
   }
 
-  /** Tells that this instance still works on entries. Those that another one has taken over stay its. */
+  /**
+   * Renews the leases on entries that this instance still handles, except those that another instance has taken over.
+   */
   async renew(entries: readonly StreamEntry[]): Promise<void> {
     await Promise.all(
       this.partitions.all.map(async (partition) => {
@@ -120,7 +122,7 @@ export class ConsumerGroupMember {
     );
   }
 
-  /** Leaves the group, and what is not finished to its other instances; stays a member as long as it keeps something. */
+  /** Releases all pending entries but the kept ones to the other instances. Leaves the group when none is kept. */
   async leave(kept: readonly StreamEntry[] = []): Promise<void> {
     await Promise.all(
       this.partitions.all.map((partition) =>
@@ -129,17 +131,17 @@ export class ConsumerGroupMember {
     );
   }
 
-  async #takeOverIn(partition: SessionKeys, count: number): Promise<PendingEvent[]> {
+  async #claimIn(partition: SessionKeys, count: number): Promise<PendingEvent[]> {
     const { lease } = this.rules;
-    const taken = await this.#orCreated([partition], () =>
+    const claimed = await this.#orCreated([partition], () =>
       this.scripts.claimEvents(partition, this.member, lease, count),
     );
-    return (taken ?? []).map(([position, fields, deliveries, record]) =>
+    return (claimed ?? []).map(([position, fields, deliveries, record]) =>
       toPendingEvent(toStreamEntry(partition, [position, fields]), deliveries, record),
     );
   }
 
-  /** Undefined when there was no group: a stream was deleted, or Redis restarted without it. Then there is one now. */
+  /** Undefined when the group was missing, after a stream was deleted or Redis lost its data; the group exists now. */
   async #orCreated<T>(partitions: readonly SessionKeys[], ask: () => Promise<T>): Promise<T | undefined> {
     try {
       return await ask();

@@ -2,37 +2,37 @@ import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { timeOf } from './stream-position.js';
 
-/** The consumer that owns what waits for its next attempt: no instance (scripts/includes/delivery.lua). */
+/** This consumer owns the entries that wait for a retry; it is no instance. See scripts/includes/delivery.lua. */
 const RETRIES_CONSUMER = 'retries';
 
-/** What Redis knows of a group of the events streams, those of all partitions together. */
+/** The state of a group in all partitions together. */
 export interface GroupState {
   readonly name: string;
-  /** Events that its instances have been given and have not finished. */
+  /** Number of events that were delivered to an instance and not acknowledged. */
   readonly pending: number;
-  /** In each partition, the position of the last event that one of them was given. */
+  /** In each partition, the position of the last event that was delivered. */
   readonly lastDelivered: ReadonlyMap<SessionKeys, string>;
 }
 
 /** An instance of a group. */
 export interface ConsumerState {
-  /** What Redis calls the instance. */
+  /** Unique name of the instance: host name, process id and a UUID. */
   readonly name: string;
-  /** Events that it has been given and has not finished. */
+  /** Number of events that were delivered to it and are not finished. */
   readonly pending: number;
-  /** Milliseconds since it last asked for events, or worked on one. */
+  /** Milliseconds since it last asked for events or renewed a lease. */
   readonly idle: number;
 }
 
 /**
- * Within how many milliseconds an instance that is at work asks for events, or renews its lease. Generous: taking a slow
- * instance for a dead one costs more than to wait.
+ * The idle time in milliseconds below which an instance is alive. Generous: taking a slow instance for dead costs more
+ * than waiting for a dead one.
  */
 export function livenessOf(lease: number): number {
   return Math.max(lease, 10_000);
 }
 
-/** The groups, in the order of their names; none when there is no stream. */
+/** The groups, ordered by name; empty when there is no stream. */
 export async function groupStates(client: Redis, partitions: readonly SessionKeys[]): Promise<GroupState[]> {
   const groups = new Map<string, { name: string; pending: number; lastDelivered: Map<SessionKeys, string> }>();
   const infos = await Promise.all(partitions.map(({ events }) => infoOf(() => client.xinfo('GROUPS', events))));
@@ -48,7 +48,7 @@ export async function groupStates(client: Redis, partitions: readonly SessionKey
   return inOrder(groups);
 }
 
-/** The instances of a group, in the order of their names; none when there is no such group. */
+/** The instances of a group, ordered by name; empty when there is no such group. */
 export async function consumerStates(
   client: Redis,
   partitions: readonly SessionKeys[],
@@ -68,7 +68,7 @@ export async function consumerStates(
   return inOrder(consumers);
 }
 
-/** When the first event was recorded that a group has not been given: epoch milliseconds; undefined when there is none. */
+/** When the oldest event that a group has not read was recorded: epoch ms; undefined when it has read all. */
 export async function oldestUnread(client: Redis, { lastDelivered }: GroupState): Promise<number | undefined> {
   const firsts = await Promise.all(
     [...lastDelivered].map(([{ events }, position]) => client.xrange(events, `(${position}`, '+', 'COUNT', 1)),

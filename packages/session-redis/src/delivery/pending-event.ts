@@ -1,19 +1,19 @@
 import { doneBefore, groupOf, namesIn, parsed, type StreamEntry } from './stream-entry.js';
 
-/** An entry that an instance is to handle. */
+/** An entry that this instance must handle. */
 export interface PendingEvent {
   readonly entry: StreamEntry;
-  /** An instance has had it before, or it was replayed. */
+  /** Whether it was delivered before, or replayed. */
   readonly redelivered: boolean;
-  /** How often handlers of it have failed. */
+  /** Number of attempts that failed. */
   readonly failures: number;
-  /** How often it was in the hands of an instance that did not live to say how it ended. */
+  /** Number of deliveries whose instance ended before it settled the entry. */
   readonly abandoned: number;
   /** The names of the handlers that have succeeded. */
   readonly done: readonly string[];
 }
 
-/** From an entry, how often it was delivered before, and what is recorded of its failures. */
+/** `deliveries`: the number of earlier ones; `record`: what `failing` holds of its failures, as JSON. */
 export function toPendingEvent(entry: StreamEntry, deliveries = 0, record: string | null = null): PendingEvent {
   const { attempts, done } = (parsed(record) ?? {}) as { readonly attempts?: unknown; readonly done?: unknown };
   const failures = Number(attempts ?? 0);

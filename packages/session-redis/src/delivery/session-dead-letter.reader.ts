@@ -5,16 +5,16 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import { type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { byPosition } from './stream-position.js';
 
-/** Entries per call: of all partitions together, but of each at least a few. */
+/** Entries per call, shared by all partitions. */
 const PAGE = 100;
 const SMALLEST_PAGE = 10;
 
 type Place = Pick<StreamEntry, 'partition' | 'position'>;
 
-/** Up to which position there is something to read, in each partition in which there is anything. */
+/** The position of the last dead letter of each partition that has any. */
 export type DeadLetterBounds = ReadonlyMap<SessionKeys, string>;
 
-/** Finds the dead letters of all partitions, by their ids and in the order in which they were set aside. */
+/** Reads the dead letters of all partitions, the oldest first, and finds them by their ids. */
 @Injectable()
 export class SessionDeadLetterReader {
   constructor(
@@ -22,19 +22,19 @@ export class SessionDeadLetterReader {
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
   ) {}
 
-  /** What tells a dead letter from all others: its position, and the number of its partition. */
+  /** The unique id of a dead letter: its position and the number of its partition. */
   idOf({ partition, position }: Place): string {
     return `${position}-${this.partitions.all.indexOf(partition)}`;
   }
 
-  /** Where the dead letter of an id stands, if there is one; undefined for what cannot be an id. */
+  /** The place of the dead letter with an id, which may be empty; undefined when the text cannot be an id. */
   placeOf(id: string): Place | undefined {
     const [, position = '', number] = /^(\d{1,20}-\d{1,20})-(\d{1,4})$/.exec(id) ?? [];
     const partition = this.partitions.all[Number(number)];
     return partition && { partition, position };
   }
 
-  /** Up to where there are dead letters by now. */
+  /** The last dead letters now. */
   async bounds(): Promise<DeadLetterBounds> {
     const { all } = this.partitions;
     const last = await this.connection.run((client) =>
@@ -43,7 +43,7 @@ export class SessionDeadLetterReader {
     return new Map(all.flatMap((partition, i) => last[i]!.map(([position]) => [partition, position])));
   }
 
-  /** Those behind the one with the id `after`, the oldest first. */
+  /** The dead letters after the one with the id `after`, the oldest first. @throws RangeError when `after` is no id */
   async *read({ after, bounds }: { after?: string; bounds?: DeadLetterBounds } = {}): AsyncIterable<StreamEntry> {
     const { all } = this.partitions;
     const starts = this.#startsBehind(after);
@@ -77,7 +77,7 @@ export class SessionDeadLetterReader {
     }
   }
 
-  /** For each partition. Where two were set aside at the same position, that of the lower number is the first. */
+  /** The start in each partition. Of two dead letters at the same position, the lower partition number comes first. */
   #startsBehind(after: string | undefined): string[] {
     const { all } = this.partitions;
     if (after === undefined) return all.map(() => '-');

@@ -3,27 +3,29 @@ import { toSessionEvent } from './session-event.mapper.js';
 import { doneBefore, fieldOf, parsed, type StreamEntry } from './stream-entry.js';
 import { timeOf } from './stream-position.js';
 
-/** An event that a group could not handle; or something that stood in the place of a session and is none. */
+/** An event that a group could not handle, or a foreign key or member that stood in the place of a session. */
 export interface SessionDeadLetter {
-  /** What `replay()` and `discard()` are given. */
+  /** Pass it to `replay()` or `discard()`. */
   readonly id: string;
-  /** When it was set aside: epoch ms by Redis' clock. */
+  /** When it became a dead letter: epoch ms by Redis' clock. */
   readonly at: number;
-  /** Why. */
+  /** Why: the errors of the handlers, at most 1,000 characters, or what is foreign. */
   readonly reason: string;
-  /** The group that could not handle it; undefined when it is no event. */
+  /** The group that could not handle the event; undefined for a foreign key or member. */
   readonly group: string | undefined;
-  /** How often it was tried; 0 when it is no event. */
+  /** Number of attempts; 0 for a foreign key or member. */
   readonly attempts: number;
-  /** The handlers that did succeed: a replay does not call them again. */
+  /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
-  /** With the data that the session had then; undefined for an event of a newer version, and when it is none. */
+  /**
+   * The event, with the data that the session had; undefined for an event of a newer version and for what is foreign.
+   */
   readonly event: SessionEvent | undefined;
-  /** What it is when it is no event: the member of a bucket, or a key. */
+  /** The foreign key, or the member of a bucket; undefined for an event. */
   readonly member: string | undefined;
 }
 
-/** The dead letter in an entry of their stream. */
+/** The dead letter in an entry. */
 export function toDeadLetter(id: string, entry: StreamEntry, serializer: AttributeSerializer): SessionDeadLetter {
   const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
   return {

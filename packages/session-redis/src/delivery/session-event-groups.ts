@@ -18,25 +18,27 @@ import {
 import { type SessionDeadLetter, toDeadLetter } from './session-dead-letter.js';
 import { type DeadLetterBounds, SessionDeadLetterReader } from './session-dead-letter.reader.js';
 
-/** What is known of a group: instances of which one handles each event. */
+/** The state of a group: one of its instances handles each event. */
 export interface SessionEventGroupInfo {
   /** The option `events.group` of its instances. */
   readonly name: string;
-  /** How many of the events that are kept it has not read yet. */
+  /** Number of kept events that it has not read. */
   readonly lag: number;
-  /** When the first of them was recorded: epoch ms by Redis' clock. */
+  /**
+   * When the oldest event that it has not read was recorded: epoch ms by Redis' clock; undefined when it has read all.
+   */
   readonly oldestUnread: number | undefined;
-  /** How many events it has read and not finished, those that wait for their next attempt included. */
+  /** Number of events that it has read and not finished, including those that wait for a retry. */
   readonly pending: number;
-  /** How many of them wait for their next attempt. */
+  /** Number of events that wait for a retry. */
   readonly retrying: number;
-  /** How many events were removed before it had handled them. */
+  /** Number of events that were removed before it had handled them. */
   readonly dropped: number;
-  /** Its instances, also those that have died: for as long as they have something pending, and an hour. */
+  /** Its instances. A dead one stays while it has pending events, and for at least an hour. */
   readonly consumers: readonly ConsumerState[];
 }
 
-/** Of which group; unset: of all. */
+/** Chooses dead letters. */
 export interface DeadLetterFilter {
   /** The name of the group; unset: all groups. */
   readonly group?: string;
@@ -47,8 +49,8 @@ const MOST_LETTERS = 100;
 const COUNTED_PER_CALL = 1000;
 
 /**
- * The groups that handle session events, and the events that they could not handle, for those who operate an
- * application. `RedisSessionModule` provides it. A call fails with a SessionStoreError when Redis does not answer.
+ * Lists and changes the groups that handle session events, and their dead letters. Inject it: `RedisSessionModule`
+ * provides it. A call rejects with a SessionStoreError when Redis fails or does not reply within `commandTimeout`.
  */
 @Injectable()
 export class SessionEventGroups {
@@ -69,7 +71,7 @@ export class SessionEventGroups {
     this.#liveness = livenessOf(events.lease);
   }
 
-  /** All groups, by name. The numbers are of one moment each, not of the same one. */
+  /** All groups, ordered by name. The numbers are read one after the other, so they may not fit together exactly. */
   async list(): Promise<SessionEventGroupInfo[]> {
     const groups = await this.#run((client) => groupStates(client, this.#all));
     const infos: SessionEventGroupInfo[] = [];
@@ -78,8 +80,9 @@ export class SessionEventGroups {
   }
 
   /**
-   * Has events kept for a group whose instances are yet to come: from the oldest event that is still kept, or from the
-   * next one. An instance that starts creates its group itself, from the oldest. False when it exists.
+   * Creates a group, so that events are kept for instances that start later. It begins with the oldest event that is
+   * kept, or with the next one. An instance creates its own group, from the oldest event. Resolves to false when the
+   * group exists. @throws RangeError when the name is empty
    */
   async create(name: string, { from = 'oldest' }: { readonly from?: 'oldest' | 'now' } = {}): Promise<boolean> {
     if (name.trim() === '') throw new RangeError('The name of a group must not be empty');
@@ -88,18 +91,21 @@ export class SessionEventGroups {
   }
 
   /**
-   * Forgets a group that is not used any more, so that nothing is kept for it; what is among the dead letters stays.
-   * Refused (`live`) while one of its instances runs: it would only create the group again.
+   * Removes a group that is no longer used, so that no events are kept for it. Its dead letters stay. Resolves to
+   * `live`, and removes nothing, while one of its instances is alive: that instance would create the group again.
    */
   async remove(name: string): Promise<RemoveGroupReply> {
     const consumers = await this.#run((client) => consumerStates(client, this.#all, name));
     if (consumers.some(({ idle }) => idle < this.#liveness)) return 'live';
     const replies = await this.#inAll((partition) => this.scripts.removeGroup(partition, name, this.#liveness));
-    // One that has come meanwhile is told by the script, and creates the group again where it is gone.
+    // The script checks again: an instance may have started meanwhile. It re-creates the group where it is gone.
     return replies.find((reply) => reply === 'live') ?? replies.find((reply) => reply === 'removed') ?? 'unknown';
   }
 
-  /** The dead letters, the oldest first: up to `limit`, those behind the one with the id `after`. */
+  /**
+   * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`.
+   * @throws RangeError when `after` is not the id of a dead letter
+   */
   async deadLetters(
     options: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {},
   ): Promise<SessionDeadLetter[]> {
@@ -113,8 +119,9 @@ export class SessionEventGroups {
   }
 
   /**
-   * Has the group that could not handle an event try again, with as many attempts as at first: the handlers that have
-   * not succeeded are called, with the same `event.id` and the data that the session had. Other groups do not hear of it.
+   * Replays a dead letter: its group handles the event again, with new attempts. Only the handlers that have not
+   * succeeded are called, with the same `event.id` and the data that the session had. Other groups do not get the
+   * event.
    */
   async replay(id: string): Promise<ReplayReply> {
     const place = this.letters.placeOf(id);
@@ -122,19 +129,19 @@ export class SessionEventGroups {
     return this.#run(() => this.scripts.replayDeadLetter(place.partition, place.position));
   }
 
-  /** Replays every dead letter that can be; those of events whose group was removed stay. Returns how many it replayed. */
+  /** Replays every dead letter whose group exists. Resolves to the number of replayed ones. */
   replayAll(filter: DeadLetterFilter = {}): Promise<number> {
     return this.#forEach(filter, async ({ id }) => (await this.replay(id)) === 'replayed');
   }
 
-  /** Deletes a dead letter. False when there is none of this id. */
+  /** Deletes a dead letter. Resolves to false when there is none with this id. */
   async discard(id: string): Promise<boolean> {
     const place = this.letters.placeOf(id);
     if (!place) return false;
     return (await this.#run((client) => client.xdel(place.partition.deadLetters, place.position))) === 1;
   }
 
-  /** Deletes every dead letter, what is no event included. Returns how many it deleted. */
+  /** Deletes every dead letter, including foreign keys and members. Resolves to the number of deleted ones. */
   discardAll(filter: DeadLetterFilter = {}): Promise<number> {
     return this.#forEach(filter, ({ id }) => this.discard(id));
   }
@@ -176,7 +183,7 @@ export class SessionEventGroups {
     return count;
   }
 
-  /** Does something with what is among the dead letters by now, not with what joins them meanwhile. */
+  /** Acts on the dead letters that exist now, not on those that are added meanwhile. */
   async #forEach(filter: DeadLetterFilter, act: (letter: SessionDeadLetter) => Promise<boolean>): Promise<number> {
     const bounds = await this.letters.bounds();
     let count = 0;

@@ -14,25 +14,25 @@ import { byPosition, timeOf } from './stream-position.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 const BATCH_SIZE = 100;
-// And so the longest until a gap is told of behind which nothing is recorded.
+// Milliseconds. Also how late a gap can be reported when no event follows it.
 const LONGEST_WAIT = 1000;
 const PAUSE_AFTER_ERROR = 500;
 
 /**
- * Reads every event that is recorded from its start on, for the methods of this instance that are to hear of all of
- * them: in recorded order, one after the other. It belongs to no group, so nothing waits for it, and goes on where it
- * was after a lost connection. When events are gone that it has not read, it tells of the gap.
+ * Reads every event that is recorded after its start and calls the broadcast handlers of this instance: in recorded
+ * order, one event after the other. It is in no group, so no event is kept for it. After an outage it continues where
+ * it was. When unread events are gone, it reports a gap.
  */
 @Injectable()
 export class SessionEventBroadcaster {
   readonly #stopping = new AbortController();
-  /** In each partition, that of the last event that was delivered; none until Redis has told where the stream ends. */
+  /** In each partition, the position of the last event that was broadcast; empty until the first read. */
   readonly #positions = new Map<SessionKeys, string>();
-  /** The partitions in which there may be something new. */
+  /** The partitions that may have new events. */
   #due: readonly SessionKeys[];
 
   constructor(
-    /** Its own: it waits for events. */
+    /** Blocks while it waits for events, so nothing else uses it. */
     @InjectConnection('broadcast') private readonly reader: Redis,
     @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
     @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
@@ -42,7 +42,7 @@ export class SessionEventBroadcaster {
     this.#due = partitions.all;
   }
 
-  /** Resolves when it will hear of whatever is recorded from now on; at once when there is nobody to hear of it. */
+  /** Resolves when it will read every event recorded from now on; at once when there are no broadcast handlers. */
   async start(): Promise<void> {
     if (!this.dispatcher.hasBroadcastHandlers) return;
     const begun = this.#look().catch(() => undefined);
@@ -50,14 +50,14 @@ export class SessionEventBroadcaster {
     await begun;
   }
 
-  /** No event is delivered any more. The methods that run are waited for by the dispatcher. */
+  /** Broadcasts no more events. The dispatcher waits for the handlers that run. */
   stop(): void {
     this.#stopping.abort();
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
-    // An application that fails while it starts is closed without ever having been ready.
+    // An application whose start fails is closed without becoming ready.
     if (!signal.aborted) await Promise.race([this.dispatcher.ready(), once(signal, 'abort')]);
     let failed = false;
     while (!signal.aborted) {
@@ -66,7 +66,7 @@ export class SessionEventBroadcaster {
         failed = false;
       } catch (error) {
         if (signal.aborted) return;
-        if (!failed) logger.error(`Broadcast events cannot be read, trying again: ${String(error)}`);
+        if (!failed) logger.error(`Broadcast events cannot be read, retrying: ${String(error)}`);
         failed = true;
         this.#due = this.partitions.all;
         await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
@@ -79,7 +79,7 @@ export class SessionEventBroadcaster {
     await this.#look();
   }
 
-  /** Delivers what is new in the partitions that are due. */
+  /** Broadcasts the new events of the partitions that are due. */
   async #look(): Promise<void> {
     const entries: StreamEntry[] = [];
     const gaps = new Map<SessionKeys, string>();
@@ -99,7 +99,7 @@ export class SessionEventBroadcaster {
   async #deliver(entries: readonly StreamEntry[]): Promise<void> {
     for (const entry of entries) {
       if (this.#stopping.signal.aborted) return;
-      // One that was replayed for a group has been broadcast before.
+      // An event that was replayed for a group has been broadcast before.
       const event = groupOf(entry) === undefined ? await this.loader.load(entry) : undefined;
       if (event) await this.dispatcher.broadcast(event);
       this.#positions.set(entry.partition, entry.position);
@@ -110,12 +110,13 @@ export class SessionEventBroadcaster {
     const since = Math.min(...[...gaps.keys()].map((partition) => timeOf(this.#positions.get(partition)!)));
     for (const [partition, position] of gaps) this.#positions.set(partition, position);
     logger.warn(
-      `Broadcast events recorded after ${new Date(since).toISOString()} were missed: they are not in Redis any more`,
+      `Broadcast events recorded after ${new Date(since).toISOString()} were missed: Redis no longer has them. ` +
+        'Methods with @OnSessionEventGap are called',
     );
     await this.dispatcher.reportGap({ since });
   }
 
-  /** The partitions in which there is an event behind the position, as soon as there is one; after a while, all. */
+  /** Waits for new events, and resolves to the partitions that have some; after LONGEST_WAIT, to all. */
   async #wait(): Promise<readonly SessionKeys[]> {
     const { all } = this.partitions;
     const streams = all.map(({ events }) => events);

@@ -9,35 +9,34 @@ import { SessionEventLoader } from './session-event.loader.js';
 import { nameOf, type StreamEntry } from './stream-entry.js';
 import { logger } from '../logging/redis-session.logger.js';
 
-/** Milliseconds. */
+/** How a consumer works. */
 export interface ConsumerOptions {
-  /** Entries handled at a time. */
+  /** Number of entries that it handles at a time. */
   readonly concurrency: number;
-  /** How often to look for entries that are due again, and for those of instances that have died. */
+  /** Milliseconds between two looks for retries that are due and leases that have ended. */
   readonly pollInterval: number;
 }
 
 const PAUSE_AFTER_ERROR = 500;
-// An event whose handling has ended its instance so many times will end the next one, too.
+// An event whose handling has ended this many instances would end the next one too.
 const MOST_ABANDONED = 5;
 const LONGEST_REASON = 1000;
 
 /**
- * Reads the events of its group and has them handled: first attempts in recorded order of start, and before retries. An
- * entry is acknowledged when all of its handlers have succeeded. When one fails the entry is tried again later, by any
- * instance of the group, and in the end put among the dead letters; when the instance dies, another takes it over after
- * the lease. Handlers run at least once, and without faults exactly once.
+ * Reads the events of its group and calls their handlers, at least once, and exactly once without faults. New events
+ * begin in recorded order, before retries. A failed event is retried by any instance of the group, and becomes a dead
+ * letter in the end. When an instance dies, another one takes its events over after the lease.
  */
 @Injectable()
 export class SessionEventConsumer {
-  readonly #slots: ConcurrencyLimiter;
+  readonly #limiter: ConcurrencyLimiter;
   readonly #renewals: PollingLoop;
   readonly #stopping = new AbortController();
   #ended: Promise<void> = Promise.resolve();
   #joined = false;
-  /** Not by the clock, which may be set back. */
+  /** Monotonic time, which no clock step changes. */
   #nextPoll = 0;
-  /** Since it last looked for entries to begin. */
+  /** The entries that were acknowledged since the last read. */
   readonly #acknowledged = new Set<string>();
 
   constructor(
@@ -46,10 +45,10 @@ export class SessionEventConsumer {
     @Inject(SessionEventLoader) private readonly loader: SessionEventLoader,
     @Inject(EVENT_RULES) private readonly options: ConsumerOptions,
   ) {
-    this.#slots = new ConcurrencyLimiter(options.concurrency);
-    // Three times per lease: a renewal that is late must not cost it.
+    this.#limiter = new ConcurrencyLimiter(options.concurrency);
+    // Three times per lease, so that one late renewal does not lose it.
     this.#renewals = new PollingLoop('The renewal of leases on events', group.rules.lease / 3, () =>
-      this.group.renew(this.#slots.entries),
+      this.group.renew(this.#limiter.entries),
     );
   }
 
@@ -58,8 +57,8 @@ export class SessionEventConsumer {
   }
 
   /**
-   * No entry is begun any more. What was read and not begun is left to the other instances at once, and the rest when
-   * the handlers that run have finished, or the dispatcher has given them up.
+   * Begins no more entries, and releases those that it has read and not begun. When the handlers that run have
+   * finished, or the dispatcher has given them up, it releases the rest and leaves the group.
    */
   stop(): void {
     if (this.#stopping.signal.aborted) return;
@@ -67,16 +66,16 @@ export class SessionEventConsumer {
     if (this.#joined) this.#ended = this.#end();
   }
 
-  /** Resolves when that has happened, and this instance has left its group. */
+  /** After `stop()`: resolves when this instance has left its group. */
   drain(): Promise<void> {
     return this.#ended;
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
-    // An application that fails while it starts is closed without ever having been ready.
+    // An application whose start fails is closed without becoming ready.
     await Promise.race([this.dispatcher.ready(), aborted(signal)]);
-    // Without handlers it would take events from the instances that have some.
+    // Without handlers it would take events away from instances that have some.
     if (signal.aborted || !this.dispatcher.hasHandlers) return;
     let failed = false;
     while (!signal.aborted) {
@@ -85,30 +84,30 @@ export class SessionEventConsumer {
         failed = false;
       } catch (error) {
         if (signal.aborted) return;
-        if (!failed) logger.error(`Events cannot be read, trying again: ${String(error)}`);
+        if (!failed) logger.error(`Events cannot be read, retrying: ${String(error)}`);
         failed = true;
         await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
       }
     }
   }
 
-  /** Begins what nobody has had, then what is to be taken over, each as far as slots are free. */
+  /** Begins new entries, then those that it claims, as far as places are free. */
   async #pass(): Promise<void> {
     const { signal } = this.#stopping;
     await this.#join();
-    await this.#slots.untilFree(signal);
+    await this.#limiter.untilFree(signal);
     this.#acknowledged.clear();
     const untilPoll = this.#nextPoll - performance.now();
-    // BLOCK 0 would be for ever.
-    for (const delivery of await this.group.read(this.#slots.free, Math.max(1, Math.ceil(untilPoll)))) {
-      this.#begin(delivery);
+    // BLOCK 0 would wait for ever.
+    for (const event of await this.group.read(this.#limiter.free, Math.max(1, Math.ceil(untilPoll)))) {
+      this.#begin(event);
     }
     if (performance.now() < this.#nextPoll) return;
-    await this.#slots.untilFree(signal);
-    const room = this.#slots.freeForRetries;
-    const taken = room > 0 ? await this.group.claimEvents(room, signal) : [];
-    taken.forEach((delivery) => this.#begin(delivery));
-    const isMoreLeft = room > 0 && taken.length === room;
+    await this.#limiter.untilFree(signal);
+    const room = this.#limiter.freeForRetries;
+    const claimed = room > 0 ? await this.group.claimEvents(room, signal) : [];
+    claimed.forEach((event) => this.#begin(event));
+    const isMoreLeft = room > 0 && claimed.length === room;
     if (!isMoreLeft) this.#nextPoll = performance.now() + this.options.pollInterval;
   }
 
@@ -125,32 +124,34 @@ export class SessionEventConsumer {
     const onlyHere = own.filter((name) => !others.includes(name));
     const onlyElsewhere = others.filter((name) => !own.includes(name));
     logger.warn(
-      `Another instance of the group ${this.group.name} has other handlers: each event goes to one instance and only ` +
-        `to its handlers. Only here: ${list(onlyHere)}; only there: ${list(onlyElsewhere)}. ` +
-        'Applications with different handlers need different values of `events.group`.',
+      `Another instance of the group ${JSON.stringify(this.group.name)} has other handlers, and each event goes to the ` +
+        `handlers of one instance only. Only here: ${list(onlyHere)}; only there: ${list(onlyElsewhere)}. ` +
+        'Give applications with different handlers different values of `events.group`',
     );
   }
 
-  #begin(delivery: PendingEvent): void {
-    const { entry, redelivered } = delivery;
+  #begin(event: PendingEvent): void {
+    const { entry, redelivered } = event;
     if (this.#stopping.signal.aborted || this.#isOwn(entry)) return;
-    this.#slots.begin(entry, redelivered, () =>
-      this.#handle(delivery).catch((error: unknown) => {
-        // Of what was left to others when this instance stopped, nobody waits to hear.
+    this.#limiter.begin(entry, redelivered, () =>
+      this.#handle(event).catch((error: unknown) => {
+        // After stop(), the entry was released: another instance handles it.
         if (!this.#stopping.signal.aborted)
-          logger.warn(`Event ${nameOf(entry)} could not be settled and is handled again: ${String(error)}`);
+          logger.warn(`Event ${nameOf(entry)} could not be settled and will be handled again: ${String(error)}`);
       }),
     );
   }
 
-  /** Whether this instance took an entry over from itself: it was only slow, and may have finished while it asked. */
+  /**
+   * Whether this instance claimed an entry from itself: its renewal was late, and its handlers may have finished since.
+   */
   #isOwn(entry: StreamEntry): boolean {
-    return this.#slots.has(entry) || this.#acknowledged.has(nameOf(entry));
+    return this.#limiter.has(entry) || this.#acknowledged.has(nameOf(entry));
   }
 
-  async #handle(delivery: PendingEvent): Promise<void> {
-    const { entry, failures } = delivery;
-    const failure = await this.#attempt(delivery);
+  async #handle(event: PendingEvent): Promise<void> {
+    const { entry, failures } = event;
+    const failure = await this.#attempt(event);
     if (!failure) {
       await this.group.acknowledge(entry);
       this.#acknowledged.add(nameOf(entry));
@@ -159,15 +160,15 @@ export class SessionEventConsumer {
     switch (await this.group.fail(entry, failure)) {
       case 'retry': {
         const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;
-        logger.warn(`Event ${nameOf(entry)} has failed at ${attempt} and is tried again`);
+        logger.warn(`Event ${nameOf(entry)} failed in ${attempt} and will be retried`);
         break;
       }
       case 'dead':
-        logger.error(`Event ${nameOf(entry)} is a dead letter now: ${failure.reason}`);
+        logger.error(`Event ${nameOf(entry)} is a dead letter now, see SessionEventGroups: ${failure.reason}`);
     }
   }
 
-  /** Resolves to undefined when nothing is left to do with the entry. */
+  /** Calls the handlers. Resolves to undefined when the entry can be acknowledged. */
   async #attempt({ entry, redelivered, abandoned, done }: PendingEvent): Promise<Failure | undefined> {
     if (!this.group.concerns(entry)) return undefined;
     if (abandoned >= MOST_ABANDONED) {
@@ -175,7 +176,7 @@ export class SessionEventConsumer {
     }
     const event = await this.loader.load(entry);
     if (!event) {
-      logger.warn(`Entry ${nameOf(entry)} is of no known kind and is passed over`);
+      logger.warn(`Entry ${nameOf(entry)} is of a kind that this version does not know, and is skipped`);
       return undefined;
     }
     try {
@@ -188,10 +189,10 @@ export class SessionEventConsumer {
   }
 
   async #end(): Promise<void> {
-    // What cannot be handed over, because Redis has gone, is taken over after the lease.
+    // During an outage nothing can be released; then other instances take the entries over after the lease.
     const leave = (kept: readonly StreamEntry[]) => this.group.leave(kept).catch(() => undefined);
-    const early = leave(this.#slots.entries);
-    await this.#slots.untilIdle();
+    const early = leave(this.#limiter.entries);
+    await this.#limiter.untilIdle();
     await this.#renewals.stop();
     await early;
     await leave([]);

@@ -10,7 +10,7 @@ import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 
 type Hash = Record<string, string>;
 
-/** Makes the event of an entry, with the data that its session has now; with what it had then, if that was kept. */
+/** Makes the event of an entry, with the data in the entry if there is any, else with the data of the session now. */
 @Injectable()
 export class SessionEventLoader {
   readonly #serializer: AttributeSerializer;
@@ -22,7 +22,7 @@ export class SessionEventLoader {
     this.#serializer = serializer;
   }
 
-  /** Undefined for an entry of a kind this version does not know, such as one of a newer instance. */
+  /** Undefined for an entry of a kind that this version does not know, such as one of a newer version. */
   async load(entry: StreamEntry): Promise<SessionEvent | undefined> {
     const kept = fieldOf(entry, 'data');
     const hash = kept === undefined ? await this.#dataOf(entry) : (JSON.parse(kept) as Hash);
@@ -33,7 +33,7 @@ export class SessionEventLoader {
     const sessionId = sessionIdOf(entry);
     if (sessionId === undefined) return {};
     return this.client.hgetall(entry.partition.session(sessionId)).catch((error: unknown) => {
-      // A foreign key in the place of a session is none.
+      // A foreign key in the place of the session hash is no session.
       if (isReply(error, 'WRONGTYPE')) return {};
       throw error;
     });

@@ -11,8 +11,8 @@ import { toSessionRecord } from '../repository/redis-session.mapper.js';
 import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 
 /**
- * The event of an entry, with the session's data as `hash` has it; undefined for an entry of a kind this version does
- * not know, such as one of a newer instance.
+ * The event of an entry, with the session's data in `hash`; undefined for an entry of a kind that this version does not
+ * know, such as one of a newer version.
  */
 export function toSessionEvent(
   entry: StreamEntry,

@@ -8,31 +8,31 @@ import type { EventStreamScripts, TrimLimits } from '../scripts/stream/event-str
 import { consumerStates, groupStates, type GroupState, livenessOf, oldestUnread } from './group-state.js';
 import { logger } from '../logging/redis-session.logger.js';
 
-/** Of the whole namespace. */
+/** Limits for the whole namespace. */
 export interface TrimmerOptions extends TrimLimits {
-  /** Milliseconds, as all times here. */
+  /** Milliseconds. */
   readonly lease: number;
 }
 
 export interface TrimResult {
-  /** How many events were removed. */
+  /** Number of removed events. */
   readonly removed: number;
-  /** How many of them a group had not handled, by its name. */
+  /** By group, the number of removed events that it had not handled. */
   readonly dropped: ReadonlyMap<string, number>;
 }
 
-/** A call of 100 keeps Redis busy for about a millisecond. */
+/** A call with 100 events blocks Redis for about a millisecond. */
 const BATCH_SIZE = 100;
-/** After which an instance that asks for nothing is gone for good; one that is not joins its group again. */
+/** Idle time after which a dead instance is removed. If it is alive after all, it joins its group again. */
 const HOUR = 3_600_000;
 
 /**
- * Keeps the events streams small: removes what all groups have handled, and what is too old or too many, with the data of
- * the sessions that ended. Any number of instances may trim at a time: a script decides what goes.
+ * Trims the events streams: removes events that all groups have handled, and those beyond `events.retention` and
+ * `events.maxLength`, with the data of ended sessions. Any number of instances may trim at once: a script decides.
  */
 @Injectable()
 export class SessionEventTrimmer {
-  /** The groups that nobody reads, and what has been said of them. */
+  /** The groups without a living instance, and what the log has said of them. */
   readonly #unread = new Map<string, 'kept' | 'dropped'>();
 
   constructor(
@@ -42,18 +42,18 @@ export class SessionEventTrimmer {
     @Inject(EVENT_RULES) private readonly options: TrimmerOptions,
   ) {}
 
-  /** One pass: trims, forgets instances that are gone, and tells of groups that nobody reads. */
+  /** One pass: trims, removes dead instances, and logs groups that nobody reads. */
   async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
     const result = { removed: 0, dropped: new Map<string, number>() };
     for (const partition of this.partitions.all) await this.#trim(partition, result, signal);
     const groups = await groupStates(this.client, this.partitions.all);
     for (const group of groups) {
-      if (!signal?.aborted) await this.#lookAfter(group);
+      if (!signal?.aborted) await this.#checkGroup(group);
     }
     for (const name of this.#unread.keys()) {
       if (!groups.some((group) => group.name === name)) this.#unread.delete(name);
     }
-    for (const [group, count] of result.dropped) this.#tellDropped(group, count);
+    for (const [group, count] of result.dropped) this.#reportDropped(group, count);
     return result;
   }
 
@@ -74,7 +74,7 @@ export class SessionEventTrimmer {
     }
   }
 
-  async #lookAfter(group: GroupState): Promise<void> {
+  async #checkGroup(group: GroupState): Promise<void> {
     const { lease, grace } = this.options;
     const partitions = [...group.lastDelivered.keys()];
     const consumers = await consumerStates(this.client, partitions, group.name);
@@ -83,7 +83,8 @@ export class SessionEventTrimmer {
       await Promise.all(partitions.map((partition) => this.scripts.removeConsumer(partition, group.name, name)));
     }
     if (consumers.some(({ idle }) => idle < livenessOf(lease))) {
-      if (this.#unread.delete(group.name)) logger.log(`The events of group "${group.name}" are read again`);
+      if (this.#unread.delete(group.name))
+        logger.log(`The events of group ${JSON.stringify(group.name)} are read again`);
       return;
     }
     const oldest = await oldestUnread(this.client, group);
@@ -91,19 +92,19 @@ export class SessionEventTrimmer {
     if (oldest === undefined || Number(seconds) * 1000 - oldest < grace || this.#unread.has(group.name)) return;
     this.#unread.set(group.name, 'kept');
     logger.warn(
-      `Nobody reads the events of group "${group.name}". They are kept for it, up to \`events.retention\` and ` +
-        '`events.maxLength`. If the group is not used any more, remove it with SessionEventGroups',
+      `Nobody reads the events of group ${JSON.stringify(group.name)}. They are kept up to \`events.retention\` and ` +
+        '`events.maxLength`. If you no longer use the group, remove it with SessionEventGroups.remove()',
     );
   }
 
-  #tellDropped(group: string, count: number): void {
+  #reportDropped(group: string, count: number): void {
     const known = this.#unread.get(group);
     if (known === 'dropped') return;
     if (known === 'kept') this.#unread.set(group, 'dropped');
     logger.warn(
-      `${count} events were removed that group "${group}" had not handled: they were older than ` +
+      `${count} events were removed that group ${JSON.stringify(group)} had not handled: they were older than ` +
         '`events.retention`, or there were more than `events.maxLength`' +
-        (known === 'kept' ? '. Further ones are only counted, for SessionEventGroups.list()' : ''),
+        (known === 'kept' ? '. Further ones are only counted: see SessionEventGroups.list()' : ''),
     );
   }
 }

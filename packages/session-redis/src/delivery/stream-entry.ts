@@ -4,9 +4,9 @@ import type { StreamReply } from '../scripts/stream/event-stream.scripts.js';
 /** An entry of the events stream of a partition, or of its dead letters. */
 export interface StreamEntry {
   readonly partition: SessionKeys;
-  /** Where it stands in the stream; entries of other partitions may have the same. */
+  /** The entry id of Redis; entries of other partitions may have the same. */
   readonly position: string;
-  /** Its fields and values in turn. */
+  /** Fields and values in turn. */
   readonly fields: readonly string[];
 }
 
@@ -14,7 +14,7 @@ export function toStreamEntry(partition: SessionKeys, [position, fields]: Stream
   return { partition, position, fields };
 }
 
-/** What tells an entry of the events streams from all others. */
+/** The unique name of an entry, for maps and for the log. */
 export function nameOf({ partition, position }: StreamEntry): string {
   return `${partition.events}/${position}`;
 }
@@ -24,27 +24,27 @@ export function fieldOf({ fields }: StreamEntry, name: string): string | undefin
   return index < 0 ? undefined : fields[index + 1];
 }
 
-/** The session an entry is about; undefined when the entry is not one of ours. */
+/** The id of the session; undefined when somebody else has written the entry. */
 export function sessionIdOf(entry: StreamEntry): string | undefined {
   return fieldOf(entry, 'session');
 }
 
-/** The group that an entry is for alone, because it was replayed after that had failed. */
+/** The only group that handles a replayed entry; undefined for any other entry. */
 export function groupOf(entry: StreamEntry): string | undefined {
   return fieldOf(entry, 'group');
 }
 
-/** The names of the handlers that had succeeded before. */
+/** The names of the handlers that had succeeded before the entry was replayed. */
 export function doneBefore(entry: StreamEntry): readonly string[] {
   return namesIn(parsed(fieldOf(entry, 'done')));
 }
 
-/** The names in a list of them. */
+/** The names in a list; empty when it is no list. */
 export function namesIn(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [];
 }
 
-/** What is no JSON is as good as nothing: what somebody else has written must not be in the way of other entries. */
+/** Parsed JSON; null when it is none: a text that somebody else wrote must not block other entries. */
 export function parsed(json: string | null | undefined): unknown {
   try {
     return JSON.parse(json ?? 'null');

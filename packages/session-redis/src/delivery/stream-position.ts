@@ -1,9 +1,9 @@
-/** When an entry of a stream was added, as its position tells: epoch milliseconds. */
+/** When the entry at a position was added: epoch ms. */
 export function timeOf(position: string): number {
   return parts(position)[0];
 }
 
-/** Orders what has a position in one of several streams by the time at which it was added. */
+/** Orders entries of several streams by the time when they were added. */
 export function byPosition(one: { readonly position: string }, other: { readonly position: string }): number {
   const [ms, sequence] = parts(one.position);
   const [otherMs, otherSequence] = parts(other.position);

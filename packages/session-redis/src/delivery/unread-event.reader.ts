@@ -10,21 +10,21 @@ import { PartitionRoundRobin } from './partition-round-robin.js';
 import { type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { byPosition } from './stream-position.js';
 
-// While there is nothing to read, how long a partition waits at the most for its turn, in milliseconds.
+// Milliseconds that a partition waits for its turn at most, while there is nothing to read.
 const LONGEST_ROUND = 250;
 
 /**
- * Reads what nobody of a group has been given yet, from the streams of all partitions. Redis limits how many entries it
- * gives of each stream, not of all: with fewer free places than partitions, those take turns.
+ * Reads new entries for a group from the streams of all partitions. Redis limits the entries per stream, not in all:
+ * with fewer free places than partitions, the partitions take turns.
  */
 @Injectable()
 export class UnreadEventReader {
   readonly #turns: PartitionRoundRobin;
-  /** In how many partitions, one after the other, there was nothing. */
+  /** Number of partitions in a row that had nothing. */
   #quiet = 0;
 
   constructor(
-    /** Waits for entries, and is used for nothing else meanwhile. */
+    /** Blocks while it waits for entries, so nothing else uses it. */
     @InjectConnection('reader') private readonly client: Redis,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
@@ -32,7 +32,7 @@ export class UnreadEventReader {
     this.#turns = new PartitionRoundRobin(partitions.all);
   }
 
-  /** Up to `count` entries, in recorded order; waits up to `patience` milliseconds when there is none in any partition. */
+  /** Up to `count` entries in recorded order. Waits up to `patience` milliseconds while no partition has one. */
   async read(count: number, patience: number): Promise<StreamEntry[]> {
     const turn = this.#turns.next(count);
     const isRoundQuiet = this.#quiet + turn.length >= this.partitions.all.length;
@@ -46,7 +46,7 @@ export class UnreadEventReader {
     return entries.sort(byPosition);
   }
 
-  /** Without `wait` only what is there; Redis takes a wait of 0 for one without end. */
+  /** `wait`: milliseconds, never 0, with which Redis would wait for ever; undefined: do not wait. */
   async #ask(
     turn: readonly SessionKeys[],
     count: number,
@@ -60,7 +60,7 @@ export class UnreadEventReader {
     return ((await this.client.xreadgroup(...args)) ?? []) as [string, StreamReply[]][];
   }
 
-  /** Milliseconds until it must be the turn of other partitions. */
+  /** Milliseconds until other partitions must have their turn. */
   #longestWait(turn: number): number {
     const turns = Math.ceil(this.partitions.all.length / turn);
     return turns === 1 ? Infinity : Math.ceil(LONGEST_ROUND / turns);

@@ -17,16 +17,16 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 
-// Every instance hears every event, so a claim for each would cost Redis more than the sweep they save. Not the same
-// for all instances: what the first has claimed costs the others little.
+// Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
+// differ at random: what one instance has claimed costs the others little.
 const SHORTEST_COLLECTION = 50;
 const LONGEST_COLLECTION = 100;
 
 const MINUTE = 60_000;
 
 /**
- * Hears from Redis that shadow keys have expired, and has the ends of their sessions recorded at once instead of at the
- * next sweep. It only makes things faster: what it misses, or what cannot be announced at all, the sweeper finds.
+ * Listens to key events of expired shadow keys, and claims their sessions at once instead of at the next sweep. It only
+ * makes expiry faster: the sweeper finds every session that it misses.
  */
 @Injectable()
 export class ExpiredSessionListener {
@@ -34,7 +34,7 @@ export class ExpiredSessionListener {
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  /** Hears what expires of everybody, where Redis announces nothing else and may not be told to. */
+  /** Listens to all expired keys, where Redis sends only those events and forbids CONFIG. */
   #substitute: KeyspaceSubscription | undefined;
   #claiming: Promise<void> = Promise.resolve();
 
@@ -50,9 +50,9 @@ export class ExpiredSessionListener {
 
   start(): void {
     this.notifications.listen({
-      // Not the channel of the event, `expired`: on it arrives what expires of all other applications as well. With four
-      // instances, each foreign key then costs Redis 1.1 microseconds instead of 0.6, and every instance 2.1 and 107
-      // bytes instead of nothing; 300,000 at once overflow the output buffer.
+      // Not the channel of `expired`, which also carries the keys of all other applications. With four instances, each
+      // foreign key would cost Redis 1.1 µs instead of 0.6 µs and each instance 2.1 µs and 107 bytes instead of
+      // nothing; 300,000 at once overflow the output buffer.
       keys: this.partitions.shadows,
       events: 'expired',
       canary: this.partitions.canary,
@@ -63,7 +63,7 @@ export class ExpiredSessionListener {
     this.notifications.start();
   }
 
-  /** Resolves when the claims that were sent have been answered. */
+  /** Resolves when the claims in flight have their replies. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearTimeout(this.#timer);
@@ -90,11 +90,11 @@ export class ExpiredSessionListener {
         await this.#claimBatch(due.slice(i, i + this.#batchSize));
       }
     } catch (error) {
-      logger.warn(`Expired sessions are left to the cleanup job: ${String(error)}`);
+      logger.warn(`Expired sessions could not be claimed; the cleanup job will find them: ${String(error)}`);
     }
   }
 
-  /** A call for each of their partitions. */
+  /** One call per partition. */
   async #claimBatch(ids: readonly string[]): Promise<void> {
     const members = new Map<SessionKeys, string[]>();
     for (const id of ids) {
@@ -107,7 +107,7 @@ export class ExpiredSessionListener {
   async #catchUp({ since }: KeyspaceGap): Promise<void> {
     // The current minute included: its bucket holds what has ended while nobody listened.
     const { claimed } = await this.sweeper.runOnce({ ahead: MINUTE, signal: this.#stopping.signal });
-    if (claimed > 0 || since !== undefined) logger.log(`Caught up with ${claimed} sessions that nobody had heard of`);
+    if (claimed > 0 || since !== undefined) logger.log(`Caught up with ${claimed} sessions that had ended unheard`);
   }
 
   #report({ state, reason }: KeyspaceHealth): void {
@@ -116,13 +116,13 @@ export class ExpiredSessionListener {
       void this.#substitute?.close();
       this.#substitute = undefined;
     } else if (reason !== undefined) {
-      logger.warn(`Redis does not announce expired sessions, the cleanup job finds them: ${reason}`);
-      if (state === 'silent' || state === 'refused') this.#substitute ??= this.#listenToAll();
+      logger.warn(`Redis does not announce expired sessions; the cleanup job will find them: ${reason}`);
+      if (state === 'silent' || state === 'refused') this.#substitute ??= this.#listenToAllKeys();
     }
   }
 
-  /** `Ex` is what others ask operators to set, Spring Session among them. */
-  #listenToAll(): KeyspaceSubscription {
+  /** Works where operators have set `Ex`, as Spring Session and others require. */
+  #listenToAllKeys(): KeyspaceSubscription {
     return this.notifications.listen({
       events: 'expired',
       canary: this.partitions.canary,

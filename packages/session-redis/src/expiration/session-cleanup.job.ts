@@ -6,12 +6,12 @@ import { logger } from '../logging/redis-session.logger.js';
 /** The name of the job in `SchedulerRegistry`. */
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
 
-// So that the instances of an application, whose clocks agree, do not all ask Redis at once.
+// Milliseconds. Keeps instances, whose clocks agree, from sweeping all at once.
 const LONGEST_JITTER = 500;
 
 /**
- * Runs the cleanup by the clock: one tick per interval, whether the application has @nestjs/schedule, which then lists
- * the job, or not. A tick that takes longer than the interval is not overtaken by the next one.
+ * Runs the cleanup at the times of a cron expression. With `ScheduleModule`, its registry lists the job. The job skips
+ * a tick while the previous one runs.
  */
 export class SessionCleanupJob {
   readonly #job: CronJob;
@@ -26,7 +26,7 @@ export class SessionCleanupJob {
     this.#job = CronJob.from({
       cronTime: cron,
       name: SESSION_CLEANUP_JOB,
-      // Not cron's own `waitForCompletion`: its stop() then polls, and keeps a process alive whose tick never ends.
+      // Not cron's `waitForCompletion`: its stop() polls, and keeps the process alive when a tick never ends.
       onTick: () => {
         this.#tick ??= this.#run().finally(() => (this.#tick = undefined));
       },
@@ -39,7 +39,7 @@ export class SessionCleanupJob {
     this.#job.start();
   }
 
-  /** Resolves when a tick that is running, and is told of it, has finished. */
+  /** Aborts a running tick, and resolves when it has finished. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#job.stop();
@@ -53,7 +53,7 @@ export class SessionCleanupJob {
       await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
       await this.cleanUp(signal);
     } catch (error) {
-      if (!signal.aborted) logger.error(`The cleanup of sessions failed and is repeated: ${String(error)}`);
+      if (!signal.aborted) logger.error(`The cleanup of sessions failed and will run again: ${String(error)}`);
     }
   }
 }

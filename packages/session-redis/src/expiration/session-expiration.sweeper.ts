@@ -11,18 +11,20 @@ import { logger } from '../logging/redis-session.logger.js';
 
 /** Options of `SessionExpirationSweeper.runOnce()`. */
 export interface SweepOptions {
-  /** Also looks at the buckets of this many milliseconds to come; harmless, since a session in use stays one. */
+  /**
+   * Also look at buckets up to this many milliseconds in the future. Harmless: a live session stays alive. @default 0
+   */
   readonly ahead?: number;
-  /** Ends the pass before its next batch; what is left is for the next pass. */
+  /** Ends the pass before its next batch. The next pass finds the rest. */
   readonly signal?: AbortSignal;
 }
 
 const SCANNED_PER_CALL = 1000;
 
 /**
- * Finds the sessions that are over, and has their end recorded. It reads the list of buckets, not the calendar, so a
- * missed hour, a clock that was set back and a first start are all the same to it. Any number of instances may sweep
- * at a time: a script decides who records what.
+ * Finds the sessions that have expired, and claims them. It reads the bucket list instead of counting minutes, so it
+ * needs no care after an outage or a clock step. Any number of instances may sweep at once: a script claims each
+ * session once.
  */
 @Injectable()
 export class SessionExpirationSweeper {
@@ -38,7 +40,10 @@ export class SessionExpirationSweeper {
     this.#batchSize = batchSize;
   }
 
-  /** One pass over every bucket that is due by Redis' clock. What cannot be claimed is in the way of nothing else. */
+  /**
+   * One pass over every bucket that is due by Redis' clock. A batch that fails is logged, and left to the next pass.
+   * Rejects with the error of ioredis when the bucket list cannot be read.
+   */
   async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
     const [seconds, microseconds] = await this.client.time();
     const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
@@ -53,7 +58,7 @@ export class SessionExpirationSweeper {
     return tally.result;
   }
 
-  /** Those of all partitions, the oldest first. */
+  /** The due buckets of all partitions, the oldest first. */
   async #bucketsUntil(time: number, tally: SweepCounter): Promise<Bucket[]> {
     const buckets = this.partitions.all.map(async (partition) => {
       const minutes = await this.client.zrangebyscore(partition.bucketList, '-inf', time).catch((error: unknown) => {
@@ -76,28 +81,30 @@ export class SessionExpirationSweeper {
     }
   }
 
-  /** The members of a bucket, and at the end none: with that call the bucket itself is dealt with. */
+  /** The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. */
   async *#batches(bucket: Bucket): AsyncIterable<string[]> {
     for await (const members of this.#members(bucket)) {
-      // A small set is returned whole, whatever COUNT says.
+      // Redis returns a small set whole, whatever COUNT is.
       for (let i = 0; i < members.length; i += this.#batchSize) yield members.slice(i, i + this.#batchSize);
     }
     yield [];
   }
 
-  /** SSCAN returns whatever is in it all the time, at least once. Each page is read after the one before was claimed. */
+  /**
+   * SSCAN returns a member at least once unless it leaves the set. Each page is read after the claim of the last one.
+   */
   async *#members(bucket: Bucket): AsyncIterable<string[]> {
     const key = bucket.partition.bucket(bucket.minute);
     try {
       yield* pages((cursor) => this.client.sscan(key, cursor, 'COUNT', this.#batchSize));
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
-      yield* this.#recordedIn(bucket);
+      yield* this.#scanFor(bucket);
     }
   }
 
-  /** Who would be in a bucket that somebody has put a foreign key in the place of: all sessions are looked at. */
-  async *#recordedIn({ partition, minute }: Bucket): AsyncIterable<string[]> {
+  /** The members of a bucket whose place a foreign key has taken, from a scan of all session hashes. */
+  async *#scanFor({ partition, minute }: Bucket): AsyncIterable<string[]> {
     const prefix = partition.session('');
     const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
     for await (const keys of pages((cursor) => this.client.scan(cursor, ...all))) {
@@ -109,17 +116,19 @@ export class SessionExpirationSweeper {
   #report({ result: { corrupt }, failures, deadLetters }: SweepCounter, signal?: AbortSignal): void {
     if (corrupt > 0) {
       logger.error(
-        `Set aside ${corrupt}: what stands where sessions do is none of ours (see the stream ${[...deadLetters].join(', ')})`,
+        `Moved ${corrupt} foreign keys or members to the dead letters: see the stream ${[...deadLetters].join(', ')}`,
       );
     }
-    // What fails because the application ends is for the next one that starts.
+    // During a shutdown, failures are expected.
     if (failures.length > 0 && !signal?.aborted) {
-      logger.error(`${failures.length} batches failed and are left to the next pass: ${String(failures[0])}`);
+      logger.error(
+        `${failures.length} batches of the sweep failed; the next sweep repeats them: ${String(failures[0])}`,
+      );
     }
   }
 }
 
-/** What a command returns that is called with one cursor after the other. */
+/** The pages of a scan, from the first cursor to the last. */
 async function* pages(read: (cursor: string) => Promise<[cursor: string, items: string[]]>): AsyncIterable<string[]> {
   let cursor = '0';
   do {

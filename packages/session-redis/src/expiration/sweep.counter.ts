@@ -1,35 +1,38 @@
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { ClaimOutcome } from '../scripts/session/session.scripts.js';
 
-/** Who may be due in a minute, in one partition. */
+/** The bucket of one minute in one partition. */
 export interface Bucket {
   readonly partition: SessionKeys;
   readonly minute: string;
 }
 
-/** What a pass has done: how many buckets it looked at, and how many of their sessions it found in which state. */
+/**
+ * Counts of one pass of the sweeper, sessions by outcome. `claimed`: their end was recorded; `alive`: not ended;
+ * `already`: claimed by another call; `corrupt`: foreign keys or members that are now dead letters.
+ */
 export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
-  /** How many buckets the pass looked at. */
+  /** Number of buckets that were read. */
   readonly buckets: number;
-  /** Of those claimed, how many an earlier pass should have found: nobody was there, or Redis was not. */
+  /** Number of claimed sessions whose bucket was over two minutes old: an earlier pass should have found them. */
   readonly late: number;
 }
 
-// The passes are a minute apart unless configured otherwise, and each finds what has become due since the one before.
+// Milliseconds. By default the passes are a minute apart, so a bucket that is two minutes old was missed.
 const LATE = 2 * 60_000;
 
-/** Adds up what a pass does. */
+/** Counts what a pass does. */
 export class SweepCounter {
   readonly result = { buckets: 0, claimed: 0, alive: 0, already: 0, corrupt: 0, late: 0 };
-  /** Why batches could not be claimed. */
+  /** The errors of batches that could not be claimed. */
   readonly failures: unknown[] = [];
-  /** The streams into which something was put. */
+  /** The dead-letter streams that got entries. */
   readonly deadLetters = new Set<string>();
   readonly #lateBefore: number;
-  /** Of a pass that looks ahead, which finds a member again in a set that shrinks, or where it was moved to. */
+  /** Only for a pass that looks ahead: it can find a live session again, in the bucket that the session moved to. */
   readonly #alive: Set<string> | undefined;
 
-  /** Epoch milliseconds by Redis' clock: when the pass began, and the latest minute it looks at. */
+  /** `now`: when the pass began; `until`: its latest minute. Epoch ms by Redis' clock. */
   constructor(now: number, until: number) {
     this.#lateBefore = now - LATE;
     this.#alive = until > now ? new Set() : undefined;

@@ -1,9 +1,9 @@
-// Characters that mean something in a Redis pattern or as a hash tag, so a name with them could reach foreign keys.
+// These have a meaning in a pattern of Redis or in a hash tag, so a namespace with them could reach foreign keys.
 const FORBIDDEN = /[{}*[\]?\\]/;
 
 const MEMBER = 'expires:';
 
-/** Why a namespace cannot be used, as the end of the sentence "Option `namespace` ..."; undefined when it can. */
+/** What is wrong with a namespace, as the end of the sentence "Option `namespace` ..."; undefined when it is valid. */
 export function namespaceProblem(namespace: string): string | undefined {
   if (namespace.trim() === '') return 'must not be empty';
   if (FORBIDDEN.test(namespace)) return 'must not contain { } * [ ] ? or \\';
@@ -11,26 +11,26 @@ export function namespaceProblem(namespace: string): string | undefined {
 }
 
 /**
- * Every key of one partition. The scripts derive from `prefix` the few that only Redis can know, such as the bucket of a
- * minute; `scripts/includes/keys.lua` is the only other place that spells key names.
+ * The names of the keys of one partition. The scripts derive from `prefix` those that only Redis can know, such as the
+ * bucket of a minute. Only `scripts/includes/keys.lua` spells key names as well.
  */
 export class SessionKeys {
-  /** What every key below begins with. */
+  /** Prefix of every key of the partition. */
   readonly prefix: string;
-  /** ZSET of the minutes that have a set of sessions which may be due. */
+  /** ZSET of the minutes that have a bucket. */
   readonly bucketList: string;
-  /** STREAM of what happened to sessions. */
+  /** STREAM of session events. */
   readonly events: string;
-  /** STREAM of what nobody could handle. */
+  /** STREAM of dead letters. */
   readonly deadLetters: string;
-  /** HASH: of each group, the names of the handlers that its instances have, as JSON. */
+  /** HASH by group: the names of the handlers of its instances, as JSON. */
   readonly handlers: string;
-  /** STRING: the position of the last event that was trimmed. */
+  /** STRING: the position of the last trimmed event. */
   readonly trimmed: string;
-  /** HASH: of each group, how many events were trimmed before it had handled them. */
+  /** HASH by group: the number of events that were trimmed before the group had handled them. */
   readonly dropped: string;
 
-  /** `tag` is the hash tag of the partition; empty where there is but one. */
+  /** `tag`: the hash tag of the partition; empty when there is only one partition. */
   constructor(namespace: string, tag = '') {
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
     this.bucketList = `${this.prefix}expirations`;
@@ -41,47 +41,49 @@ export class SessionKeys {
     this.dropped = `${this.events}:dropped`;
   }
 
-  /** HASH: the session. */
+  /** HASH: the session hash. */
   session(id: string): string {
     return `${this.prefix}sessions:${id}`;
   }
 
-  /** STRING without content: exists exactly as long as the session is alive. */
+  /** STRING, empty: the shadow key, which exists exactly as long as the session is alive. */
   shadow(id: string): string {
     return `${this.prefix}sessions:expires:${id}`;
   }
 
-  /** STRING, the forwarding mark: the id that a session has instead of this one, while saves are still forwarded. */
+  /** STRING, the forwarding mark: the later id of a session. It exists for 60 s after the id was changed. */
   forwardingMark(id: string): string {
     return `${this.prefix}sessions:moved:${id}`;
   }
 
-  /** The member of a bucket that stands for a session. */
+  /** The member of a bucket for a session. */
   memberOf(id: string): string {
     return `${MEMBER}${id}`;
   }
 
-  /** The id that a member stands for; the member itself when it has another form. */
+  /** The id in a member; the member itself when it has another form. */
   idOfMember(member: string): string {
     return member.startsWith(MEMBER) ? member.slice(MEMBER.length) : member;
   }
 
-  /** SET of the members (`expires:<id>`) that may be due in a minute. */
+  /** SET of the members (`expires:<id>`) of the sessions that may end in a minute. */
   bucket(minute: string): string {
     return `${this.prefix}expirations:${minute}`;
   }
 
-  /** SET of the ids that an index lists under a value. */
+  /** SET of the ids in an index under a value. */
   index(name: string, value: string): string {
     return `${this.prefix}index:${name}:${value}`;
   }
 
-  /** HASH: by position, what a group has to remember of an event that has failed, as JSON. */
+  /** HASH by position: the attempts and the succeeded handlers of an event that failed in a group, as JSON. */
   failing(group: string): string {
     return `${this.events}:failing:${group}`;
   }
 
-  /** ZSET of the positions that have failed in a group, each with the time when it is due again. */
+  /**
+   * ZSET of the positions of events that wait for a retry in a group; the score is the time when it is due, epoch ms.
+   */
   retries(group: string): string {
     return `${this.events}:retries:${group}`;
   }

@@ -4,17 +4,17 @@ import { SessionKeys } from './session-keys.js';
 const SLOTS = 16_384;
 
 /**
- * The partitions that the sessions of a namespace fall into, a fixed number of them. All keys of a partition are in one
- * slot of Redis Cluster, where one script may touch them; the slots of all partitions are spread evenly.
+ * The partitions of a namespace, a fixed number. All keys of a partition are in one slot of Redis Cluster, so that one
+ * script can use them. The slots of the partitions are spread evenly.
  */
 export class SessionPartitions {
-  /** The keys of each. */
+  /** The keys of each partition. */
   readonly all: readonly SessionKeys[];
-  /** HASH: the version of the data format, and how many partitions there are. */
+  /** HASH: the version of the data format, and the number of partitions. */
   readonly meta: string;
-  /** What the shadow keys of all partitions match, as a pattern of Redis. */
+  /** A pattern of Redis that matches the shadow keys of all partitions. */
   readonly shadows: string;
-  /** What the shadow of no session begins with: written to find out whether Redis announces expired shadows. */
+  /** Prefix of canaries: keys like shadow keys, but of no session, to test whether Redis announces expired ones. */
   readonly canary: string;
 
   constructor(
@@ -28,24 +28,24 @@ export class SessionPartitions {
     this.canary = this.all[0]!.shadow('canary:');
   }
 
-  /** The keys of the partition in which the session of an id is: of the whole id, since not all ids are random. */
+  /** The partition of a session id. It depends on the whole id, because not all ids are random. */
   of(id: string): SessionKeys {
     return this.all[slotOf(id) % this.all.length]!;
   }
 
-  /** What each partition gets of something that is limited for the whole namespace: at least one. */
+  /** The share of one partition in a limit for the whole namespace: at least 1. */
   shareOf(limit: number): number {
     return Math.ceil(limit / this.all.length);
   }
 
-  /** The id of a shadow key; undefined for any other key, such as one of another application. */
+  /** The session id in a shadow key; undefined for any other key. */
   idOfShadow(key: string): string | undefined {
     const id = key.slice(key.lastIndexOf(':') + 1);
     return this.of(id).shadow(id) === key ? id : undefined;
   }
 }
 
-/** For each partition a hash tag that begins with its number, and whose slot is in its share of all slots. */
+/** For each partition a hash tag that begins with its number and has a slot in its share of all slots. */
 function tagsOf(count: number): string[] {
   return Array.from({ length: count }, (_, partition) => {
     for (let attempt = 0; ; attempt++) {

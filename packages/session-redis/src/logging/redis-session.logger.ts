@@ -1,4 +1,4 @@
 import { Logger } from '@nestjs/common';
 
-/** The one logger of this package: its context is `RedisSession`. */
+/** The only logger of this package. Its context is `RedisSession`. */
 export const logger: Logger = new Logger('RedisSession');

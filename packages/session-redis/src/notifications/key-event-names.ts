@@ -1,4 +1,4 @@
-/** The events of keys in Redis 7.0, under the flag of `notify-keyspace-events` that has them announced. */
+/** The key events of Redis 7.0, by the flag of `notify-keyspace-events` that enables them. */
 export const KEY_EVENTS = {
   x: ['expired'],
   e: ['evicted'],
@@ -38,13 +38,13 @@ export const KEY_EVENTS = {
   n: ['new'],
 } as const;
 
-/** What has happened to a key, by Redis' name for it. Others than these exist, and may be given as well. */
+/** Redis' name of a key event, such as `'expired'` or `'set'`. Names that are not listed here are accepted too. */
 export type KeyEventName = (typeof KEY_EVENTS)[keyof typeof KEY_EVENTS][number] | (string & {});
 
-/** The classes that `A` stands for: all but misses and new keys. */
+/** The flags that `A` stands for: all but `m` (misses) and `n` (new keys). */
 export const ALL_CLASSES = 'g$lshzxetd';
 
-/** The flags that have Redis announce these events; for one that is not known here, of every class. */
+/** The flags that enable these events; all flags for an event that is not listed. */
 export function classesOf(events: readonly KeyEventName[]): string {
   const flags = events.map((event) => {
     const known = Object.entries(KEY_EVENTS).find(([, names]) => (names as readonly string[]).includes(event));

@@ -13,22 +13,21 @@ import { ListenerSubscription } from './listener-subscription.js';
 export interface ListenerPace {
   /** Between two PINGs. */
   readonly heartbeat: number;
-  /** Between two proofs that notifications arrive. */
-  readonly proof: number;
+  /** Between two probes of whether notifications arrive. */
+  readonly probe: number;
 }
 
-const PACE: ListenerPace = { heartbeat: 10_000, proof: 60_000 };
+const PACE: ListenerPace = { heartbeat: 10_000, probe: 60_000 };
 
 const WORST_FIRST: readonly KeyspaceState[] = ['refused', 'silent', 'connecting', 'unproven', 'listening', 'stopped'];
 
 /**
- * Hears what Redis announces of its keys: that one was set, was deleted, has expired. `RedisSessionModule` provides it,
- * and starts and stops it with the application; it connects with the first `listen()`.
+ * Listens to key events of Redis: a key was set, was deleted, has expired. Inject it: `RedisSessionModule` provides it,
+ * and starts and stops it with the application. It connects with the first `listen()`.
  *
- * It is quick, and a best effort: what Redis announces while there is no connection, or while the server's setting
- * `notify-keyspace-events` lacks a flag, is gone. The listener sets the flags where CONFIG is allowed, notices dead
- * connections and servers that have gone silent, mends both, and tells `onGap` that something may have been missed.
- * Every instance of the application hears everything.
+ * Notifications are fast, but best effort. Those that Redis sends during an outage, or while `notify-keyspace-events`
+ * lacks a flag, are lost. The listener sets the flags where CONFIG is allowed, replaces dead connections, notices when
+ * Redis is silent, and calls `onGap` when notifications may be missing. Every instance gets every notification.
  */
 export class KeyspaceNotificationListener {
   readonly #subscriptions = new Set<ListenerSubscription>();
@@ -47,20 +46,20 @@ export class KeyspaceNotificationListener {
 
   /** @internal `RedisSessionModule` does this: inject the listener. */
   constructor(
-    /** Its own: it opens and closes it. With `autoResubscribe: false`, since ioredis' own way can end the process. */
+    /** Only the listener uses it. With `autoResubscribe: false`, because the one of ioredis can end the process. */
     private readonly subscriber: Redis,
-    /** For CONFIG and canaries: before RESP3, a connection that is subscribed takes no other commands. */
+    /** For CONFIG and canaries: before RESP3, a subscribed connection takes no other commands. */
     private readonly commands: Redis,
     private readonly pace: ListenerPace = PACE,
   ) {}
 
   /**
-   * Hears of something from now on, and until the subscription is closed; before `start()`, from then on.
-   * @throws InvalidSessionOptionsError
+   * Subscribes to key events, until the subscription is closed. Before the application has started, from its start on.
+   * @throws InvalidSessionOptionsError naming all problems at once
    */
   listen(options: KeyspaceSubscriptionOptions): KeyspaceSubscription {
     const { subscriber, commands, pace } = this;
-    const subscription = new ListenerSubscription(subscriber, commands, options, pace.proof, (closed) =>
+    const subscription = new ListenerSubscription(subscriber, commands, options, pace.probe, (closed) =>
       this.#remove(closed),
     );
     this.#subscriptions.add(subscription);
@@ -68,7 +67,7 @@ export class KeyspaceNotificationListener {
     return subscription;
   }
 
-  /** That of the subscription which is worst off. */
+  /** The health of the subscription with the worst state. */
   get health(): KeyspaceHealth {
     const all = [...this.#subscriptions].map(({ health }) => health);
     const rank = ({ state }: KeyspaceHealth) => WORST_FIRST.indexOf(state);
@@ -79,7 +78,7 @@ export class KeyspaceNotificationListener {
     });
   }
 
-  /** Once; what was stopped is not started again. */
+  /** `RedisSessionModule` calls it. After `stop()` it does nothing. */
   start(): void {
     if (this.#state !== 'new') return;
     this.#state = 'running';
@@ -92,7 +91,9 @@ export class KeyspaceNotificationListener {
     this.#connect();
   }
 
-  /** Closes the connection, for good. Resolves when the handlers that are running have finished. */
+  /**
+   * `RedisSessionModule` calls it. Closes the connection for good, and resolves when running handlers have finished.
+   */
   async stop(): Promise<void> {
     this.#state = 'stopped';
     clearInterval(this.#heartbeat);
@@ -117,13 +118,13 @@ export class KeyspaceNotificationListener {
 
   #beat(): void {
     if (this.subscriber.status !== 'ready') return;
-    // A connection whose other end has vanished is never closed while we only wait: TCP notices when something is to be
-    // sent, and the socket's timeout when that is not answered.
+    // TCP does not notice a peer that vanished while nothing is sent. The PING is something to send, and the timeout of
+    // the socket notices when its reply is missing.
     this.subscriber.ping().catch(() => undefined);
     void this.#check();
   }
 
-  /** Never two at a time; what comes meanwhile is another round. */
+  /** One check at a time. A request during a check causes another round. */
   async #check(): Promise<void> {
     this.#isCheckDue = true;
     if (this.#isChecking) return;

@@ -1,22 +1,22 @@
 import type { KeyEventName } from './key-event-names.js';
 
-/** That something has happened to a key, as Redis has announced it. */
+/** A key event, as Redis sent it. */
 export interface KeyspaceNotification {
-  /** Redis' name of what happened, such as `expired`. */
+  /** Redis' name of the event, such as `expired`. */
   readonly event: KeyEventName;
-  /** The key that it happened to. */
+  /** The key. */
   readonly key: string;
   /** The number of the database that has the key. */
   readonly database: number;
-  /** The channel it came on: of the key (`__keyspace@0__:<key>`) or of the event (`__keyevent@0__:<event>`). */
+  /** The channel of the message: `__keyspace@0__:<key>` or `__keyevent@0__:<event>`. */
   readonly channel: string;
-  /** The pattern that matched the channel; undefined where it was subscribed to by its name. */
+  /** The subscribed pattern that matched the channel; undefined for a subscription by name. */
   readonly pattern: string | undefined;
 }
 
 const CHANNEL = /^__key(space|event)@(\d+)__:(.*)$/s;
 
-/** Undefined for a message that is no notification. */
+/** The notification in a message; undefined when the message is none. */
 export function toKeyspaceNotification(
   channel: string,
   message: string,

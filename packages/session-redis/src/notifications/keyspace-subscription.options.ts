@@ -3,73 +3,78 @@ import { classesOf, type KeyEventName } from './key-event-names.js';
 import type { KeyspaceNotification } from './keyspace-notification.js';
 
 /**
+ * The state of a subscription.
  * - `stopped`: the listener is not running, or the subscription was closed.
- * - `connecting`: there is no connection; one is being made.
- * - `listening`: Redis announces, as was proved when the connection was made and is again once a minute.
- * - `unproven`: subscribed, but whether Redis announces anything cannot be found out: CONFIG is not allowed.
- * - `silent`: subscribed, but Redis does not announce.
+ * - `connecting`: there is no connection yet, or it is being made again.
+ * - `listening`: Redis sends notifications. Checked with each new connection, and once a minute.
+ * - `unproven`: subscribed, but CONFIG is not allowed and there is no canary, so it is unknown whether Redis sends any.
+ * - `silent`: subscribed, but Redis sends no notifications.
  * - `refused`: Redis does not allow the channels.
  */
 export type KeyspaceState = 'stopped' | 'connecting' | 'listening' | 'unproven' | 'silent' | 'refused';
 
-/** Whether a subscription hears what Redis announces. */
+/** The health of a subscription. */
 export interface KeyspaceHealth {
   /** The state now; see `KeyspaceState`. */
   readonly state: KeyspaceState;
-  /** Why, where it is not simply so. */
+  /** Why, in a form for logs; undefined when the state needs no reason. */
   readonly reason: string | undefined;
-  /** Since when; epoch ms by the clock of this process. */
+  /** When the state or its reason changed: epoch ms by the clock of this process. */
   readonly since: number;
 }
 
-/** A time in which notifications may have been missed. It ends with the call that tells of it. */
+/** A time in which notifications may have been missed. It ends with the call of `onGap`. */
 export interface KeyspaceGap {
   /**
-   * When Redis was last known to announce, up to a minute before the gap; epoch ms by the clock of this process.
-   * Undefined for the first: nothing before it was heard.
+   * When the last probe showed that notifications arrive: epoch ms by the clock of this process, up to a minute before
+   * the gap. Undefined for the first gap, which covers all time before the subscription.
    */
   readonly since: number | undefined;
 }
 
 /** What `KeyspaceNotificationListener.listen()` returns. */
 export interface KeyspaceSubscription {
-  /** Whether the subscription hears what Redis announces, as of now. */
+  /** The health now. */
   readonly health: KeyspaceHealth;
-  /** Hears no more. Resolves when the calls of the handler that are running have finished. */
+  /** Ends the subscription. Resolves when running calls of the handler have finished. */
   close(): Promise<void>;
 }
 
-/** What to hear of, and what to do with it. */
+/** Options of `KeyspaceNotificationListener.listen()`. */
 export interface KeyspaceSubscriptionOptions {
-  /** Redis' names of the events, such as `'expired'` or `['set', 'del']`; `'*'`: all, which costs Redis the most. */
+  /**
+   * Redis' names of the events, such as `'expired'` or `['set', 'del']`. `'*'`: all events, which costs Redis the most.
+   */
   readonly events: KeyEventName | readonly KeyEventName[];
   /**
-   * Of which keys: a key or a pattern of Redis (`'cart:*'`), or several. Redis then sends nothing of other keys.
-   * @default all
+   * A key, a pattern of Redis such as `'cart:*'`, or a list of them. Redis then sends nothing about other keys.
+   * @default all keys
    */
   readonly keys?: string | readonly string[];
-  /** Its number; `'*'`: all. @default that of the listener's connection */
+  /** The number of the database; `'*'`: all databases. @default the database of the listener's connection */
   readonly database?: number | '*';
-  /** Is called with each notification and awaited. */
+  /** Called with each notification, and awaited. */
   readonly handler: (notification: KeyspaceNotification) => unknown;
-  /** How many calls of the handler may run at a time; with 1 they keep the order of the announcements. @default 1 */
+  /**
+   * Number of calls of the handler at a time, 1 to 10000. With 1, the calls keep the order of the events. @default 1
+   */
   readonly concurrency?: number;
   /**
-   * Is given each notification that was not processed, and why: the handler failed, more than 10,000 were waiting for
-   * it, or the listener was stopped before their turn. @default a line in the log, without the key
+   * Called with each notification that was not handled, and the reason: the handler failed, 10,000 notifications were
+   * waiting already, or the listener stopped first. @default a log line without the key
    */
   readonly onError?: (error: unknown, notification: KeyspaceNotification) => unknown;
   /**
-   * Is called when notifications may have been missed: after the first subscription, after each lost connection, and
-   * when Redis had ceased to announce. By then new ones are being heard, so what it looks up may come once more.
+   * Called when notifications may have been missed: after the first subscription, after each lost connection, and when
+   * Redis was silent. New notifications already arrive by then, so what you look up here may also be notified.
    */
   readonly onGap?: (gap: KeyspaceGap) => unknown;
-  /** Is called with each change of the state. @default a line in the log */
+  /** Called with each change of the health. @default a log line */
   readonly onHealth?: (health: KeyspaceHealth) => unknown;
   /**
-   * What the key of a canary begins with: a key that the listener writes and lets expire, now and once a minute, to
-   * prove that notifications arrive. It must be among `keys`, in the listener's database, and nobody else's; the
-   * handler hears of none that begins so. Needs the event `'expired'`. @default CONFIG is asked, where it is allowed
+   * Prefix of the keys of canaries. The listener writes a canary now and once a minute and lets it expire, to check
+   * that notifications arrive. The prefix must match `keys`, and no other key may have it: the handler gets none with
+   * it. Needs the event `'expired'` and the database of the listener. @default none: where allowed, the listener asks CONFIG
    */
   readonly canary?: string;
 }
@@ -88,9 +93,9 @@ export interface ResolvedSubscription {
 /** @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDatabase: number): ResolvedSubscription {
   const reader = new OptionReader('KeyspaceNotificationListener', options);
-  const events = asList(reader.value('events', isNames, 'the name of an event, a list of them, or "*"'));
+  const events = asList(reader.value('events', isNames, 'the name of an event, a list of names, or "*"'));
   if (events.length === 0) reader.problem('Option `events` names no event.');
-  const keys = reader.value('keys', isNames, 'a key, a pattern of keys, or a list of them');
+  const keys = reader.value('keys', isNames, 'a key, a pattern, or a list of keys and patterns');
   const database = reader.value('database', isDatabase, 'the number of a database, or "*"') ?? ownDatabase;
   const canary = reader.text('canary', undefined, (text) => (text === '' ? 'must not be empty' : undefined));
   const concurrency = reader.integer('concurrency', 1, { atLeast: 1, atMost: 10_000 });
@@ -101,7 +106,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
     reader.problem('Option `canary` needs the event "expired" among `events`.');
   }
   if (canary !== undefined && database !== ownDatabase) {
-    reader.problem('Option `canary` needs the database of the listener.');
+    reader.problem('Option `canary` needs the database of the listener: leave `database` out.');
   }
   reader.finish();
   const channels =

@@ -9,22 +9,22 @@ import {
   type ResolvedSubscription,
   resolveSubscription,
 } from './keyspace-subscription.options.js';
-import { NotificationProbe, type ProofResult } from './notification.probe.js';
+import { NotificationProbe, type ProbeResult } from './notification.probe.js';
 import { NotificationQueue } from './notification.queue.js';
 import { logger } from '../logging/redis-session.logger.js';
 
-/** One subscription of a listener: subscribes, proves that it hears, and tells when it may not have. */
+/** One subscription of a listener: subscribes, checks that notifications arrive, and reports gaps and health. */
 export class ListenerSubscription implements KeyspaceSubscription {
   readonly #resolved: ResolvedSubscription;
-  readonly #proof: NotificationProbe;
+  readonly #probe: NotificationProbe;
   readonly #queue: NotificationQueue;
   #health: KeyspaceHealth = { state: 'stopped', reason: undefined, since: Date.now() };
-  /** Counts the connections that have gone: what was found out on one says nothing about the next. */
+  /** Counts lost connections: the result of a check on one says nothing about the next. */
   #gone = 0;
   #isSubscribed = false;
-  /** By the steady clock of the process. */
+  /** Monotonic time. */
   #nextCheck = 0;
-  #lastProved: number | undefined;
+  #lastHeard: number | undefined;
   #isGapWaiting = false;
   #catchingUp: Promise<void> = Promise.resolve();
 
@@ -32,13 +32,13 @@ export class ListenerSubscription implements KeyspaceSubscription {
     private readonly subscriber: Redis,
     commands: Redis,
     private readonly options: KeyspaceSubscriptionOptions,
-    /** Milliseconds between two proofs. */
+    /** Milliseconds between two checks. */
     private readonly interval: number,
     private readonly remove: (subscription: ListenerSubscription) => void,
   ) {
     this.#resolved = resolveSubscription(options, subscriber.options.db ?? 0);
     const { flags, canary, concurrency } = this.#resolved;
-    this.#proof = new NotificationProbe(subscriber, commands, flags, canary);
+    this.#probe = new NotificationProbe(subscriber, commands, flags, canary);
     this.#queue = new NotificationQueue(concurrency, options.handler, options.onError);
   }
 
@@ -59,13 +59,13 @@ export class ListenerSubscription implements KeyspaceSubscription {
     await this.stop();
   }
 
-  /** A connection is being made, or has gone and is being made again. */
+  /** There is no connection: it is being made, or was lost. */
   disconnected(reason?: string): void {
     this.#forgetConnection();
     this.#report('connecting', reason);
   }
 
-  /** Resolves when what is running has finished. */
+  /** Resolves when running handlers have finished. */
   async stop(): Promise<void> {
     this.#forgetConnection();
     this.#report('stopped');
@@ -75,17 +75,20 @@ export class ListenerSubscription implements KeyspaceSubscription {
   receive(notification: KeyspaceNotification): void {
     const { event, key } = notification;
     if (!this.#resolved.hears(event)) return;
-    if (!this.#proof.isCanary(key)) this.#queue.push(notification);
-    else if (event === 'expired') this.#proof.heard(key);
+    if (!this.#probe.isCanary(key)) this.#queue.push(notification);
+    else if (event === 'expired') this.#probe.heard(key);
   }
 
-  /** Subscribes on a new connection, and proves what is due to be proved. Never rejects; not to be called twice at a time. */
+  /**
+   * Subscribes on a new connection, and checks that notifications arrive when that is due. Never rejects. Not
+   * re-entrant.
+   */
   async check(): Promise<void> {
     if (performance.now() < this.#nextCheck) return;
     const gone = this.#gone;
     const isNew = !this.#isSubscribed;
     if (!isNew || (await this.#subscribe())) {
-      const result = await this.#proof.run();
+      const result = await this.#probe.run();
       if (gone === this.#gone) this.#conclude(result, isNew);
     }
     if (gone === this.#gone) this.#nextCheck = performance.now() + this.interval;
@@ -110,23 +113,24 @@ export class ListenerSubscription implements KeyspaceSubscription {
     return this.#isSubscribed;
   }
 
-  #conclude({ heard, refused, flagsWereMissing }: ProofResult, isNew: boolean): void {
+  #conclude({ heard, refused, flagsWereMissing }: ProbeResult, isNew: boolean): void {
     const before = this.#health.state;
     if (heard === false) {
-      // It may lead to a server that is no longer the one where keys expire. A new one will not.
+      // After a failover the old server may stay connected, but keys no longer expire there. A new connection finds the
+      // right one.
       if (!isNew && (before === 'listening' || refused === undefined)) return this.subscriber.disconnect(true);
-      this.#report('silent', refused ?? `nothing arrives, although "${this.#resolved.flags}" is set`);
+      this.#report('silent', refused ?? `no notification arrives, although "${this.#resolved.flags}" is set`);
     } else if (heard === undefined && refused !== undefined) {
       this.#report('unproven', refused);
     } else {
       this.#report('listening');
     }
-    if (isNew || flagsWereMissing || (before === 'silent' && heard)) this.#tellOfGap({ since: this.#lastProved });
-    if (this.#health.state === 'listening') this.#lastProved = Date.now();
+    if (isNew || flagsWereMissing || (before === 'silent' && heard)) this.#reportGap({ since: this.#lastHeard });
+    if (this.#health.state === 'listening') this.#lastHeard = Date.now();
   }
 
-  /** One call at a time. What comes while one waits for its turn is covered by that one. */
-  #tellOfGap(gap: KeyspaceGap): void {
+  /** One call of `onGap` at a time. A call that waits for its turn also covers the gaps that follow. */
+  #reportGap(gap: KeyspaceGap): void {
     if (this.#isGapWaiting) return;
     this.#isGapWaiting = true;
     this.#catchingUp = this.#catchingUp.then(async () => {
@@ -135,9 +139,9 @@ export class ListenerSubscription implements KeyspaceSubscription {
       try {
         await this.options.onGap?.(gap);
       } catch (error) {
-        // Whoever stops it closes what it looks things up with.
+        // A stop closes the connections that `onGap` uses.
         if (this.#isStopped) return;
-        logger.error(`What may have been missed of ${this.#names} was not looked up: ${String(error)}`);
+        logger.error(`onGap of ${this.#names} failed, notifications may be missing: ${String(error)}`);
       }
     });
   }
@@ -149,7 +153,7 @@ export class ListenerSubscription implements KeyspaceSubscription {
       if (this.options.onHealth) this.options.onHealth(this.#health);
       else this.#log();
     } catch (error) {
-      logger.error(`The health handler of ${this.#names} has failed: ${String(error)}`);
+      logger.error(`onHealth of ${this.#names} failed: ${String(error)}`);
     }
   }
 

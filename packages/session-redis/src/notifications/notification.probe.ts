@@ -3,23 +3,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { requireFlags } from './notification-flags.js';
 
-/** What a proof has found out. */
-export interface ProofResult {
-  /** The flags were missing, and have been set: until now something may not have been announced. */
+/** The result of a probe. */
+export interface ProbeResult {
+  /** Whether flags were missing and have been set: Redis may not have sent earlier notifications. */
   readonly flagsWereMissing: boolean;
-  /** Why the flags could be neither read nor set, if so. */
+  /** Why the flags could not be read or set; undefined when they could. */
   readonly refused: string | undefined;
-  /** Whether the canary was heard; undefined when there is none or it could not be tried. */
+  /** Whether the canary was heard; undefined without a canary, or when it could not be written. */
   readonly heard: boolean | undefined;
 }
 
-// A canary has one millisecond to live, but by Redis' clock, which may be set back meanwhile.
+// A canary lives for one millisecond by Redis' clock, which may be set back meanwhile.
 const LOOK_INTERVAL = 5;
 const MOST_LOOKS = 200;
 
-/** Sees to it that Redis announces, and finds out whether what it announces arrives. */
+/** Sets the flags of `notify-keyspace-events`, and checks with a canary whether notifications arrive. */
 export class NotificationProbe {
-  /** The key of the canary that is on its way. */
+  /** The key of the canary whose notification is awaited. */
   #awaited: string | undefined;
 
   constructor(
@@ -27,7 +27,7 @@ export class NotificationProbe {
     private readonly subscriber: Redis,
     private readonly commands: Redis,
     private readonly flags: string,
-    /** What the key of a canary begins with. */
+    /** Prefix of the keys of canaries. */
     private readonly canary: string | undefined,
   ) {}
 
@@ -35,18 +35,19 @@ export class NotificationProbe {
     return this.canary !== undefined && key.startsWith(this.canary);
   }
 
-  /** The key of a canary, this instance's or another's, was announced as expired. */
+  /** A canary of this or another instance has expired. */
   heard(key: string): void {
     if (key === this.#awaited) this.#awaited = undefined;
   }
 
   /** Never rejects. */
-  async run(): Promise<ProofResult> {
+  async run(): Promise<ProbeResult> {
     try {
       const flagsWereMissing = await requireFlags(this.commands, this.flags);
       return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
     } catch (error) {
-      const refused = `CONFIG cannot be used (${String(error)}): set notify-keyspace-events to "${this.flags}" on the server`;
+      const refused =
+        `CONFIG is not allowed (${String(error)}): ` + `set notify-keyspace-events to "${this.flags}" on the server`;
       return { flagsWereMissing: false, refused, heard: await this.#hearsCanary() };
     }
   }
@@ -61,7 +62,7 @@ export class NotificationProbe {
         if (looks === MOST_LOOKS) return undefined;
         await pause(LOOK_INTERVAL, undefined, { ref: false });
       }
-      // Redis has announced it by now, if it does, and the answer to this comes behind that.
+      // Redis sends the notification before the reply to this PING, or not at all.
       await this.subscriber.ping();
     } catch {
       return undefined;

@@ -1,21 +1,21 @@
 import type { KeyspaceNotification } from './keyspace-notification.js';
 import { logger } from '../logging/redis-session.logger.js';
 
-// What waits for a handler that is too slow must not fill the memory.
+// A bound, so that notifications for a slow handler do not fill the memory.
 const LONGEST_QUEUE = 10_000;
 
-/** Has notifications handled in their order, so many at a time. */
+/** Calls the handler with notifications in their order, a limited number at a time. */
 export class NotificationQueue {
   readonly #running = new Set<Promise<void>>();
   #waiting: KeyspaceNotification[] = [];
-  /** One error for all that are too many, until none is waiting any more: it may have a line in the log. */
+  /** One error for all notifications of one overflow, so that the log has one line for it. */
   #overflow: Error | undefined;
   #logged: unknown;
 
   constructor(
     private readonly concurrency: number,
     private readonly handler: (notification: KeyspaceNotification) => unknown,
-    /** Is given what was not processed, and why. */
+    /** Called with each notification that was not handled. */
     private readonly onError: (error: unknown, notification: KeyspaceNotification) => unknown = (error, { event }) =>
       this.#log(error, event),
   ) {}
@@ -24,15 +24,15 @@ export class NotificationQueue {
     if (this.#running.size < this.concurrency) this.#begin(notification);
     else if (this.#waiting.length < LONGEST_QUEUE) this.#waiting.push(notification);
     else {
-      this.#overflow ??= new Error(`${LONGEST_QUEUE} notifications are waiting already`);
+      this.#overflow ??= new Error(`${LONGEST_QUEUE} notifications are already waiting: the handler is too slow`);
       void this.#fail(this.#overflow, notification);
     }
   }
 
-  /** Begins no other one. Resolves when what is running has finished. */
+  /** Begins no more calls. Resolves when the running ones have finished. */
   async stop(): Promise<void> {
     const left = this.#waiting;
-    const stopped = new Error('The listener was stopped before its turn');
+    const stopped = new Error('The listener stopped before the handler was called');
     this.#waiting = [];
     await Promise.all(left.map((notification) => this.#fail(stopped, notification)));
     await Promise.all(this.#running);
@@ -60,12 +60,14 @@ export class NotificationQueue {
     try {
       await this.onError(error, notification);
     } catch (failure) {
-      logger.error(`The error handler of "${notification.event}" has failed: ${String(failure)}`);
+      logger.error(`onError of ${JSON.stringify(notification.event)} failed: ${String(failure)}`);
     }
   }
 
   #log(error: unknown, event: string): void {
-    if (error !== this.#logged) logger.error(`A notification of "${event}" was not processed: ${String(error)}`);
+    if (error !== this.#logged) {
+      logger.error(`A notification of ${JSON.stringify(event)} was not handled: ${String(error)}`);
+    }
     this.#logged = error;
   }
 }

@@ -3,8 +3,8 @@ import type { SessionRecord } from '@nest-session/core/store';
 const ATTRIBUTE = 'sessionAttr:';
 
 /**
- * The session in a hash; undefined when the hash is none: empty, or half of one that something else has left.
- * `ttl` is PTTL of the shadow, for a session that is alive.
+ * The session in a session hash; undefined when the hash is empty or incomplete.
+ * `ttl`: PTTL of the shadow key, for a live session.
  */
 export function toSessionRecord(id: string, hash: Record<string, string>, ttl?: number): SessionRecord | undefined {
   const creationTime = Number(hash['creationTime']);
@@ -17,7 +17,7 @@ export function toSessionRecord(id: string, hash: Record<string, string>, ttl?: 
     .map(([field, text]) => [field.slice(ATTRIBUTE.length), text] as const);
   const absoluteExpiry = Number(hash['absoluteExpiry'] ?? NaN);
   const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - creationTime) / 1000) : -1;
-  // Without an end PTTL is -1.
+  // PTTL is -1 for a key that never expires.
   const timeToLive = ttl === undefined || ttl < 0 ? undefined : ttl;
   return { id, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes, timeToLive };
 }

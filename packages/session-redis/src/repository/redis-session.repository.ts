@@ -17,8 +17,8 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { toSessionRecord } from './redis-session.mapper.js';
 
 /**
- * Sessions in Redis. Loading is one round trip, and so is each change, which one script makes or refuses as a whole. No
- * method answers later than the command timeout; what then is unknown is a SessionStoreError.
+ * Keeps sessions in Redis. A load is one round trip, and so is a write: one script does all of it or nothing. A call
+ * that fails, or takes longer than `commandTimeout`, throws a SessionStoreError; a write may then still take effect.
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
@@ -39,12 +39,12 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#partitions = partitions;
   }
 
-  /** One round trip. */
+  /** Loads the live sessions with these ids, in one round trip. */
   protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
-    const replies = await this.#inOneTrip((pipeline) => {
+    const replies = await this.#pipeline((pipeline) => {
       for (const id of ids) {
         const keys = this.#partitions.of(id);
-        // The shadow last: a session that ends between the two is over, and not a hash without its end.
+        // The shadow key last: a session that ends between the two commands counts as ended.
         pipeline.hgetall(keys.session(id)).pttl(keys.shadow(id));
       }
     }, NO_HASH);
@@ -57,24 +57,24 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
-    for (let look = 1; ; look++) {
-      const listed = await this.#inOneTrip((pipeline) => {
+    for (let reads = 1; ; reads++) {
+      const listed = await this.#pipeline((pipeline) => {
         for (const keys of this.#partitions.all) pipeline.smembers(keys.index(indexName, value));
       });
       const ids = (listed as string[][]).flat();
       const records = ids.length > 0 ? await this.load(ids) : [];
       const alive = new Set(records.map(({ id }) => id));
       const dead = ids.filter((id) => !alive.has(id));
-      if (dead.length === 0 || look === LOOKS) return records;
-      // One of these has changed its id between the two, and stands in the index under the new one; or its end was
-      // missed, by an outage longer than the grace. In either case the id never comes back.
-      await this.#inOneTrip((pipeline) => {
+      if (dead.length === 0 || reads === MOST_READS) return records;
+      // The session was rotated between the two reads, and the index has its new id. Or an outage longer than the grace
+      // period hid its end. Either way the id never comes back.
+      await this.#pipeline((pipeline) => {
         for (const keys of this.#partitions.all) pipeline.srem(keys.index(indexName, value), ...dead);
       });
     }
   }
 
-  /** An id is changed by one script, and a script reaches the keys of one partition. */
+  /** Whether both ids are in one partition: one script changes an id, and it can use the keys of one partition only. */
   protected override mayReplace(id: string, replaced: string): boolean {
     return this.#partitions.of(id) === this.#partitions.of(replaced);
   }
@@ -97,7 +97,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   async #create(client: Redis, change: CreateSession): Promise<CreateReply> {
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
-    // The script does not reach these, and need not: without the mark, the request would have found the session.
+    // The script cannot read these marks. Reading them first is enough: had the session been rotated only after this
+    // request looked for it, the request would have found it.
     const marks = await Promise.all(
       elsewhere.map((presented) => client.exists(this.#partitions.of(presented).forwardingMark(presented))),
     );
@@ -105,8 +106,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return this.#scripts.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) });
   }
 
-  /** The replies to what is put into a pipeline, in its order; `foreign`: of what somebody else's key is in the way of. */
-  #inOneTrip(fill: (pipeline: ChainableCommander) => void, foreign?: unknown): Promise<unknown[]> {
+  /** The replies of a pipeline, in order. `foreign`: the reply for a command that found a key of a foreign type. */
+  #pipeline(fill: (pipeline: ChainableCommander) => void, foreign?: unknown): Promise<unknown[]> {
     return this.#run(async (client) => {
       const pipeline = client.pipeline();
       fill(pipeline);
@@ -123,11 +124,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 }
 
-// How often an index is read while sessions in it keep changing their ids.
-const LOOKS = 5;
+// How often a look-up reads an index whose sessions are being rotated.
+const MOST_READS = 5;
 
-// There is no session where there is somebody else's key.
+// A foreign key in the place of a session hash is no session.
 const NO_HASH = {};
 
-// What PTTL says of a key that does not exist.
+// The reply of PTTL for a key that does not exist.
 const NO_KEY = -2;

@@ -3,10 +3,10 @@ import { loadScript } from './script.loader.js';
 
 type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
 
-/** A connection on which scripts can be called by their names. */
+/** A connection with a command for each script. */
 export type ScriptedRedis<Name extends string> = Redis & Record<Name, Run>;
 
-/** The source of each script by the name of the command that runs it; `family`: the folder of the scripts. */
+/** The source of each script by the name of its command. `family`: the folder of the scripts. */
 export function loadScripts<Name extends string>(
   family: string,
   files: Readonly<Record<Name, string>>,
@@ -15,7 +15,7 @@ export function loadScripts<Name extends string>(
   return Object.fromEntries(sources) as Record<Name, string>;
 }
 
-/** Adds commands that run scripts to a connection: with EVALSHA, and with EVAL where Redis does not know the script. */
+/** Adds a command for each script to a connection. It uses EVALSHA, and EVAL when Redis does not know the script. */
 export function defineScripts<Name extends string>(
   client: Redis,
   sources: Readonly<Record<Name, string>>,

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Resolves when the work is done, whether well or not: true; and after `ms` at the latest: false. */
+/** Resolves to true when the work has succeeded or failed, and to false after `ms` milliseconds. Never rejects. */
 export async function settledWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const done = new AbortController();
   const finished = work.then(

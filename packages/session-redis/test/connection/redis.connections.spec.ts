@@ -61,7 +61,7 @@ it('carries background work over an outage that ioredis by itself gives up on, a
   expect(await waiting).toBe(2);
   await eventually(() => logged.length === 2);
   expect(logged).toEqual([
-    expect.stringMatching(/^Redis cannot be reached: .*ECONNREFUSED/),
+    expect.stringMatching(/^Redis cannot be reached, retrying: .*ECONNREFUSED/),
     'Redis can be reached again',
   ]);
 });

@@ -77,7 +77,7 @@ it('fails in time when there is no connection, and does not send afterwards what
   proxy.refuse();
   proxy.cut();
   await eventually(() => client.status !== 'ready', { interval: 1 });
-  await expect(increment(connection, 'given-up')).rejects.toThrow('did not answer within 100 ms');
+  await expect(increment(connection, 'given-up')).rejects.toThrow('did not reply within 100 ms');
   await proxy.accept();
   expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'given-up')).toBe(1);
 });

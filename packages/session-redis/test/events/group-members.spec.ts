@@ -112,7 +112,7 @@ describe('an instance that joins a group', () => {
     expect(warnings()).toEqual([]);
     await join('mail', Carts);
     const difference = 'Only here: Carts.clear; only there: Reminders.audit, Reminders.remind.';
-    expect(warnings()).toEqual([expect.stringMatching(`of the group mail has other handlers.*${difference}`)]);
+    expect(warnings()).toEqual([expect.stringMatching(`of the group "mail" has other handlers.*${difference}`)]);
   });
 
   it('says nothing when they have the same, or are of different groups', async () => {

@@ -85,7 +85,7 @@ it('an event that failed on one instance is tried again by any other of the grou
   await eventually(async () => (await store.pending(GROUP)) === 0);
   expect(log.filter((instance) => instance === 'sound')).toHaveLength(1);
   await eventually(() =>
-    expect(EventInstance.log.matching(/has failed at attempt 1 of 1000 and is tried again/)).toHaveLength(1),
+    expect(EventInstance.log.matching(/failed in attempt 1 of 1000 and will be retried/)).toHaveLength(1),
   );
 });
 

@@ -134,7 +134,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     const first = await sweeper(20).runOnce({ ahead: HOUR });
     expect(first.claimed).toBeGreaterThan(200);
     expect(first.claimed).toBeLessThan(300);
-    expect(errors.mock.calls).toEqual([[expect.stringMatching(/^1 batches failed.*the first batch/)]]);
+    expect(errors.mock.calls).toEqual([[expect.stringMatching(/^1 batches of the sweep failed.*the first batch/)]]);
     expect(await sweeper(20).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 300 - first.claimed });
   });
 

@@ -48,7 +48,7 @@ const setFlags = (flags: string) => client.config('SET', 'notify-keyspace-events
 const handler = (notification: KeyspaceNotification) => void heard.push(notification);
 const keys = () => heard.map(({ key }) => key);
 
-function created(url: string, pace = { heartbeat: 50, proof: 100 }): KeyspaceNotificationListener {
+function created(url: string, pace = { heartbeat: 50, probe: 100 }): KeyspaceNotificationListener {
   const commands = new Redis(url);
   const listener = new KeyspaceNotificationListener(subscriberTo(url), commands, pace);
   opened.push({ listener, commands });
@@ -172,8 +172,8 @@ describe('the handler', () => {
     await announce(10_003);
     await eventually(() => failed.length === 2);
     expect(failed).toEqual([
-      ['k10002', '10000 notifications are waiting already'],
-      ['k10003', '10000 notifications are waiting already'],
+      ['k10002', '10000 notifications are already waiting: the handler is too slow'],
+      ['k10003', '10000 notifications are already waiting: the handler is too slow'],
     ]);
     door.waiting[0]!();
     await eventually(() => failed.length === 3);
@@ -185,7 +185,7 @@ describe('the handler', () => {
     });
     const stopped = listener.stop();
     expect(await Promise.race([stopped, Promise.resolve('waits for the handler')])).toBe('waits for the handler');
-    expect(failed.slice(3)).toContainEqual(['k2', 'The listener was stopped before its turn']);
+    expect(failed.slice(3)).toContainEqual(['k2', 'The listener stopped before the handler was called']);
     door.waiting[1]!();
     await stopped;
   });
@@ -202,8 +202,8 @@ describe('the handler', () => {
     for (const event of events) await announce(1, `__keyevent@0__:${event}`);
     await eventually(() => logged.length === 4);
     expect(logged.slice(2)).toEqual([
-      'A notification of "expired" was not processed: Error: no',
-      'The error handler of "evicted" has failed: Error: neither',
+      'A notification of "expired" was not handled: Error: no',
+      'onError of "evicted" failed: Error: neither',
     ]);
   });
 });
@@ -215,20 +215,20 @@ it('says in one line that more is announced than its handler can keep up with', 
   await announce(10_100);
   await eventually(() => logged.length === 2);
   expect(logged[1]).toBe(
-    'A notification of "expired" was not processed: Error: 10000 notifications are waiting already',
+    'A notification of "expired" was not handled: Error: 10000 notifications are already waiting: the handler is too slow',
   );
   const stopped = listener.stop();
   door.waiting[0]!();
   await stopped;
   expect(logged.slice(2)).toEqual([
-    'A notification of "expired" was not processed: Error: The listener was stopped before its turn',
+    'A notification of "expired" was not handled: Error: The listener stopped before the handler was called',
   ]);
 });
 
 it('works on a connection without RESP3, which takes no other commands once it is subscribed', async () => {
   const subscriber = subscriberTo(server.url).duplicate({ protocol: 2 });
   const commands = new Redis(server.url);
-  const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, proof: 100 });
+  const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, probe: 100 });
   opened.push({ listener, commands });
   listener.start();
   let gaps = 0;
@@ -269,7 +269,7 @@ describe('a subscription', () => {
   });
 
   it('is made again with each connection, not with the next heartbeat', async () => {
-    const listener = created(server.url, { heartbeat: 600_000, proof: 600_000 });
+    const listener = created(server.url, { heartbeat: 600_000, probe: 600_000 });
     listener.start();
     const subscription = listener.listen({ keys: 'a', events: 'set', handler });
     for (let round = 1; round <= 5; round++) {
@@ -299,7 +299,7 @@ describe('a subscription', () => {
         name: 'InvalidSessionOptionsError',
         problems: [
           'Option `events` names no event.',
-          'Option `keys` must be a key, a pattern of keys, or a list of them.',
+          'Option `keys` must be a key, a pattern, or a list of keys and patterns.',
           'Option `database` must be the number of a database, or "*".',
           'Option `canary` must not be empty.',
           'Option `handler` is missing.',
@@ -363,7 +363,7 @@ describe('its health', () => {
   it('is that of a subscription whose canary is not among its keys: silent', async () => {
     const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'b:canary', handler });
     await eventually(() => subscription.health.state === 'silent');
-    expect(subscription.health.reason).toContain('nothing arrives');
+    expect(subscription.health.reason).toContain('no notification arrives');
   });
 });
 
@@ -405,7 +405,7 @@ describe('a gap', () => {
     const subscription = listener.listen({ events: 'set', handler, onGap: () => Promise.reject(new Error('no time')) });
     await isListening(subscription);
     await eventually(() => logged.length === 2);
-    expect(logged[1]).toBe('What may have been missed of __keyevent@0__:set was not looked up: Error: no time');
+    expect(logged[1]).toBe('onGap of __keyevent@0__:set failed, notifications may be missing: Error: no time');
   });
 });
 
@@ -413,7 +413,7 @@ it('leaves a server that answers, but is no longer the one where the keys are', 
   const next = await RedisServer.start({ args: ['--notify-keyspace-events', 'Kx'] });
   const subscriber = subscriberTo(server.url);
   const commands = new Redis(server.url, { disconnectTimeout: 10 });
-  const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, proof: 100 });
+  const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, probe: 100 });
   opened.push({ listener, commands });
   listener.start();
   const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler });

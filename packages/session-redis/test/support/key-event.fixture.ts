@@ -7,7 +7,7 @@ import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KEEPING_RULES, type Store } from './store.fixture.js';
 
 /** So that a test needs no real minutes. */
-const PACE = { heartbeat: 50, proof: 100 };
+const PACE = { heartbeat: 50, probe: 100 };
 
 // Milliseconds after which a connection that is silent is taken for dead. What is announced while it is made again is
 // lost: not because this process, or Redis, stood still.

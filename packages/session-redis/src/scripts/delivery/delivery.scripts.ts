@@ -4,7 +4,7 @@ import { InjectConnection } from '../../connection/redis-connections.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 
-/** An instance as a member of a group of the events stream. */
+/** An instance as a consumer in its group. */
 export interface ConsumerIdentity {
   readonly group: string;
   /** The name of the instance, unique. */
@@ -14,28 +14,31 @@ export interface ConsumerIdentity {
 export type ClaimedEntry = [
   position: string,
   fields: string[],
-  /** How often it was delivered before. */
+  /** The number of earlier deliveries. */
   deliveries: number,
-  /** JSON of `attempts` and `done`, if it has failed before. */
+  /** JSON of `attempts` and `done`, if it has failed. */
   record: string | null,
 ];
 
 export interface EntryFailure {
   readonly position: string;
   readonly sessionId: string;
-  /** The names of the handlers that have succeeded, at this and at former attempts. */
+  /** The names of the handlers that have succeeded, in all attempts. */
   readonly done: readonly string[];
   readonly reason: string;
-  /** The number of failures that makes it a dead letter. */
+  /** After this many failures it becomes a dead letter. */
   readonly attempts: number;
 }
 
-/** When what has failed is tried again, and how long its data is kept for that, in milliseconds; and what comes of it. */
+/** How failed entries are retried. */
 export interface RetryRules {
+  /** Milliseconds before the second attempt; doubles with each attempt. */
   readonly firstBackOff: number;
+  /** Milliseconds. */
   readonly longestBackOff: number;
+  /** Milliseconds for which the data of an ended session is kept after a failure. */
   readonly retention: number;
-  /** How many dead letters of a partition are kept, about. */
+  /** About how many dead letters a partition keeps. */
   readonly deadLetters: number;
 }
 
@@ -44,7 +47,7 @@ export type SettleReply = 'acknowledged' | 'retry' | 'dead' | 'lost';
 export type RenewReply = 'renewed' | 'lost';
 export type ReleaseReply = 'left' | 'staying';
 
-/** See note_instance() in scripts/includes/stream.lua. */
+/** A position after all entries; see note_instance() in scripts/includes/stream.lua. */
 const BEHIND_ALL = '18446744073709551614-0';
 
 const SOURCES = loadScripts('delivery', {
@@ -55,7 +58,7 @@ const SOURCES = loadScripts('delivery', {
   releaseEvents: 'release-events',
 });
 
-/** The scripts of instances that handle events, on one connection: one typed function each, for one partition a call. */
+/** The scripts for instances that handle events. Each is one typed function, and each call is for one partition. */
 @Injectable()
 export class DeliveryScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
@@ -64,7 +67,7 @@ export class DeliveryScripts {
     this.#client = defineScripts(client, SOURCES);
   }
 
-  /** `liveness`: an instance that has asked for events within so many milliseconds is at work. */
+  /** `liveness`: the idle time in milliseconds below which an instance is alive. */
   async registerHandlers(
     { events, handlers }: SessionKeys,
     { group, consumer }: ConsumerIdentity,
@@ -77,8 +80,8 @@ export class DeliveryScripts {
   }
 
   /**
-   * The partitions in which events are pending in a group, and so may be due to be taken over. Whoever asks is at work.
-   * No script, so that it is one round trip for all partitions, and cheap when there are none.
+   * The partitions with pending events of a group, which may be due. It also notes that this instance is alive. A
+   * pipeline instead of a script: one round trip for all partitions, and cheap when nothing is pending.
    */
   async unfinishedIn(
     partitions: readonly SessionKeys[],
@@ -108,7 +111,7 @@ export class DeliveryScripts {
     return (await this.#client.claimEvents(keys.length, ...keys, group, consumer, lease, limit)) as ClaimedEntry[];
   }
 
-  /** All handlers of an entry have succeeded. */
+  /** Settles an entry whose handlers have all succeeded. */
   acknowledge(partition: SessionKeys, member: ConsumerIdentity, position: string): Promise<SettleReply> {
     return this.#settle(partition, member, position, '', ['done']);
   }
@@ -134,7 +137,7 @@ export class DeliveryScripts {
     return (await this.#client.renewLease(1, events, group, consumer, ...positions)) as RenewReply[];
   }
 
-  /** `kept`: the positions that the instance is still working on. */
+  /** `kept`: the positions of the entries that the instance still handles. */
   async releaseEvents(
     partition: SessionKeys,
     { group, consumer }: ConsumerIdentity,

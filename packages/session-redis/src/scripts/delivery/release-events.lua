@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
 --[[
-  release-events: an instance that stops leaves what it has not finished to the others of its group, due at once, and its
-  group, too, when that was all.
+  release-events: gives the pending entries of an instance that stops to the other instances of its group, due at once.
+  When it keeps none, it also leaves the group.
 
-  KEYS[1] events
-  KEYS[2] retries
+  KEYS[1] events stream
+  KEYS[2] retries of the group
   ARGV[1] group
   ARGV[2] consumer
-  ARGV[3..] positions that it keeps: it is still working on them
+  ARGV[3..] positions of the entries that it keeps, because it still handles them
 
   Returns
     'left'
-    'staying'  it has kept something
+    'staying'  it keeps entries
 ]]
 -- include: delivery
 local problem = wrong_type({ { KEYS[1], 'stream' }, { KEYS[2], 'zset' } })
@@ -19,14 +19,14 @@ if problem then return problem end
 local kept, keeps = {}, false
 for i = 3, #ARGV do kept[ARGV[i]] = true end
 local now = integer(now_in_ms())
--- One instance has as many at most as it handles at a time, and the few whose delivery it did not hear of.
+-- An instance has few: as many as it handles at a time, and those of a reply that was lost.
 for _, pending in ipairs(redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1000000, ARGV[2])) do
   local position, deliveries = pending[1], pending[4]
   if kept[position] then
     keeps = true
   else
-    -- It has not failed, so this delivery does not count.
-    redis.call('XCLAIM', KEYS[1], ARGV[1], waiting, 0, position, 'RETRYCOUNT', deliveries - 1, 'JUSTID')
+    -- It has not failed, so do not count this delivery.
+    redis.call('XCLAIM', KEYS[1], ARGV[1], retries_consumer, 0, position, 'RETRYCOUNT', deliveries - 1, 'JUSTID')
     redis.call('ZADD', KEYS[2], now, position)
   end
 end

@@ -1,16 +1,15 @@
 #!lua flags=allow-oom
 --[[
-  renew-lease: an instance still works on entries of its group. What another one has taken over meanwhile is not taken
-  back.
+  renew-lease: renews the leases of an instance on the entries that it handles. It never takes an entry back.
 
-  KEYS[1] events
+  KEYS[1] events stream
   ARGV[1] group
   ARGV[2] consumer
   ARGV[3..] positions
 
   Returns one word for each position
     'renewed'
-    'lost'
+    'lost'     another instance has taken the entry over, or the entry is settled
 ]]
 -- include: delivery
 local function renew(position)

@@ -1,31 +1,31 @@
 #!lua flags=allow-oom
 --[[
-  settle-event: what becomes of an entry that an instance has handled. When it has failed it waits for its next attempt,
-  longer each time, and the data of the session for as long as a new end; after too many failures it becomes a dead
-  letter, with a copy of the data.
+  settle-event: acknowledges an entry that an instance has handled, or records that it failed. A failed entry waits for
+  its retry, longer each time, and the data of an ended session is kept for the retention once more. After too many
+  failures the entry becomes a dead letter, with a copy of the data.
 
-  KEYS[1] events
-  KEYS[2] failing
-  KEYS[3] retries
+  KEYS[1] events stream
+  KEYS[2] failing events of the group
+  KEYS[3] retries of the group
   KEYS[4] dead letters
-  KEYS[5] session
+  KEYS[5] session hash
   ARGV[1] group
   ARGV[2] consumer
   ARGV[3] position
   ARGV[4] done or failed
-  ARGV[5] handlers that have succeeded, at this and at former attempts, as JSON
+  ARGV[5] names of the handlers that have succeeded, in all attempts, as JSON
   ARGV[6] reason of the failure
-  ARGV[7] attempts at most
-  ARGV[8] ms until the second attempt, doubled with each further one
-  ARGV[9] ms until the next attempt at most
+  ARGV[7] at most how many attempts
+  ARGV[8] back-off in ms before the second attempt; doubles with each attempt
+  ARGV[9] longest back-off in ms
   ARGV[10] retention in ms
-  ARGV[11] how many dead letters are kept, about
+  ARGV[11] about how many dead letters of the partition to keep
 
   Returns
     'acknowledged'
     'retry'
     'dead'
-    'lost'  it had failed here, but is not this instance's any more
+    'lost'  the entry failed, but it no longer belongs to this instance
 ]]
 -- include: delivery, stream
 local group, consumer, position, done = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
@@ -36,7 +36,7 @@ if ARGV[4] == 'done' then
   return 'acknowledged'
 end
 
--- A foreign key in the place of a session is none.
+-- A foreign key in the place of the session hash is no session.
 local has_session = redis.call('TYPE', KEYS[5]).ok == 'hash'
 
 local function failures_before()
@@ -44,7 +44,7 @@ local function failures_before()
   return readable and type(record) == 'table' and tonumber(record.attempts) or 0
 end
 
--- The fields of the entry are kept, but for those of a former failure that it was replayed after.
+-- The dead letter keeps the fields of the entry, except those of an earlier dead letter that was replayed.
 local function bury(fields, attempts)
   local letter = { 'group', group, 'entry', position, 'reason', ARGV[6], 'attempts', attempts, 'done', done }
   local has_data = false
@@ -63,11 +63,11 @@ local function bury(fields, attempts)
   finish(events, group, KEYS[2], KEYS[3], position)
 end
 
-local function wait(attempts)
+local function schedule_retry(attempts)
   local delay = math.min(tonumber(ARGV[8]) * 2 ^ (attempts - 1), tonumber(ARGV[9]))
   redis.call('HSET', KEYS[2], position, '{"attempts":' .. attempts .. ',"done":' .. done .. '}')
   redis.call('ZADD', KEYS[3], integer(now_in_ms() + delay), position)
-  redis.call('XCLAIM', events, group, waiting, 0, position, 'JUSTID')
+  redis.call('XCLAIM', events, group, retries_consumer, 0, position, 'JUSTID')
   if has_session and redis.call('HEXISTS', KEYS[5], 'ended') == 1 then
     redis.call('PEXPIRE', KEYS[5], ARGV[10], 'GT')
   end
@@ -81,7 +81,7 @@ if not entry then
 end
 local attempts = failures_before() + 1
 if attempts < tonumber(ARGV[7]) then
-  wait(attempts)
+  schedule_retry(attempts)
   return 'retry'
 end
 bury(entry[2], attempts)

@@ -1,5 +1,4 @@
--- Reads the lists at the end of ARGV: each is its length, followed by that many groups of values.
-
+-- Reads the lists at the end of ARGV. Each is its length, followed by as many groups of `size` values.
 local function read_list(position, size)
   local list = {}
   local count = tonumber(ARGV[position])
@@ -19,8 +18,8 @@ local function write_attributes(session, attributes)
   end
 end
 
--- Enters a session that was located where `changes`, a list of {index, value}, says; an empty value takes it out of that
--- index.
+-- Moves a located session to the index entries in `changes`, a list of {index, value}. With an empty value it leaves
+-- the index.
 local function write_indexes(session, changes)
   if #changes == 0 then return end
   local changed = {}

@@ -1,17 +1,17 @@
 -- include: server
--- What a group of the events stream has not finished.
+-- The pending entries of a group.
 
--- The consumer, in every group, that owns what waits for its next attempt: none of the instances. When that is due is
--- in the group's retries; how long it has been idle says nothing.
-local waiting = 'retries'
+-- In every group, this consumer owns the entries that wait for a retry; it is no instance. The group's retries say when
+-- each of them is due, so its idle time means nothing.
+local retries_consumer = 'retries'
 
--- The pending entry at a position as XPENDING has it: {position, consumer, idle, times delivered}; nil when there is
--- none. With a consumer, only one of its own.
+-- The pending entry at a position as XPENDING replies it: {position, consumer, idle time, deliveries}; nil when there
+-- is none. With a consumer as fourth argument, only an entry that this consumer owns.
 local function pending_at(events, group, position, ...)
   return redis.call('XPENDING', events, group, position, position, 1, ...)[1]
 end
 
--- A group has nothing more to do with an entry.
+-- Acknowledges an entry for a group, and forgets its failures and its retry.
 local function finish(events, group, failing, retries, position)
   redis.call('XACK', events, group, position)
   redis.call('HDEL', failing, position)

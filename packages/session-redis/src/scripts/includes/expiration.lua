@@ -1,12 +1,12 @@
--- When a session ends, and the bucket in which the sweeper finds it then.
+-- When a session ends, and the bucket in which the sweeper finds it.
 
--- The minute in whose bucket a session belongs that ends then: rounded up as Spring Session does it, so that a session
--- which ends on the full minute belongs to the next one.
+-- The minute of the bucket for an end. Rounded up as in Spring Session: an end on a full minute belongs to the next
+-- one.
 local function bucket_of(ends_at)
   return integer(math.floor((ends_at + 60000) / 60000) * 60000)
 end
 
--- The same, or the next earlier minute without a foreign key in the place of its bucket: a member may be early.
+-- The same, or the nearest earlier minute when a foreign key stands in the way: a member may be early, never late.
 local function bucket_to_join(ends_at)
   local minute = bucket_of(ends_at)
   while wrong_type({ { bucket_key(minute), 'set' } }) do minute = integer(tonumber(minute) - 60000) end
@@ -20,7 +20,7 @@ local function join_bucket(session, minute)
   session.bucket = minute
 end
 
--- A minute leaves the list only where its set is seen to be gone.
+-- Removes a minute from the bucket list only when its bucket no longer exists.
 local function forget_empty_bucket(minute)
   if redis.call('EXISTS', bucket_key(minute)) == 0 then redis.call('ZREM', bucket_list, minute) end
 end
@@ -32,14 +32,15 @@ local function leave_bucket(session)
   session.bucket = nil
 end
 
--- The end of a session that was last renewed at `since`: when that is, and the bucket for it; nil when it has no end.
+-- The end of a session whose idle timeout counts from `since`: {at, bucket}; nil when it never expires.
 local function end_since(since, interval, absolute_expiry)
   local idle_end = interval >= 0 and since + interval * 1000 or nil
-  local at = idle_end and absolute_expiry and math.min(idle_end, absolute_expiry) or idle_end or absolute_expiry
+  local at = idle_end or absolute_expiry
+  if idle_end and absolute_expiry then at = math.min(idle_end, absolute_expiry) end
   return at and { at = at, bucket = bucket_to_join(at) }
 end
 
--- The times from which the end of a stored session follows.
+-- The recorded times that determine the end of a session.
 local function recorded_times(session)
   local recorded = redis.call('HMGET', session.key,
     'creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry')
@@ -51,7 +52,7 @@ local function recorded_times(session)
   }
 end
 
--- When a session ends however much it is used; nil without an absolute timeout, which is in seconds.
+-- When the absolute timeout, in seconds, ends a session; nil when there is none.
 local function absolute_end(creation, timeout)
   return timeout >= 0 and creation + timeout * 1000 or nil
 end
@@ -61,9 +62,8 @@ local function write_absolute_end(session, absolute_expiry)
   else redis.call('HDEL', session.key, 'absoluteExpiry') end
 end
 
--- Sets the end of a live session, to the millisecond; an end in the past ends it now. The member in a bucket may be
--- early, never late: it moves only when the new end comes before its minute, or when that minute has passed because no
--- sweeper was there.
+-- Sets the end of a live session, in milliseconds; an end in the past ends it now. A member may be early, never late,
+-- so it changes its bucket only when the new end is before the minute, or when the minute has passed without a sweep.
 local function set_end(session, new_end, now)
   if not new_end then
     redis.call('PERSIST', session.shadow)
@@ -80,7 +80,7 @@ local function set_end(session, new_end, now)
   join_bucket(session, new_end.bucket)
 end
 
--- Records an access. The time never goes back: a slow script must not undo a later one.
+-- Records an access. The time of the last access never goes back: a slow request must not undo a later one.
 local function renew(session, new_end, now)
   local last = tonumber(redis.call('HGET', session.key, 'lastAccessedTime'))
   if not last or last < now then redis.call('HSET', session.key, 'lastAccessedTime', integer(now)) end

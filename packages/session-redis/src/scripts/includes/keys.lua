@@ -1,5 +1,5 @@
--- The names of the keys that only Redis can know, spelled as in keys/session-keys.ts. All begin with the prefix, which
--- carries the partition's hash tag.
+-- The names of keys that only a script can know, spelled as in keys/session-keys.ts. All begin with the prefix, which
+-- contains the partition's hash tag.
 local prefix = ARGV[1]
 
 local function session_key(id)
@@ -18,7 +18,7 @@ local function bucket_key(minute)
   return prefix .. 'expirations:' .. minute
 end
 
--- The member of a bucket that stands for a session.
+-- The member of a bucket for a session.
 local function member_of(id)
   return 'expires:' .. id
 end

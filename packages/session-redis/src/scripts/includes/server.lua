@@ -1,6 +1,6 @@
--- What any script asks of the server.
+-- The clock of the server, and the types of keys.
 
--- Lua would write 1.4e+12.
+-- Lua itself would write 1.4e+12.
 local function integer(number)
   return string.format('%.0f', number)
 end
@@ -11,8 +11,8 @@ local function now_in_ms()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- An error for the first {key, type} whose key holds another type; nil when all are as they should be. Lua has no
--- rollback, so this comes before the first write, for every key that will be written.
+-- An error for the first {key, type, name in the error} whose key has another type; nil when all types are right. A
+-- script has no rollback, so it checks every key that it will write before its first write.
 local function wrong_type(expected)
   for _, pair in ipairs(expected) do
     local actual = redis.call('TYPE', pair[1]).ok

@@ -1,13 +1,13 @@
 -- Which session an id stands for, what belongs to it, and how it ends.
 
--- The live session of an id: the session itself, or the one it has become under another id; nil when it is over.
--- The chain of forwarding marks that live at a time is short; the bound keeps a planted circle from turning for ever.
+-- The live session of an id, or the one that its forwarding marks lead to; nil when there is none. A chain of marks is
+-- short: each lives for 60 s. The limit stops a planted circle.
 local function live_session(session)
   for _ = 1, 16 do
     if redis.call('EXISTS', session.shadow) == 1 then
       if redis.call('EXISTS', session.key) == 1 then return session end
-      -- A shadow without a session is none, and completing it would bring back half of one. It must not stay either:
-      -- the sweeper then reports what it stood for.
+      -- A shadow key without its session hash is no session, and must not become half of one. Without the shadow key
+      -- the sweeper reports the end, with the data lost.
       redis.call('DEL', session.shadow)
       return nil
     end
@@ -18,9 +18,9 @@ local function live_session(session)
   return nil
 end
 
--- The exact index entries that are recorded in a session, a list of {name, value}; stored as JSON in a JSON string,
--- since Spring decodes every field and may be given no array. A field that somebody else wrote must not stop the
--- session's end.
+-- The index entries that a session hash records, a list of {name, value}. They are JSON in a JSON string: Spring
+-- decodes every field and cannot read an array. A field that somebody else wrote must not prevent the end of the
+-- session.
 local function memberships(session)
   local field = redis.call('HGET', session.key, 'index')
   local readable, decoded = pcall(function() return cjson.decode(cjson.decode(field)) end)
@@ -32,19 +32,20 @@ local function memberships(session)
   return entries
 end
 
--- The {key, type} of what all sessions share.
+-- The {key, type} of the keys that all sessions share.
 local function shared_keys()
   return { { bucket_list, 'zset' }, { events, 'stream' } }
 end
 
--- The {key, type} of a session's own, and how the key is shown: an id may be the token itself, and errors are logged.
+-- The {key, type, name in an error} of a session's own keys. Errors are logged and an id may be a token, so the name
+-- has no id.
 local function keys_of(session)
   local shown = session_of('...')
   return { { session.key, 'hash', shown.key }, { session.shadow, 'string', shown.shadow } }
 end
 
--- Reads in which bucket and in which indexes a session stands: `bucket` and `entries` are where it really does, whatever
--- is recorded. A foreign key in the place of a set, which `foreign` tells, stops neither its renewal nor its end.
+-- Reads where a session is: `bucket` when the recorded bucket really has the member, and `entries`, its index entries.
+-- A foreign key in the place of an index is skipped and noted in `foreign`: it prevents neither a renewal nor the end.
 local function locate(session)
   local minute = redis.call('HGET', session.key, 'bucket')
   local is_set = minute and tonumber(minute) and not wrong_type({ { bucket_key(minute), 'set' } })
@@ -57,8 +58,8 @@ local function locate(session)
   end
 end
 
--- Ends a session that was located: nothing finds it any more, its data stays for the handlers of the event. The interval
--- of 0 is what Spring Session, which never looks at the shadow, takes for the end.
+-- Ends a located session. Nothing finds it any more; its data stays for the handlers of the event. Spring Session never
+-- looks at the shadow key: for it, an interval of 0 is the end.
 local function end_session(session, how, now)
   for _, entry in ipairs(session.entries) do
     redis.call('SREM', index_key(entry[1], entry[2]), session.id)

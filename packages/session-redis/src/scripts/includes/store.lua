@@ -1,5 +1,5 @@
 -- include: server, keys
--- What all session scripts are given.
+-- The keys and arguments that all session scripts have in common.
 local bucket_list = KEYS[1]
 local events = KEYS[2]
 local grace = tonumber(ARGV[2])
@@ -9,7 +9,7 @@ local function session_of(id)
   return { id = id, key = session_key(id), shadow = shadow_key(id) }
 end
 
--- What an index writes. The value, which is that of an attribute, is not shown when something is wrong with the key.
+-- The {key, type, name in an error} of an index entry. The value is that of an attribute, so errors do not name it.
 local function index_set(name, value)
   return { index_key(name, value), 'set', index_key(name, '...') }
 end

@@ -1,14 +1,14 @@
 -- The events stream, its positions and its groups.
 local events = KEYS[1]
 
--- A reply of names and values in turn, as a table.
+-- A table from a reply that has names and values in turn.
 local function named(reply)
   local fields = {}
   for i = 1, #reply, 2 do fields[reply[i]] = reply[i + 1] end
   return fields
 end
 
--- A position of the stream as its two numbers; the first is the time in epoch milliseconds.
+-- The two numbers of a position; the first is a time in epoch milliseconds.
 local function parts(position)
   local ms, sequence = string.match(position or '', '^(%d+)-(%d+)$')
   return tonumber(ms or 0), tonumber(sequence or 0)
@@ -25,8 +25,8 @@ local function first_entry()
   return redis.call('XRANGE', events, '-', '+', 'COUNT', 1)[1]
 end
 
--- The position up to which events were trimmed. None when the stream has begun anew since then: its positions may come
--- before those of the old one.
+-- The position of the last trimmed event. '0-0' when the stream was created again since then: its positions may be
+-- lower than those of the old stream.
 local function trimmed_position(key)
   local trimmed = redis.call('GET', key)
   local first = first_entry()
@@ -34,7 +34,7 @@ local function trimmed_position(key)
   return not is_stale and trimmed or '0-0'
 end
 
--- The groups by name: what is known of each.
+-- What XINFO replies of each group, by name.
 local function groups_of_stream()
   local groups = {}
   if redis.call('EXISTS', events) == 0 then return groups end
@@ -45,8 +45,8 @@ local function groups_of_stream()
   return groups
 end
 
--- An instance of a group is at work. Redis 7.0 notes that only where it is given events, so that one which has waited for
--- some for long looks dead; to be shown what it has pending counts as well, behind a position where there is nothing.
+-- Notes that an instance of a group is alive. Redis 7.0 resets the idle time only when it delivers entries, so an
+-- instance that waits long looks dead. Reading its own pending entries counts too; there are none behind this position.
 local function note_instance(group, consumer)
   redis.call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', events, '18446744073709551614-0')
 end

@@ -1,25 +1,26 @@
 #!lua flags=allow-oom
 --[[
-  claim-expired: ends those of some sessions that are over, once, and records their expired events. Looking at a shadow
-  makes Redis notice that its time has come. Sessions that are still alive are moved to the bucket of their real end.
+  claim-expired: claims the sessions that have expired: each end is recorded exactly once, with an `expired` event.
+  Looking at a shadow key makes Redis notice that it has expired. A session that is still alive moves to the bucket of
+  its end.
 
   KEYS[1] bucket list
-  KEYS[2] events
+  KEYS[2] events stream
   KEYS[3] dead letters
-  KEYS[4..] session and shadow of each member, in turn
+  KEYS[4..] session hash and shadow key of each member, in turn
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
-  ARGV[4] how many dead letters are kept, about
-  ARGV[5] minute of the bucket in which the members were found; empty: a key event named them
-  ARGV[6..] the members, expires:<id>; none: nothing more is in that bucket
+  ARGV[4] about how many dead letters of the partition to keep
+  ARGV[5] minute of the bucket that holds the members; empty: a key event named them
+  ARGV[6..] the members, expires:<id>; none: the whole bucket has been read
 
-  Returns one word for each member; for none, 'corrupt' when it is the bucket whose key has a foreign type
-    'claimed'  it is over, and this call has recorded that; also when only the member was left of it
-    'alive'
-    'already'  nothing is left to do for this call: another one has dealt with it, or the sweep of its bucket will
-    'corrupt'  a key has a foreign type, or the member a foreign form: among the dead letters now. When the foreign key
-               is an index the session's end is recorded all the same
+  Returns one word for each member; without members {'corrupt'} when the bucket's key has a foreign type, else nothing
+    'claimed'  this call has recorded the end of the session; also when only the member was left of it
+    'alive'    the session has not ended
+    'already'  this call has nothing to do: another call has claimed the session, or the sweep of its bucket will
+    'corrupt'  a key has a foreign type, or the member a foreign form: it is a dead letter now. When the foreign key is
+               an index, the end of the session is recorded as well
 ]]
 -- include: store, expiration, session
 local minute = ARGV[5]
@@ -27,8 +28,8 @@ local from_bucket = minute ~= ''
 local foreign_bucket = from_bucket and wrong_type({ { bucket_key(minute), 'set' } })
 local now = now_in_ms()
 
--- Takes the member out of the bucket it was found in. True when it was still there: of several calls, only one is told.
-local function take(member)
+-- Removes a member from the bucket that it was found in. True for one call only, however many claim the same member.
+local function remove_member(member)
   return from_bucket and not foreign_bucket and redis.call('SREM', bucket_key(minute), member) == 1
 end
 
@@ -36,48 +37,48 @@ local function add_dead_letter(what, reason)
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'member', what, 'reason', reason, 'at', integer(now))
 end
 
-local function set_aside(member, reason)
-  if not take(member) then return 'already' end
+local function bury_member(member, reason)
+  if not remove_member(member) then return 'already' end
   add_dead_letter(member, reason)
   return 'corrupt'
 end
 
-local function keep(session, member)
-  -- Not the rest of its life added to `now`: Redis 7.0 reads its clock for each, and the sum falls into another minute.
+local function move_to_its_bucket(session, member)
+  -- Not `now` plus the time to live: Redis 7.0 reads its clock for each, so the sum can fall into another minute.
   local ends_at = redis.call('PEXPIRETIME', session.shadow)
   local right = ends_at >= 0 and bucket_to_join(ends_at)
   if not from_bucket or right == minute then return 'alive' end
   locate(session)
-  take(member)
-  -- Standing elsewhere as well: this member was a stray one.
+  remove_member(member)
+  -- The session is in the bucket that it records, so this member was a stray one.
   if session.bucket and session.bucket ~= minute then return 'alive' end
   if right then join_bucket(session, right) else redis.call('HDEL', session.key, 'bucket') end
   return 'alive'
 end
 
 local function claim(session, member)
-  if session.id == nil then return set_aside(member, 'not a member of this form: expires:<id>') end
+  if session.id == nil then return bury_member(member, 'not a member of this form: expires:<id>') end
   local problem = wrong_type(keys_of(session))
-  if problem then return set_aside(member, problem.err) end
+  if problem then return bury_member(member, problem.err) end
   local has_data = redis.call('EXISTS', session.key) == 1
   if redis.call('EXISTS', session.shadow) == 1 then
-    if has_data then return keep(session, member) end
+    if has_data then return move_to_its_bucket(session, member) end
     redis.call('DEL', session.shadow)
   end
   if not has_data then
-    -- Only the member tells that there was a session, so whoever takes it reports it. Somebody else may have been
-    -- faster, or have changed its id.
-    if not take(member) then return 'already' end
+    -- Only the member tells that there was a session, so the call that removes the member reports the end. Another call
+    -- may have claimed the session already, or changed its id.
+    if not remove_member(member) then return 'already' end
     record('expired', session.id, now, 'dataLost', 1)
     return 'claimed'
   end
   local word = 'already'
   if redis.call('HEXISTS', session.key, 'ended') == 0 then
     locate(session)
-    word = session.foreign and set_aside(member, session.foreign.err) or 'claimed'
+    word = session.foreign and bury_member(member, session.foreign.err) or 'claimed'
     if word ~= 'already' then end_session(session, 'expired', now) end
   end
-  take(member)
+  remove_member(member)
   return word
 end
 
@@ -89,7 +90,7 @@ local present = peeked and redis.call('SMISMEMBER', bucket_key(minute), unpack(m
 local words = {}
 for i, member in ipairs(members) do
   local session = { id = id_of_member(member), key = KEYS[2 + 2 * i], shadow = KEYS[3 + 2 * i] }
-  -- Gone since it was peeked: another instance sweeps as well, and has dealt with it.
+  -- The member has left the bucket since this call looked: another instance sweeps the same bucket.
   words[i] = present and present[i] == 0 and 'already' or claim(session, member)
 end
 if from_bucket and not foreign_bucket then

@@ -1,11 +1,11 @@
 #!lua
 --[[
-  create-session: stores a session that does not exist yet, and records its created event.
+  create-session: stores a new session, and records its `created` event.
 
   KEYS[1] bucket list
-  KEYS[2] events
-  KEYS[3] session
-  KEYS[4] shadow
+  KEYS[2] events stream
+  KEYS[3] session hash
+  KEYS[4] shadow key
   KEYS[5] forwarding mark of the id
   KEYS[6..] forwarding marks of the ids that the request presented
   ARGV[1] prefix of the partition's keys
@@ -19,8 +19,8 @@
   Returns
     {'created', creation time in epoch ms}
     {'collision'}  the id is taken
-    {'gone'}       a presented session has just changed its id: this request is a late one of the old token, and
-                   a session of its own would replace the cookie of the login
+    {'gone'}       the session of a presented id has just been rotated. The request still has the old token, and the
+                   cookie of a new session would replace the cookie of the login
 ]]
 -- include: store, expiration, session, arguments
 local session = { id = ARGV[4], key = KEYS[3], shadow = KEYS[4], entries = {} }

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 --[[
-  delete-session: ends a live session, under whatever id it has now, and records its deleted event.
+  delete-session: deletes a live session, and records its `deleted` event. Follows forwarding marks.
 
   KEYS[1] bucket list
-  KEYS[2] events
-  KEYS[3] session
-  KEYS[4] shadow
+  KEYS[2] events stream
+  KEYS[3] session hash
+  KEYS[4] shadow key
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
@@ -13,8 +13,8 @@
 
   Returns
     {'deleted'}
-    {'forwarded'}  ended, but under a later id than the one given
-    {'gone'}
+    {'forwarded'}  deleted, under a later id than the given one
+    {'gone'}       there is no live session
 ]]
 -- include: store, expiration, session
 local session = live_session({ id = ARGV[4], key = KEYS[3], shadow = KEYS[4] })

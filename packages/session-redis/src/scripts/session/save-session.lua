@@ -1,37 +1,37 @@
 #!lua
 --[[
-  save-session: writes what changed of a live session, and renews it unless it is to be kept idle. All of it happens, or
-  nothing. When the times it is given are over by now, it ends.
+  save-session: writes the changes of a live session, and renews its idle timeout unless the request keeps it idle.
+  Either all of it happens or nothing. A session whose new times are already over ends.
 
   KEYS[1] bucket list
-  KEYS[2] events
-  KEYS[3] session
-  KEYS[4] shadow
-  KEYS[5] forwarding mark
-  KEYS[6] session under the id it is to have, which may be the same
-  KEYS[7] shadow under that id
-  KEYS[8] forwarding mark of that id
+  KEYS[2] events stream
+  KEYS[3] session hash
+  KEYS[4] shadow key
+  KEYS[5] forwarding mark of the id
+  KEYS[6] session hash of the new id
+  KEYS[7] shadow key of the new id
+  KEYS[8] forwarding mark of the new id
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
   ARGV[4] id
-  ARGV[5] id it is to have, which may be the same
+  ARGV[5] new id; the same as ARGV[4] unless the session is rotated
   ARGV[6] maxInactiveInterval in s; empty: unchanged; 0: end the session
-  ARGV[7] absolute timeout in s from the creation; empty: unchanged; negative: none
-  ARGV[8] 1: keep it idle: no access is recorded, and its times count from the last one
-  ARGV[9] what must still be so: 'any', 'text' (the attribute has the text ARGV[11]) or 'none' (there is no such attribute)
-  ARGV[10] the name of that attribute
-  ARGV[11] its text
-  ARGV[12..] list of {attribute, text}, list of {removed attribute}, list of {index, value; empty: in no set}
+  ARGV[7] absolute timeout in s since the creation; empty: unchanged; negative: none
+  ARGV[8] 1: keep the session idle: this is no access, and the idle timeout counts from the last access
+  ARGV[9] condition: 'any', 'text' (the attribute ARGV[10] has the text ARGV[11]) or 'none' (there is no such attribute)
+  ARGV[10] name of the attribute in the condition
+  ARGV[11] text of the attribute in the condition
+  ARGV[12..] list of {attribute, text}, list of {removed attribute}, list of {index, value; empty: leave the index}
 
   Returns
     {'saved'}
-    {'forwarded'}        saved, but under a later id than the one given
-    {'gone'}             the session has ended, or had its id changed by another request and this is more than a change
-                         of attributes, or finds another text than it expects: a request held open across a login must
-                         not get at the session after it
+    {'forwarded'}        saved, under a later id than the given one
+    {'gone'}             there is no live session. Or another request has rotated it, and this save changes more than
+                         attributes or its condition is false: a request that was open during a login must not change
+                         or read what belongs to the login
     {'collision'}        the new id is taken
-    {'conflict', text}   ARGV[9] is not so; the text there is now, missing when there is none
+    {'conflict', text}   the condition is false; `text` is what the attribute has now, missing without the attribute
 ]]
 -- include: store, expiration, session, arguments
 local id, new_id = ARGV[4], ARGV[5]
@@ -49,7 +49,7 @@ if not session then return { 'gone' } end
 local is_forwarded = session.id ~= id
 local reply = is_forwarded and 'forwarded' or 'saved'
 if is_forwarded then
-  -- A change of id that is sent twice finds its own mark.
+  -- A rotation that was sent twice finds the forwarding mark that it left itself.
   if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
   if rotates or #indexes > 0 or absolute_timeout or (interval and interval ~= 0) then return { 'gone' } end
 end
@@ -72,9 +72,9 @@ local new_end = sets_end and end_since(accessed, times.interval, times.absolute_
 if expectation ~= 'any' then
   local current = redis.call('HGET', session.key, 'sessionAttr:' .. expected_name)
   local as_expected = expectation == 'none' and not current or expectation == 'text' and current == expected_text
-  -- Also when the text is the one this change would write: another request may have counted from 1 to 2 as well.
+  -- Also when the text equals the new one: another request may have counted from 1 to 2 as well.
   if not as_expected then
-    -- The old token is to read nothing any more, so a late request is not told what there is now.
+    -- The old token must not read anything any more, so a forwarded save does not learn the text.
     if is_forwarded then return { 'gone' } end
     return { 'conflict', current }
   end

@@ -14,7 +14,7 @@ import { defineScripts, loadScripts, type ScriptedRedis } from '../define-script
 
 /** How long the scripts keep ended sessions, and how many dead letters. */
 export interface KeepingRules {
-  /** Milliseconds by which the session hash outlives the session, so that whoever hears of the end can read the data. */
+  /** Milliseconds by which the session hash outlives the session, so that handlers can still read the data. */
   readonly grace: number;
   /** Milliseconds for which the session hash is kept after the end was recorded. */
   readonly retention: number;
@@ -22,10 +22,10 @@ export interface KeepingRules {
   readonly deadLetters: number;
 }
 
-/** What became of one member of a bucket. */
+/** The outcome for one member of a bucket. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
-/** What every script for one session replies: a word, and what comes with it. */
+/** The reply of every script for one session. */
 type Reply<Word extends string> = [outcome: Word, detail?: string | null];
 
 const SCRIPTS = loadScripts('session', {
@@ -43,8 +43,8 @@ const SOURCES = {
 };
 
 /**
- * The five scripts that change sessions, on one connection: one typed function each, one round trip per call. All keys of
- * a call are in one partition: an id that replaces another is drawn into the partition of that one.
+ * The scripts that change sessions, on one connection. Each is one typed function, and each call one round trip. All
+ * keys of a call are in one partition: a new id is generated until it is in the partition of the id that it replaces.
  */
 export class SessionScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
@@ -57,7 +57,7 @@ export class SessionScripts {
     this.#client = defineScripts(client, SOURCES);
   }
 
-  /** Has Redis keep the scripts, so that the first call of each needs one round trip as well. */
+  /** Loads the scripts into Redis, so that the first call of each also needs one round trip. */
   static async preload(client: Redis): Promise<void> {
     await Promise.all(Object.values(SOURCES).map((lua) => client.script('LOAD', lua)));
   }
@@ -82,7 +82,7 @@ export class SessionScripts {
     const expectation = expected === undefined ? 'any' : expected.text === undefined ? 'none' : 'text';
     const condition = [expectation, expected?.name ?? '', expected?.text ?? ''];
     const removed = [...change.attributes].filter(([, text]) => text === null).map(([name]) => [name]);
-    // An empty value takes the session out of the index.
+    // With an empty value the session leaves the index.
     const indexes = [...change.indexes].map(([name, value]) => [name, value ?? '']);
     const lists = [...list(written(change.attributes)), ...list(removed), ...list(indexes)];
     const args = [id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition, ...lists];
@@ -108,7 +108,7 @@ export class SessionScripts {
     return { outcome };
   }
 
-  /** `minute`: the bucket in which the members were found; undefined when a key event named them. */
+  /** `minute`: the bucket that holds the members; undefined when a key event named them. */
   async claimExpired(partition: SessionKeys, members: readonly string[], minute?: string): Promise<ClaimOutcome[]> {
     const sessions = members.flatMap((member) => {
       const id = partition.idOfMember(member);
@@ -130,17 +130,17 @@ export class SessionScripts {
   }
 }
 
-/** The keys that every script for a session is given first. */
+/** The first keys of every script for one session. */
 function keysOf(partition: SessionKeys, id: string): string[] {
   return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
 }
 
-/** The changes that set something. */
+/** The changes that set a value. */
 function written(changes: UpdateSession['attributes'] | IndexChanges): [name: string, text: string][] {
   return [...changes].filter((change): change is [string, string] => change[1] !== null);
 }
 
-/** A list as the scripts read it: its length, then its groups. */
+/** A list as the scripts read it: its length, then its groups of values. */
 function list(groups: readonly (readonly string[])[]): (string | number)[] {
   return [groups.length, ...groups.flat()];
 }

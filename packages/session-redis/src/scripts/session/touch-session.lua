@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 --[[
-  touch-session: records an access to a live session, under whatever id it has now.
+  touch-session: renews the idle timeout of a live session. Follows forwarding marks.
 
   KEYS[1] bucket list
-  KEYS[2] events
-  KEYS[3] session
-  KEYS[4] shadow
+  KEYS[2] events stream
+  KEYS[3] session hash
+  KEYS[4] shadow key
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
@@ -13,8 +13,8 @@
 
   Returns
     {'touched'}
-    {'forwarded'}  recorded, but under a later id than the one given
-    {'gone'}
+    {'forwarded'}  touched, under a later id than the given one
+    {'gone'}       there is no live session
 ]]
 -- include: store, expiration, session
 local session = live_session({ id = ARGV[4], key = KEYS[3], shadow = KEYS[4] })

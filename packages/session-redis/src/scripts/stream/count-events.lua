@@ -1,15 +1,15 @@
 #!lua flags=no-writes
 --[[
-  count-events: counts the events behind a position, a part of them at a time. Redis' own count of what a group has not
-  read is wrong where something was trimmed unread.
+  count-events: counts the events after a position, a limited number per call. Redis' own lag of a group is wrong after
+  unread events were trimmed.
 
-  KEYS[1] events
+  KEYS[1] events stream
   ARGV[1] position
-  ARGV[2] how many to count at the most
+  ARGV[2] at most how many events
 
   Returns
     {'all', count}
-    {'more', count, position}  go on from this position
+    {'more', count, position}  continue after this position
 ]]
 local limit = tonumber(ARGV[2])
 local entries = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', limit)

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
 --[[
-  create-group: has a group hear of events, unless it does already. It begins behind what was trimmed, so that it is not
-  taken for a group that has missed that.
+  create-group: creates a group unless it exists. It begins after the last trimmed event, so that it does not look like
+  a group that has missed events.
 
-  KEYS[1] events
+  KEYS[1] events stream
   KEYS[2] position of the last trimmed event
   ARGV[1] group
-  ARGV[2] with which event it begins: 'oldest' that is kept, or 'now': with the next one
+  ARGV[2] its first event: 'oldest' for the oldest that is kept, 'now' for the next one
 
   Returns
     'created'

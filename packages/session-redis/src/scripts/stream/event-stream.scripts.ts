@@ -2,32 +2,33 @@ import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 
-/** An entry as Redis gives it: its position, and its fields and values in turn. */
+/** An entry as Redis replies it, with fields and values in turn. */
 export type StreamReply = readonly [position: string, fields: readonly string[]];
 
-/** What is kept of the events stream. */
+/** How much of the events stream is kept. */
 export interface TrimLimits {
-  /** How long an event is kept that all groups have handled; milliseconds. */
+  /** Milliseconds for which an event is kept that all groups have handled. */
   readonly grace: number;
-  /** How long any other event is kept; milliseconds. */
+  /** Milliseconds for which any other event is kept. */
   readonly retention: number;
-  /** How many events are kept. */
+  /** Largest number of events. */
   readonly maxLength: number;
 }
 
 export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
 export type CreateGroupReply = 'created' | 'exists';
 /**
- * What became of a group that was to be removed. `live`: one of its instances is at work, and nothing was removed;
- * `unknown`: there is no such group.
+ * The result of removing a group. `removed`: it is gone; `live`: one of its instances is alive, and nothing was
+ * removed; `unknown`: there is no such group.
  */
 export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 export type RemoveConsumerReply = 'removed' | 'pending';
 export type CountReply = ['all', count: number] | ['more', count: number, position: string];
 export type ReadReply = ['read', entries: StreamReply[]] | ['begin', position: string] | ['gap', position: string];
+
 /**
- * What became of a dead letter that was to be replayed. `gone`: there is none any more; `orphaned`: its group does not
- * exist; `foreign`: it is no session event, so no handler can take it.
+ * The result of replaying a dead letter. `replayed`: its group handles it again; `gone`: it does not exist; `orphaned`:
+ * its group does not exist; `foreign`: it is no session event, so no handler can take it.
  */
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 
@@ -41,10 +42,7 @@ const SOURCES = loadScripts('stream', {
   replayDeadLetter: 'replay-dead-letter',
 });
 
-/**
- * The scripts that keep the events streams and their groups in order, on one connection: one typed function each, for one
- * partition a call.
- */
+/** The scripts for the events stream and its groups. Each is one typed function, and each call is for one partition. */
 export class EventStreamScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
 
@@ -66,24 +64,24 @@ export class EventStreamScripts {
     return (await this.#client.createGroup(2, events, trimmed, group, from)) as CreateGroupReply;
   }
 
-  /** `liveness`: an instance that has asked for events within so many milliseconds is at work. */
+  /** `liveness`: the idle time in milliseconds below which an instance is alive. */
   async removeGroup(partition: SessionKeys, group: string, liveness: number): Promise<RemoveGroupReply> {
     const { events, handlers, dropped } = partition;
     const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped];
     return (await this.#client.removeGroup(keys.length, ...keys, group, liveness)) as RemoveGroupReply;
   }
 
-  /** Takes an instance out of its group that has ended without having left it, unless it has something unfinished. */
+  /** Removes a dead instance from its group, unless it has pending entries. */
   async removeConsumer({ events }: SessionKeys, group: string, consumer: string): Promise<RemoveConsumerReply> {
     return (await this.#client.removeConsumer(1, events, group, consumer)) as RemoveConsumerReply;
   }
 
-  /** Counts up to `limit` events behind a position. */
+  /** Counts up to `limit` events after a position. */
   async countEvents({ events }: SessionKeys, position: string, limit: number): Promise<CountReply> {
     return (await this.#client.countEvents(1, events, position, limit)) as CountReply;
   }
 
-  /** Up to `limit` events behind a position, for a reader in no group; without a position: where a new one begins. */
+  /** Up to `limit` events after a position, for a reader outside of the groups. Without a position: where to begin. */
   async readEvents({ events, trimmed }: SessionKeys, position: string | undefined, limit: number): Promise<ReadReply> {
     return (await this.#client.readEvents(2, events, trimmed, position ?? '', limit)) as ReadReply;
   }

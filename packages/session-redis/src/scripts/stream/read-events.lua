@@ -1,17 +1,17 @@
 #!lua flags=no-writes
 --[[
-  read-events: the events behind a position, for a reader that is in no group; and whether there were others in between
-  that it can not read any more.
+  read-events: reads the events after a position, for a reader outside of the groups. Tells it when events that it has
+  not read are gone.
 
-  KEYS[1] events
+  KEYS[1] events stream
   KEYS[2] position of the last trimmed event
-  ARGV[1] position of the last event that was read; empty: the reader is new, and begins behind the last event
-  ARGV[2] how many to read at the most
+  ARGV[1] position of the last event that it has read; empty for a new reader, which begins after the last event
+  ARGV[2] at most how many events
 
   Returns
-    {'read', events}     each a position with its fields and values in turn
-    {'begin', position}  where a new reader begins
-    {'gap', position}    events are gone; go on from this position
+    {'read', events}     each event is {position, fields and values in turn}
+    {'begin', position}  the position after which a new reader begins
+    {'gap', position}    unread events are gone; continue after this position
 ]]
 -- include: server, stream
 local position = ARGV[1]
@@ -19,7 +19,7 @@ local exists = redis.call('EXISTS', events) == 1
 local last = exists and named(redis.call('XINFO', 'STREAM', events))['last-generated-id'] or '0-0'
 if position == '' then return { 'begin', last } end
 
--- Redis has lost the stream, or the end of it. What there is may have been read, and the gap covers it if it has not.
+-- Redis has lost the stream or its end. The reader may have read what is left; if it has not, the gap covers that too.
 if before(last, position) then return { 'gap', last } end
 local trimmed = trimmed_position(KEYS[2])
 if before(position, trimmed) then return { 'gap', trimmed } end

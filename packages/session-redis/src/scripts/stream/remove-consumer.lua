@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 --[[
-  remove-consumer: removes an instance that has stopped from its group, unless events are pending with it: those would
-  be lost with it, where another instance can still take them over.
+  remove-consumer: removes a dead instance from its group, unless it has pending entries: Redis would drop them, and
+  another instance can still take them over.
 
-  KEYS[1] events
+  KEYS[1] events stream
   ARGV[1] group
   ARGV[2] consumer
 

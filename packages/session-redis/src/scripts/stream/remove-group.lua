@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
 --[[
-  remove-group: has a group hear of events no more, and forgets all about it, unless one of its instances is at work.
+  remove-group: removes a group and all that is recorded of it, unless one of its instances is alive.
 
-  KEYS[1] events
+  KEYS[1] events stream
   KEYS[2] failing events of the group
   KEYS[3] retries of the group
   KEYS[4] handlers of all groups
   KEYS[5] dropped events of all groups
   ARGV[1] group
-  ARGV[2] how long ago in ms an instance that is at work has asked for events at the most
+  ARGV[2] idle time in ms below which an instance is alive
 
   Returns
     'removed'
@@ -24,7 +24,7 @@ if problem then return problem end
 local exists = groups_of_stream()[group]
 for _, reply in ipairs(exists and redis.call('XINFO', 'CONSUMERS', events, group) or {}) do
   local consumer = named(reply)
-  if consumer.name ~= waiting and consumer.idle < tonumber(ARGV[2]) then return 'live' end
+  if consumer.name ~= retries_consumer and consumer.idle < tonumber(ARGV[2]) then return 'live' end
 end
 
 if exists then redis.call('XGROUP', 'DESTROY', events, group) end

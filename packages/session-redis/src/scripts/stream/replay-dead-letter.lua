@@ -1,17 +1,17 @@
 #!lua
 --[[
-  replay-dead-letter: moves an event that a group could not handle back into the stream, for that group alone and for the
-  handlers that have not succeeded yet, with the data that the session had.
+  replay-dead-letter: moves a dead letter back into the events stream, with the session's data in it. Only its group
+  handles it, with the handlers that have not succeeded yet.
 
-  KEYS[1] events
+  KEYS[1] events stream
   KEYS[2] dead letters
   ARGV[1] position of the dead letter
 
   Returns
     'replayed'
-    'gone'      there is no such dead letter any more
-    'orphaned'  its group was removed: nobody would handle it
-    'foreign'   it is no event but something that stood in the place of a session
+    'gone'      the dead letter does not exist any more
+    'orphaned'  its group was removed, so nobody would handle it
+    'foreign'   it is no event, but a foreign key or member that stood in the place of a session
 ]]
 -- include: server, stream
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'stream' } })
@@ -22,7 +22,7 @@ local group = named(letter[2]).group
 if not group then return 'foreign' end
 if not groups_of_stream()[group] then return 'orphaned' end
 
--- What was written of the failure stays behind.
+-- What the failure added is left out.
 local of_failure = { entry = true, reason = true, attempts = true }
 local fields = {}
 for i = 1, #letter[2], 2 do

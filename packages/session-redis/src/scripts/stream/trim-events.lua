@@ -1,21 +1,21 @@
 #!lua flags=allow-oom
 --[[
-  trim-events: removes events from the oldest on: those that all groups have handled and that are older than the grace,
-  and those that are too old or too many. With the end of a session, its data goes as well.
+  trim-events: removes the oldest events: those that all groups have handled and that are older than the grace period,
+  and those beyond the retention or the maximum length. With the event of an end, it removes the session hash.
 
-  KEYS[1] events
+  KEYS[1] events stream
   KEYS[2] position of the last trimmed event
-  KEYS[3] dropped events of all groups
+  KEYS[3] counts of dropped events by group
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
-  ARGV[4] how many events are kept at the most
-  ARGV[5] how many to remove at the most
+  ARGV[4] at most how many events to keep
+  ARGV[5] at most how many events to remove
 
   Returns
-    {'done', removed, dropped}  nothing more is to be removed at present; dropped is a list of group and number in turn,
-                                of what was removed before they had handled it
-    {'more', removed, dropped}
+    {'done', removed, dropped}  nothing is left to remove now; `removed` is a count, `dropped` has group and count in
+                                turn: events that were removed before the group had handled them
+    {'more', removed, dropped}  the limit was reached
 ]]
 -- include: keys, delivery, stream
 local grace, retention = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -37,17 +37,17 @@ end
 local function has_active_instance(name)
   for _, reply in ipairs(redis.call('XINFO', 'CONSUMERS', events, name)) do
     local consumer = named(reply)
-    if consumer.name ~= waiting and consumer.idle < retention then return true end
+    if consumer.name ~= retries_consumer and consumer.idle < retention then return true end
   end
   return false
 end
 
--- Nobody knows whether a group ever comes back that has had events removed unread and has not asked for any since.
+-- A group without a living instance, whose unread events were trimmed, may never come back: nothing waits for it.
 local function is_given_up(name, read)
   return before(read, trimmed) and is_older(read, retention) and not has_active_instance(name)
 end
 
--- What is known of the groups, with the first event that each has not finished.
+-- The groups, each with its first event that is pending.
 local groups = groups_of_stream()
 local waits = false
 for name, group in pairs(groups) do
@@ -66,7 +66,7 @@ local function is_handled(position)
       and not (group.unfinished and not before(position, group.unfinished))
     if group.is_waited_for and not has_finished then return false end
   end
-  -- Where no group is, one may still come that is to hear of it.
+  -- Without a group, keep the event: a group may still be created.
   return waits
 end
 
@@ -81,7 +81,7 @@ for i, entry in ipairs(entries) do
 end
 if removed == 0 then return { 'done', 0, {} } end
 
--- Acknowledges for a group what is removed, and tells how much of it the group has not handled.
+-- Acknowledges the removed events for a group, and counts those that the group has not handled.
 local function drop_unhandled(name, group)
   local dropped = 0
   for i = 1, removed do
@@ -90,10 +90,10 @@ local function drop_unhandled(name, group)
   repeat
     local pending = redis.call('XPENDING', events, name, '-', last, limit)
     for _, each in ipairs(pending) do
-      -- A foreign key in the place of the group's records must not keep everything from being trimmed.
+      -- A foreign key in the place of the group's records must not prevent trimming.
       if group.problem then redis.call('XACK', events, name, each[1])
       else finish(events, name, group.failing, group.retries, each[1]) end
-      -- An older one is of an event that somebody else has removed.
+      -- Older entries belong to events that somebody else has removed.
       if not before(each[1], entries[1][1]) then dropped = dropped + 1 end
     end
   until #pending < limit
