@@ -1,7 +1,6 @@
 // npm run test:mutants: whether the tests would notice. Known mistakes are made one at a time, in copies of the packages.
 // Of each, the test has to fail that is written down with it, and to pass without it. With --model, the tests that draw
 // sequences of requests at random have to find mistakes by themselves. Words choose those that have them in their sentence.
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,8 +10,10 @@ import { contract } from './mutants/contract.mutants.mjs';
 import { delivery } from './mutants/delivery.mutants.mjs';
 import { mapStore } from './mutants/map-store.mutants.mjs';
 import { findByModel } from './mutants/model.trial.mjs';
-import { MutantCopy, mutated } from './mutants/mutant.copy.mjs';
+import { MutantCopy } from './mutants/mutant.copy.mjs';
 import { failByName } from './mutants/named-test.trial.mjs';
+import { operation } from './mutants/operation.mutants.mjs';
+import { findPlaces, locate } from './mutants/places.mjs';
 import { redisStore } from './mutants/redis-store.mutants.mjs';
 import { requests } from './mutants/requests.mutants.mjs';
 import { main, root } from './processes.mjs';
@@ -23,17 +24,31 @@ await main(async () => {
     options: { outputFile: { type: 'string' }, model: { type: 'boolean' } },
     allowPositionals: true,
   });
-  // Those that take longest first.
-  const all = [...delivery, ...requests, ...redisStore, ...contract, ...mapStore];
-  for (const mutant of all) mutated(readFileSync(join(root, mutant.file), 'utf8'), mutant);
-  const chosen = all.filter(({ mistake }) => words.every((word) => mistake.includes(word)));
   await ensurePackages();
+  const all = [...operation, ...delivery, ...requests, ...redisStore, ...contract, ...mapStore];
+  const { chosen, problems } = placed(all, await findPlaces(), words);
+  if (problems.length > 0) throw new Error(problems.join('\n'));
   process.env.REDIS_SERVER = await ensureRedis();
   await ensureCompiler();
   const copies = await copiesIn(temporaryFolder('mutants'));
   const checks = await (values.model ? findByModel(chosen, copies) : failByName(chosen, copies));
+  copies.forEach((copy) => copy.close());
   return sumUp([{ checks }], values.outputFile);
 });
+
+/** The mutants that have all words in their sentence, each with its place; and why others, chosen or not, have none. */
+function placed(mutants, places, words) {
+  const problems = [];
+  const all = mutants.flatMap((mutant) => {
+    try {
+      return [{ ...mutant, place: locate(mutant, places) }];
+    } catch (error) {
+      problems.push(error.message);
+      return [];
+    }
+  });
+  return { chosen: all.filter(({ mistake }) => words.every((word) => mistake.includes(word))), problems };
+}
 
 /** Tests mostly wait, but a core for each is what they are sure to be in time with. */
 function copiesIn(folder) {

@@ -1,37 +1,36 @@
 // Mistakes that authors of stores make, in the two stores that there are: the contract has to notice each by itself. They
 // are no mistakes of a `store`, since few of them are within the reach of the model-based tests.
-const MAP = 'packages/session-core/src/memory/map-session.store.ts';
-const SCRIPTS = 'packages/session-redis/src/scripts';
-
 const inMemory = (mistake, code, instead, test) => ({
   mistake: `In a store in memory, ${mistake}`,
-  file: MAP,
+  in: 'MapSessionStore',
   code,
   instead,
-  killedBy: { file: 'packages/session-core/test/repository/map-session.repository.spec.ts', test },
+  killedBy: { spec: 'map-session.repository.spec.ts', test },
 });
+
+const inEndAfter = (...args) => ({ ...inMemory(...args), in: 'endAfter' });
 
 const inScript = (name, mistake, code, instead, test) => ({
   mistake: `In a store in scripts, ${mistake}`,
-  file: `${SCRIPTS}/${name}.lua`,
+  in: name,
   code,
   instead,
-  killedBy: { file: 'packages/session-redis/test/repository/redis-session.contract.spec.ts', test },
+  killedBy: { spec: 'redis-session.contract.spec.ts', test },
 });
 
 const GET = 'const session = this.#sessions.get(id);';
 const TAKEN = "    if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };\n";
 const FOUND = "    if (!session) return { outcome: 'gone' };\n";
 const WRITTEN = '    apply(change.attributes, session.attributes);\n    apply(change.indexes, session.indexes);\n';
-const LISTED = 'indexes.get(indexName) === value,';
+const LISTED = 'indexes.get(indexName) === value';
 const MATCHES = 'if (expected && session.attributes.get(expected.name) !== expected.text) {';
-const MARK = '{ id: newId, until: this.clock.now() + MOVED_FOR }';
+const MARK = '{ id: newId, until: this.clock.now() + FORWARDED_FOR }';
 
 const ids = [
   inMemory(
     'an id of a session that is over is free before anybody has noticed',
-    'return this.#sessions.has(id) || this.#moved.has(id);',
-    'return this.#alive(id) !== undefined || this.#moved.has(id);',
+    'return this.#sessions.has(id) || this.#forwarding.has(id);',
+    'return this.#alive(id) !== undefined || this.#forwarding.has(id);',
     'events record the end of a session whose id is drawn again before its expiry is noticed',
   ),
   inMemory(
@@ -53,14 +52,14 @@ const changesOfId = [
     'an expiry forgets the former ids of its session',
     '    this.#sessions.delete(session.id);\n    this.record(new Ended(',
     `    this.#sessions.delete(session.id);
-    if (Ended === SessionExpiredEvent) this.#moved.clear();
+    if (Ended === SessionExpiredEvent) this.#forwarding.clear();
     this.record(new Ended(`,
     'creation refuses such a late request also after the session has ended, however it ended',
   ),
   inMemory(
     'a change of id leaves its mark before it is a conflict',
     "      return { outcome: 'conflict', current",
-    `      if (newId !== undefined) this.#moved.set(id, ${MARK});
+    `      if (newId !== undefined) this.#forwarding.set(id, ${MARK});
       return { outcome: 'conflict', current`,
     'rotation leaves no trace when it is refused',
   ),
@@ -80,7 +79,7 @@ const changesOfId = [
     'a session changes its id in the step that ends it',
     '    if (session.deadline <= this.clock.now()) {\n',
     `    if (session.deadline <= this.clock.now()) {
-      if (newId !== undefined) this.#move(session, newId);
+      if (newId !== undefined) this.#changeId(session, newId);
 `,
     'events record the end of a session under its stored id when the same step would rotate it',
   ),
@@ -88,8 +87,8 @@ const changesOfId = [
     'each change of id prolongs the marks of those before',
     '    const previousSessionId = session.id;\n',
     `    const previousSessionId = session.id;
-    for (const [id, mark] of this.#moved) {
-      if (mark.id === previousSessionId) this.#moved.set(id, { id: mark.id, until: this.clock.now() + MOVED_FOR });
+    for (const [id, mark] of this.#forwarding) {
+      if (mark.id === previousSessionId) this.#forwarding.set(id, { id: mark.id, until: this.clock.now() + FORWARDED_FOR });
     }
 `,
     'rotation forwards for 60 s from each rotation',
@@ -98,33 +97,33 @@ const changesOfId = [
     'a late access prolongs the mark that it follows',
     "      case 'touch':\n",
     `      case 'touch':
-        if (outcome === 'moved') this.#moved.set(change.id, { id: session.id, until: this.clock.now() + MOVED_FOR });
+        if (isForwarded) this.#forwarding.set(change.id, { id: session.id, until: this.clock.now() + FORWARDED_FOR });
 `,
     'rotation forwards for 60 s, and no longer',
   ),
   inMemory(
     'a late save renews what is to be kept idle',
     'if (!keepsIdle) this.#renew(session);',
-    'if (!keepsIdle || isMoved) this.#renew(session);',
+    'if (!keepsIdle || isForwarded) this.#renew(session);',
     'rotation renews the session for forwarded saves unless the request keeps it idle',
   ),
   inMemory(
     'a late save is answered as any other',
-    'return this.#update(change, session) ?? { outcome };',
-    "return this.#update(change, session) ?? { outcome: change.maxInactiveInterval === 0 ? outcome : 'saved' };",
+    "return this.#update(change, session) ?? { outcome: isForwarded ? 'forwarded' : 'saved' };",
+    "return this.#update(change, session) ?? { outcome: isForwarded && change.maxInactiveInterval === 0 ? 'forwarded' : 'saved' };",
     'rotation answers a change that it has made under a later id with `forwarded`',
   ),
   inMemory(
     'a late end leaves out what was set with it',
     'apply(change.attributes, session.attributes);',
-    'if (!isMoved || maxInactiveInterval === undefined) apply(change.attributes, session.attributes);',
+    'if (!isForwarded || maxInactiveInterval === undefined) apply(change.attributes, session.attributes);',
     'events have the attributes that a request sets while it ends the session under its old id',
   ),
   inMemory(
     'a change of id that is sent twice is done, whatever has become of the session',
     FOUND,
     `    if (!session) {
-      const wasDone = change.kind === 'update' && this.#moved.get(change.id)?.id === change.newId;
+      const wasDone = change.kind === 'update' && this.#forwarding.get(change.id)?.id === change.newId;
       return { outcome: wasDone && change.newId ? 'saved' : 'gone' };
     }
 `,
@@ -132,8 +131,8 @@ const changesOfId = [
   ),
   inMemory(
     'a change of id that is sent twice renews',
-    'if (newId !== undefined && this.#moved.get(id)?.id === newId) return',
-    'if (newId !== undefined && this.#moved.get(id)?.id === newId && (this.#renew(session), true)) return',
+    'if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return',
+    'if (newId !== undefined && this.#forwarding.get(id)?.id === newId && (this.#renew(session), true)) return',
     'rotation does not renew the session when it is sent again, and is gone when the session is',
   ),
   inMemory(
@@ -151,7 +150,7 @@ const changesOfId = [
   inMemory(
     'a late update that expects nothing is told what there is by being done',
     '    if (expected && session.attributes',
-    '    if (expected && !(isMoved && expected.text === undefined) && session.attributes',
+    '    if (expected && !(isForwarded && expected.text === undefined) && session.attributes',
     'rotation returns to requests that loaded the old id nothing saved since',
   ),
   inMemory(
@@ -166,7 +165,7 @@ const changesOfId = [
     'delete-session',
     'a deletion by an old id forgets that it was one',
     "if not session then return { 'gone' } end",
-    "if not session then return { 'gone' } end\nredis.call('DEL', moved_key(ARGV[4]))",
+    "if not session then return { 'gone' } end\nredis.call('DEL', forwarding_mark(ARGV[4]))",
     'creation refuses such a late request also after the session has ended, however it ended',
   ),
   inScript(
@@ -193,19 +192,19 @@ const times = [
     'session.lastAccessedTime',
     'saving counts from now when the clock has stepped back behind the last access',
   ),
-  inMemory(
+  inEndAfter(
     'only an interval of -1 is none',
     'return seconds < 0 ?',
     'return seconds === -1 ?',
     'idle timeout can be any negative number',
   ),
-  inMemory(
+  inEndAfter(
     'milliseconds are counted in 32 bits',
     'since + seconds * 1000;',
     'since + ((seconds * 1000) | 0);',
     'idle timeout can be as long as 2147483647 seconds',
   ),
-  inMemory(
+  inEndAfter(
     'intervals are counted in minutes',
     'since + seconds * 1000;',
     'since + Math.floor(seconds / 60) * 60_000;',
@@ -339,19 +338,19 @@ ${WRITTEN}`,
   inMemory(
     'what is in no index is listed under an empty value',
     LISTED,
-    "(indexes.get(indexName) ?? '') === value,",
+    "(indexes.get(indexName) ?? '') === value",
     'index lists sessions without a principal under no name',
   ),
   inMemory(
     'values of indexes are compared by what fits into a column of 255 characters',
     LISTED,
-    'indexes.get(indexName)?.slice(0, 255) === value.slice(0, 255),',
+    'indexes.get(indexName)?.slice(0, 255) === value.slice(0, 255)',
     'index accepts every name, and finds sessions by exactly that name',
   ),
   inMemory(
     'values of indexes that are numbers are compared as such',
     LISTED,
-    "[indexes.get(indexName), Number(indexes.get(indexName) || 'none')].includes(Number(value) || value),",
+    "[indexes.get(indexName), Number(indexes.get(indexName) || 'none')].includes(Number(value) || value)",
     'index accepts every name, and finds sessions by exactly that name',
   ),
   inMemory(

@@ -1,6 +1,6 @@
 // The same mistakes, where sessions are kept in memory.
 const byContract = (test) => ({
-  file: 'packages/session-core/test/repository/map-session.repository.spec.ts',
+  spec: 'map-session.repository.spec.ts',
   test,
 });
 
@@ -70,17 +70,19 @@ export const mapStore = [
     mistake: 'In memory, a late principal is forwarded to the session after the login',
     code: 'absoluteTimeout !== undefined || change.indexes.size > 0;',
     instead: 'absoluteTimeout !== undefined;',
-    killedBy: byContract('rotation refuses completely a forwarded save that sets a principal'),
+    killedBy: byContract(
+      'rotation refuses completely a forwarded save that sets a principal',
+    ),
   },
   {
     mistake: 'In memory, a late update is told what the session holds since its change of id',
-    code: "      if (isMoved) return { outcome: 'gone' };\n",
+    code: "      if (isForwarded) return { outcome: 'gone' };\n",
     instead: '',
     killedBy: byContract('rotation returns to requests that loaded the old id nothing saved since'),
   },
   {
     mistake: 'In memory, a change of id that is sent twice does not find that it was done',
-    code: "      if (newId !== undefined && this.#moved.get(id)?.id === newId) return { outcome: 'saved' };\n",
+    code: "      if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return { outcome: 'saved' };\n",
     instead: '',
     beyondModel: 'it loses no answers in memory',
     killedBy: byContract('rotation happens once when it is sent twice because its reply was lost'),
@@ -102,7 +104,7 @@ export const mapStore = [
   },
   {
     mistake: 'In memory, the mark of a change of id stays for ever',
-    code: 'until: this.clock.now() + MOVED_FOR',
+    code: 'until: this.clock.now() + FORWARDED_FOR',
     instead: 'until: Infinity',
     killedBy: byContract('rotation forwards for 60 s, and no longer'),
   },
@@ -116,9 +118,7 @@ export const mapStore = [
     mistake: 'In memory, a save changes the index before it compares',
     code: '    if (expected && session.attributes',
     instead: '    apply(change.indexes, session.indexes);\n    if (expected && session.attributes',
-    killedBy: byContract(
-      'index is not changed by an update that is a conflict, nor by a rotation to an id that is taken',
-    ),
+    killedBy: byContract('index is not changed by an update that is a conflict, nor by a rotation to an id that is taken'),
   },
   {
     mistake: 'In memory, a save renews a session that is to be kept idle',
@@ -135,8 +135,8 @@ export const mapStore = [
   },
   {
     mistake: 'In memory, nothing ends at its absolute end',
-    code: '      endAfter(session.absoluteTimeout, session.creationTime),\n',
-    instead: '',
+    code: 'endAfter(session.absoluteTimeout, session.creationTime)',
+    instead: 'Infinity',
     killedBy: byContract('absolute timeout is not postponed by an access'),
   },
-].map((mutant) => ({ store: 'memory', file: 'packages/session-core/src/memory/map-session.store.ts', ...mutant }));
+].map((mutant) => ({ store: 'memory', in: 'MapSessionStore', ...mutant }));

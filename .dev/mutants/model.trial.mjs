@@ -1,7 +1,8 @@
 import { check } from '../checks.mjs';
+import { findSpecs } from './places.mjs';
 import { cannotRun, tryOut } from './trial.mjs';
 
-const FILE = 'packages/session-redis/test/model/concurrent-requests.spec.ts';
+const SPEC = 'concurrent-requests.spec.ts';
 const TEST = 'are as in the model, in whatever order requests, the clock and the cleanup take their steps';
 const SEQUENCES = 1000;
 const FOUND_AT_LEAST = 8;
@@ -29,8 +30,8 @@ export async function findByModel(mutants, copies) {
 }
 
 async function holdToModel(store, copy) {
-  const env = { RUNS: `${SEQUENCES}` };
-  const { tests, output } = await copy.test([FILE], [`sessions in ${store} ${TEST}`], { env });
+  const files = findSpecs().get(SPEC) ?? [];
+  const { tests, output } = await copy.test(files, [`sessions in ${store} ${TEST}`], { RUNS: `${SEQUENCES}` });
   const failed = tests.filter(({ status }) => status === 'failed');
   const hasPassed = failed.length === 0 && tests.some(({ status }) => status === 'passed');
   const [, count] = /Sequence (\d+)/.exec(failed[0]?.failureMessages[0] ?? '') ?? [];

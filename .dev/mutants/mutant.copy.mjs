@@ -1,23 +1,25 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { root } from '../processes.mjs';
-import { runIn } from '../temporary-folder.mjs';
 
 const NEEDED = ['package.json', 'packages/session-core', 'packages/session-redis', 'libs'];
 const INSTALLED = ['node_modules', 'packages/session-core/node_modules', 'packages/session-redis/node_modules'];
 const LEFT_OUT = /\/(node_modules|dist)$|\.tsbuildinfo$/;
 
-const JEST = [
-  '--experimental-vm-modules',
-  '--disable-warning=ExperimentalWarning',
-  'node_modules/jest/bin/jest.js',
-  '--cacheDirectory=cache',
-  '--silent',
-];
+const HOST = fileURLToPath(new URL('./jest.host.mjs', import.meta.url));
+const HOST_OPTIONS = {
+  execArgv: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
+  stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+};
+// Only for what would never end.
+const TIMEOUT = 1_200_000;
 
 /** A copy of the packages, in which one mistake at a time is made. */
 export class MutantCopy {
-  #runs = 0;
+  #host;
 
   constructor(folder) {
     this.folder = folder;
@@ -32,10 +34,10 @@ export class MutantCopy {
   }
 
   /** Resolves to what a step does while a mistake is in the copy. */
-  async with(mutant, step) {
-    const path = join(this.folder, mutant.file);
+  async with({ instead, place: { file, start, end } }, step) {
+    const path = join(this.folder, file);
     const source = await readFile(path, 'utf8');
-    await writeFile(path, mutated(source, mutant));
+    await writeFile(path, source.slice(0, start) + instead + source.slice(end));
     try {
       return await step();
     } finally {
@@ -45,27 +47,31 @@ export class MutantCopy {
 
   /**
    * Runs the tests of some files whose names are these, or end with one of them. Resolves to what Jest tells of each, of
-   * those that it passed over as well, and the output.
+   * those that it passed over as well, and the messages of those that failed.
    */
-  async test(files, names, { env, workers = 1 } = {}) {
-    const outputFile = join(this.folder, `run-${++this.#runs}.json`);
+  async test(files, names, env = {}) {
+    this.#host ??= start(this.folder);
+    const { child, died } = this.#host;
+    const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT);
     const pattern = `(^| )(${names.map(literally).join('|')})$`;
-    const args = [...JEST, `--maxWorkers=${workers}`, '--json', `--outputFile=${outputFile}`, '-t', pattern];
-    const { output } = await runIn(this.folder, process.execPath, [...args, '--runTestsByPath', ...files], env);
-    const report = await readFile(outputFile, 'utf8').catch(() => '{"testResults":[]}');
-    const tests = JSON.parse(report).testResults.flatMap(({ assertionResults }) => assertionResults);
-    return { output, tests };
+    child.send({ files: files.map((file) => join(this.folder, file)), pattern, env });
+    const [{ tests, output, isUsedUp }] = await Promise.race([once(child, 'message'), died]);
+    clearTimeout(timer);
+    if (isUsedUp) this.close();
+    return { tests: tests.map((test) => ({ ...test, file: test.file.slice(this.folder.length + 1) })), output };
+  }
+
+  /** Ends what runs for it. */
+  close() {
+    this.#host?.child.kill('SIGKILL');
+    this.#host = undefined;
   }
 }
 
-/** @throws Error when the source has changed so that the mistake cannot be made in it any more */
-export function mutated(source, { mistake, file, code, instead }) {
-  const [before, after, ...others] = source.split(code);
-  if (after === undefined || others.length > 0) {
-    const problem = after === undefined ? 'does not have' : 'has more than once';
-    throw new Error(`"${mistake}": ${file} ${problem}\n\n${code}\n`);
-  }
-  return before + instead + after;
+function start(cwd) {
+  const child = fork(HOST, { ...HOST_OPTIONS, cwd });
+  const result = { tests: [], output: 'Jest has died, or has not ended', isUsedUp: true };
+  return { child, died: once(child, 'exit').then(() => [result]) };
 }
 
 function literally(text) {

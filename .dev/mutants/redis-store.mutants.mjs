@@ -1,14 +1,11 @@
 // Mistakes in how sessions are kept in Redis.
-const SCRIPTS = 'packages/session-redis/src/scripts';
-const REPOSITORY = 'packages/session-redis/src/repository/redis-session.repository.ts';
-
 const byContract = (test) => ({
-  file: 'packages/session-redis/test/repository/redis-session.contract.spec.ts',
+  spec: 'redis-session.contract.spec.ts',
   test,
 });
-const byScripts = (test) => ({ file: 'packages/session-redis/test/scripts/session.scripts.spec.ts', test });
+const byScripts = (test) => ({ spec: 'session.scripts.spec.ts', test });
 
-const script = (name, mutants) => mutants.map((mutant) => ({ file: `${SCRIPTS}/${name}.lua`, ...mutant }));
+const script = (name, mutants) => mutants.map((mutant) => ({ in: name, ...mutant }));
 
 const touchSession = script('touch-session', [
   {
@@ -104,7 +101,7 @@ local times = recorded_times(session)`,
   },
   {
     mistake: 'A late update is told what the session holds since its change of id',
-    code: "    if is_moved then return { 'gone' } end\n",
+    code: "    if is_forwarded then return { 'gone' } end\n",
     instead: '',
     killedBy: byContract('rotation returns to requests that loaded the old id nothing saved since'),
   },
@@ -344,11 +341,11 @@ const repository = [
     instead: '',
     beyondModel: 'it is asked with one partition',
     killedBy: {
-      file: 'packages/session-redis/test/repository/redis-session.repository.spec.ts',
+      spec: 'redis-session.repository.spec.ts',
       test: 'keeps a session in its partition when its id changes, and refuses one to whoever presented the id before',
     },
   },
-].map((mutant) => ({ file: REPOSITORY, ...mutant }));
+].map((mutant) => ({ in: 'RedisSessionRepository', ...mutant }));
 
 export const redisStore = [
   ...touchSession,
