@@ -16,7 +16,7 @@ import { operation } from './mutants/operation.mutants.mjs';
 import { findPlaces, locate } from './mutants/places.mjs';
 import { redisStore } from './mutants/redis-store.mutants.mjs';
 import { requests } from './mutants/requests.mutants.mjs';
-import { main, root } from './processes.mjs';
+import { main } from './processes.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 await main(async () => {

@@ -53,7 +53,7 @@ export class MutantCopy {
     this.#host ??= start(this.folder);
     const { child, died } = this.#host;
     const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT);
-    const pattern = `(^| )(${names.map(literally).join('|')})$`;
+    const pattern = names.length > 0 ? `(^| )(${names.map(literally).join('|')})$` : '';
     child.send({ files: files.map((file) => join(this.folder, file)), pattern, env });
     const [{ tests, output, isUsedUp }] = await Promise.race([once(child, 'message'), died]);
     clearTimeout(timer);
