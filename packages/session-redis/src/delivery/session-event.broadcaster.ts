@@ -11,6 +11,7 @@ import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.
 import { SessionEventLoader } from './session-event.loader.js';
 import { groupOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { byPosition, timeOf } from './stream-position.js';
+import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 const BATCH_SIZE = 100;
@@ -26,6 +27,8 @@ const PAUSE_AFTER_ERROR = 500;
 @Injectable()
 export class SessionEventBroadcaster {
   readonly #stopping = new AbortController();
+  readonly #failures = new FailureLog('Broadcast events cannot be read, retrying', 'Broadcast events are read again');
+
   /** In each partition, the position of the last event that was broadcast; empty until the first read. */
   readonly #positions = new Map<SessionKeys, string>();
   /** The partitions that may have new events. */
@@ -59,15 +62,13 @@ export class SessionEventBroadcaster {
     const { signal } = this.#stopping;
     // An application whose start fails is closed without becoming ready.
     if (!signal.aborted) await Promise.race([this.dispatcher.ready(), once(signal, 'abort')]);
-    let failed = false;
     while (!signal.aborted) {
       try {
         await this.#pass();
-        failed = false;
+        this.#failures.succeeded();
       } catch (error) {
         if (signal.aborted) return;
-        if (!failed) logger.error(`Broadcast events cannot be read, retrying: ${String(error)}`);
-        failed = true;
+        this.#failures.failed(error);
         this.#due = this.partitions.all;
         await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
       }

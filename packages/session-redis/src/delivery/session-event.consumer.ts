@@ -7,6 +7,7 @@ import { ConcurrencyLimiter } from './concurrency.limiter.js';
 import { ConsumerGroupMember, type Failure } from './consumer-group-member.js';
 import { SessionEventLoader } from './session-event.loader.js';
 import { nameOf, type StreamEntry } from './stream-entry.js';
+import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 /** How a consumer works. */
@@ -32,6 +33,7 @@ export class SessionEventConsumer {
   readonly #limiter: ConcurrencyLimiter;
   readonly #renewals: PollingLoop;
   readonly #stopping = new AbortController();
+  readonly #failures = new FailureLog('Events cannot be read, retrying', 'Events are read again');
   #ended: Promise<void> = Promise.resolve();
   #joined = false;
   /** Monotonic time, which no clock step changes. */
@@ -77,15 +79,13 @@ export class SessionEventConsumer {
     await Promise.race([this.dispatcher.ready(), aborted(signal)]);
     // Without handlers it would take events away from instances that have some.
     if (signal.aborted || !this.dispatcher.hasHandlers) return;
-    let failed = false;
     while (!signal.aborted) {
       try {
         await this.#pass();
-        failed = false;
+        this.#failures.succeeded();
       } catch (error) {
         if (signal.aborted) return;
-        if (!failed) logger.error(`Events cannot be read, retrying: ${String(error)}`);
-        failed = true;
+        this.#failures.failed(error);
         await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
       }
     }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob } from 'cron';
-import { logger } from '../logging/redis-session.logger.js';
+import { FailureLog } from '../logging/failure.log.js';
 
 /** The name of the job in `SchedulerRegistry`. */
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
@@ -16,6 +16,10 @@ const LONGEST_JITTER = 500;
 export class SessionCleanupJob {
   readonly #job: CronJob;
   readonly #stopping = new AbortController();
+  readonly #failures = new FailureLog(
+    'The cleanup of sessions failed and will run again',
+    'The cleanup of sessions works again',
+  );
   #tick: Promise<void> | undefined;
 
   constructor(
@@ -52,8 +56,9 @@ export class SessionCleanupJob {
     try {
       await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
       await this.cleanUp(signal);
+      this.#failures.succeeded();
     } catch (error) {
-      if (!signal.aborted) logger.error(`The cleanup of sessions failed and will run again: ${String(error)}`);
+      if (!signal.aborted) this.#failures.failed(error);
     }
   }
 }

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
+import { PollingLoop } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
@@ -111,6 +112,34 @@ it('an entry that its instance takes over from itself, and finishes before it he
   await eventually(() => runs.includes(next));
   expect(runs).toEqual([id, next]);
 });
+
+it('the lease of what is handled is renewed three times while it lasts, and no more once the instance has ended', async () => {
+  const { Handlers, runs, finish } = slowHandlers();
+  const renewed = jest.spyOn(ConsumerGroupMember.prototype, 'renew');
+  const instance = await start(Handlers);
+  await endSession();
+  await eventually(() => runs.length > 0);
+  const yardstick = ticks(LEASE / 3);
+  renewed.mockClear();
+  await yardstick.reach(12);
+  // A renewal waits for its reply, so it comes a little later each time; but never earlier.
+  expect(renewed.mock.calls.length).toBeGreaterThanOrEqual(4);
+  expect(renewed.mock.calls.length).toBeLessThanOrEqual(13);
+  finish();
+  await instance.stop();
+  renewed.mockClear();
+  await yardstick.reach(14);
+  await yardstick.stop();
+  expect(renewed).not.toHaveBeenCalled();
+});
+
+/** Counts ticks of this process, which come late where everything does. */
+function ticks(interval: number) {
+  let count = 0;
+  const loop = new PollingLoop('The yardstick', interval, async () => void count++);
+  loop.start();
+  return { reach: (goal: number) => eventually(() => count >= goal), stop: () => loop.stop() };
+}
 
 /** The first answer that takes something over reaches its instance only when told. */
 function holdTakenOver() {

@@ -1,0 +1,22 @@
+import { logger } from './redis-session.logger.js';
+
+/** One line when something that is repeated begins to fail, and one when it succeeds again. */
+export class FailureLog {
+  #isFailing = false;
+
+  /** `failing` is followed by the error. */
+  constructor(
+    private readonly failing: string,
+    private readonly recovered: string,
+  ) {}
+
+  failed(error: unknown): void {
+    if (!this.#isFailing) logger.error(`${this.failing}: ${String(error)}`);
+    this.#isFailing = true;
+  }
+
+  succeeded(): void {
+    if (this.#isFailing) logger.log(this.recovered);
+    this.#isFailing = false;
+  }
+}

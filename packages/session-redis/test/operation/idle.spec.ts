@@ -1,0 +1,59 @@
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionEvent } from '@nest-session/core';
+import { eventually, LeakGuard } from '@nest-session/testing';
+import { commandStats } from '../support/command.stats.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const POLL = 1000;
+const POLLS = 4;
+/** A read and a poll of its group, and a read of what is broadcast, whose script asks most of them. */
+const COMMANDS_PER_POLL = 12;
+
+/** What this test itself asks. */
+const OWN = ['info', 'client|list', 'config|resetstat'];
+
+@Injectable()
+class Handlers {
+  readonly heard: string[] = [];
+
+  @OnSessionEvent(SessionEvent)
+  handle({ id }: SessionEvent) {
+    this.heard.push(id);
+  }
+
+  @OnSessionEvent(SessionEvent, { broadcast: true })
+  hear({ id }: SessionEvent) {
+    this.heard.push(id);
+  }
+}
+
+it.each([1, 4])('an instance at rest polls and asks nothing else, with %d partitions', async (partitions) => {
+  const store = await Store.open({ partitions });
+  const redis = { url: store.server.url, partitions, cleanup: { cron: '0 0 0 29 2 *' } };
+  const instance = await EventInstance.start({ redis, providers: [Handlers], pace: { pollInterval: POLL } });
+  try {
+    const { heard } = instance.module.get(Handlers);
+    await store.scripts.delete(await store.create({ cart: '"apple"' }));
+    await eventually(() => heard.length === 4);
+    const calls = async () => {
+      const all = [...(await commandStats(store.client))].filter(([name]) => !OWN.includes(name));
+      return new Map(all.map(([name, { calls }]) => [name, calls]));
+    };
+    const polls = async () => ((await calls()).get('xpending') ?? 0) / partitions;
+    await store.client.config('RESETSTAT');
+    const begin = performance.now();
+    await eventually(async () => (await polls()) >= POLLS);
+    const duration = performance.now() - begin;
+    expect(duration).toBeGreaterThan((POLLS - 1) * POLL * 0.95);
+    // Time in which this process or Redis stood still only makes them fewer. Partitions are asked one by one, but for reads.
+    const most = Math.ceil(duration / POLL + 1) * COMMANDS_PER_POLL * partitions;
+    const sum = [...(await calls()).values()].reduce((total, count) => total + count, 0);
+    expect(sum).toBeLessThanOrEqual(most);
+  } finally {
+    await instance.stop();
+    await store.close();
+  }
+});

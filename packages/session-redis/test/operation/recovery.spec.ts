@@ -1,0 +1,69 @@
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionEvent } from '@nest-session/core';
+import { eventually, LeakGuard } from '@nest-session/testing';
+import { commandStats } from '../support/command.stats.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { LineRecorder } from '../support/line.recorder.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+/** Between two attempts, in milliseconds. */
+const PAUSE = 500;
+
+@Injectable()
+class Handlers {
+  @OnSessionEvent(SessionEvent)
+  handle() {}
+
+  @OnSessionEvent(SessionEvent, { broadcast: true })
+  hear() {}
+}
+
+const LINES = [
+  { failing: /Events cannot be read, retrying: .*WRONGTYPE/, recovered: /^Events are read again/ },
+  { failing: /Broadcast events cannot be read, retrying: .*WRONGTYPE/, recovered: /^Broadcast events are read again/ },
+  {
+    failing: /The cleanup of sessions failed and will run again: .*WRONGTYPE/,
+    recovered: /^The cleanup of sessions works again/,
+  },
+];
+
+describe('while something foreign stands in the place of the events stream', () => {
+  const log = new LineRecorder();
+  let store: Store;
+  let instance: EventInstance;
+  beforeAll(async () => {
+    store = await Store.open();
+    const redis = { url: store.server.url, cleanup: { cron: '* * * * * *' } };
+    instance = await EventInstance.start({ redis, providers: [Handlers] });
+    log.install();
+    await eventually(async () => expect(await store.readers()).toBe(1));
+    await store.client.del(store.keys.events);
+    await store.client.set(store.keys.events, 'foreign');
+  });
+  afterAll(async () => {
+    await instance.stop();
+    await store.close();
+  });
+
+  /** How often a command has failed. */
+  const failures = async (name: string) => (await commandStats(store.client)).get(name)?.failed ?? 0;
+
+  it.each(['xreadgroup', 'xinfo|stream'])('asks again after a pause, not at once: %s', async (name) => {
+    await eventually(async () => (await failures(name)) > 0);
+    const before = await failures(name);
+    const begin = performance.now();
+    await eventually(async () => (await failures(name)) >= before + 4);
+    // Three whole pauses at least lie between them.
+    expect(performance.now() - begin).toBeGreaterThan(3 * PAUSE * 0.9);
+  });
+
+  it('says once what fails, and once that it succeeds again', async () => {
+    await eventually(() => LINES.forEach(({ failing }) => expect(log.matching(failing)).toHaveLength(1)));
+    for (const { recovered } of LINES) expect(log.matching(recovered)).toEqual([]);
+    await store.client.del(store.keys.events);
+    await eventually(() => LINES.forEach(({ recovered }) => expect(log.matching(recovered)).toHaveLength(1)));
+    for (const { failing } of LINES) expect(log.matching(failing)).toHaveLength(1);
+  });
+});
