@@ -22,7 +22,10 @@ class Handlers {
 
 const LINES = [
   { failing: /Events cannot be read, retrying: .*WRONGTYPE/, recovered: /^Events are read again/ },
-  { failing: /Broadcast events cannot be read, retrying: .*WRONGTYPE/, recovered: /^Broadcast events are read again/ },
+  {
+    failing: /Broadcast events cannot be read, retrying: .*WRONGTYPE/,
+    recovered: /^Broadcast events are read again/,
+  },
   {
     failing: /The cleanup of sessions failed and will run again: .*WRONGTYPE/,
     recovered: /^The cleanup of sessions works again/,

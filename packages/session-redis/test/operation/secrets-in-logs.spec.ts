@@ -1,0 +1,142 @@
+import { Controller, Injectable, Module, Post, Res } from '@nestjs/common';
+import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
+import {
+  OnSessionEvent,
+  Session,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionExpiredEvent,
+} from '@nest-session/core';
+import { eventually, type HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import type { ServerResponse } from 'node:http';
+import { App } from '../support/app.fixture.js';
+import { LineRecorder } from '../support/line.recorder.js';
+
+LeakGuard.install();
+
+const SECRET = 'the-value-of-an-attribute';
+const EVENTS = 'nest:session:events';
+
+@Injectable()
+class FailingHandlers {
+  @OnSessionEvent(SessionCreatedEvent)
+  fail() {
+    throw new Error('on purpose');
+  }
+
+  @OnSessionEvent(SessionCreatedEvent, { broadcast: true })
+  failToHear() {
+    throw new Error('on purpose');
+  }
+
+  @OnEvent('session.deleted', { suppressErrors: false })
+  failToListen() {
+    throw new Error('on purpose');
+  }
+}
+
+@Controller()
+class LateController {
+  @Post('too-late')
+  tooLate(@Session() session: Session, @Res() response: ServerResponse) {
+    response.write('begun');
+    session.setAttribute('late', SECRET);
+    response.end();
+  }
+}
+
+@Module({ controllers: [LateController] })
+class LateModule {}
+
+/** The id is the token: what shows it, gives the session away. */
+describe('no line of the log has a token or the value of an attribute,', () => {
+  const log = new LineRecorder();
+  const tokens = new Set<string>();
+  let server: RedisServer;
+  let client: Redis;
+  let app: App;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = new Redis(server.url);
+    app = await App.start({
+      session: { sessionIds: 'plain', touchInterval: 0 },
+      redis: { url: server.url, cleanup: { cron: '* * * * * *' }, events: { attempts: 2 } },
+      imports: [EventEmitterModule.forRoot(), LateModule],
+      providers: [FailingHandlers],
+    });
+    log.install();
+  });
+  afterEach(() => {
+    for (const secret of [SECRET, ...tokens]) expect(log.lines.join('\n')).not.toContain(secret);
+  });
+  afterAll(async () => {
+    await app.stop();
+    client.disconnect();
+    await server.stop();
+  });
+
+  async function visitor(): Promise<{ agent: HttpAgent; id: string }> {
+    const agent = app.agent();
+    const { id } = (await agent.post('/set/cart', { value: SECRET })).json<{ id: string }>();
+    tokens.add(id);
+    return { agent, id };
+  }
+
+  const isLogged = (...lines: RegExp[]) =>
+    eventually(() => lines.forEach((line) => expect(log.matching(line)).not.toEqual([])));
+
+  it('where handlers fail', async () => {
+    const { agent } = await visitor();
+    await agent.post('/logout');
+    await isLogged(
+      /FailingHandlers\.fail failed to handle session event created:sha256/,
+      /FailingHandlers\.failToHear failed to handle session event created:sha256/,
+      /EventEmitter listener failed for session event deleted:sha256/,
+      /has failed at attempt 1 of 2/,
+      /is a dead letter now/,
+    );
+  });
+
+  it('where a change comes too late', async () => {
+    const { agent } = await visitor();
+    await agent.post('/too-late');
+    await isLogged(/Changes of session sha256:\S+ are lost/);
+  });
+
+  it('where an attribute cannot be decoded', async () => {
+    const { agent, id } = await visitor();
+    await client.hset(`nest:session:sessions:${id}`, 'sessionAttr:cart', `{${SECRET}`);
+    await agent.get('/read');
+    await isLogged(/attribute "cart" cannot be decoded/);
+  });
+
+  it('where Redis has no memory for a save', async () => {
+    const { agent } = await visitor();
+    await client.config('SET', 'maxmemory', '1');
+    expect((await agent.post('/set/cart', { value: `${SECRET} again` })).status).toBe(503);
+    await client.config('SET', 'maxmemory', '0');
+    await agent.get('/read');
+    await isLogged(/The session store failed.*OOM/, /The session store replies again/);
+  });
+
+  it('where something foreign is in the way of everything', async () => {
+    const { agent, id } = await visitor();
+    const expiring = await visitor();
+    await client.rename(EVENTS, 'away');
+    await client.set(EVENTS, 'foreign');
+    expect((await agent.get('/read')).status).toBe(200);
+    expect((await agent.post('/set/cart', { value: `${SECRET} again` })).status).toBe(503);
+    expect((await agent.post('/login/ann')).status).toBe(503);
+    await client.pexpire(`nest:session:sessions:expires:${expiring.id}`, 1);
+    await isLogged(
+      /An access to session sha256:\S+ was not recorded/,
+      /Events cannot be read/,
+      /The cleanup of sessions failed/,
+      /Expired sessions are left to the cleanup job/,
+    );
+    await client.del(EVENTS);
+    await client.rename('away', EVENTS);
+    expect(await client.exists(`nest:session:sessions:${id}`)).toBe(1);
+  });
+});
