@@ -70,9 +70,7 @@ export const mapStore = [
     mistake: 'In memory, a late principal is forwarded to the session after the login',
     code: 'absoluteTimeout !== undefined || change.indexes.size > 0;',
     instead: 'absoluteTimeout !== undefined;',
-    killedBy: byContract(
-      'rotation refuses completely a forwarded save that sets a principal',
-    ),
+    killedBy: byContract('rotation refuses completely a forwarded save that sets a principal'),
   },
   {
     mistake: 'In memory, a late update is told what the session holds since its change of id',
@@ -118,7 +116,9 @@ export const mapStore = [
     mistake: 'In memory, a save changes the index before it compares',
     code: '    if (expected && session.attributes',
     instead: '    apply(change.indexes, session.indexes);\n    if (expected && session.attributes',
-    killedBy: byContract('index is not changed by an update that is a conflict, nor by a rotation to an id that is taken'),
+    killedBy: byContract(
+      'index is not changed by an update that is a conflict, nor by a rotation to an id that is taken',
+    ),
   },
   {
     mistake: 'In memory, a save renews a session that is to be kept idle',

@@ -26,9 +26,7 @@ export const requests = [
     in: 'TrackedAttributes',
     code: 'if (!entry.assigned) return this.#changeInPlace(name, entry);',
     instead: 'if (!entry.assigned) return this.#stored.encode(name, entry.value);',
-    killedBy: byContract(
-      'saving writes only the changes, so that two concurrent requests lose none of them',
-    ),
+    killedBy: byContract('saving writes only the changes, so that two concurrent requests lose none of them'),
   },
   {
     mistake: 'A value that was read is compared with the text that was stored',

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent } from '@nest-session/core';
-import { eventually, LeakGuard } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';

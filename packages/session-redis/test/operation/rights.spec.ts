@@ -8,7 +8,8 @@ import {
   SessionExpiredEvent,
 } from '@nest-session/core';
 import { SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
-import { eventually, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { commandStats } from '../support/command.stats.js';

@@ -7,7 +7,8 @@ import {
   SessionDeletedEvent,
   SessionExpiredEvent,
 } from '@nest-session/core';
-import { eventually, type HttpAgent, LeakGuard, RedisServer } from '@nest-session/testing';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import type { ServerResponse } from 'node:http';
 import { App } from '../support/app.fixture.js';
