@@ -66,6 +66,19 @@ it('carries background work over an outage that ioredis by itself gives up on, a
   ]);
 });
 
+it('says that Redis can be reached again, although a connection was closed for good meanwhile', async () => {
+  const { background, reader } = connections;
+  await Promise.all([background.ping(), reader.ping()]);
+  proxy.refuse();
+  proxy.cut();
+  await Promise.all([attempts(background, 2), attempts(reader, 2)]);
+  closeConnection(reader);
+  await proxy.accept();
+  await background.ping();
+  await eventually(() => expect(logged.at(-1)).toBe('Redis can be reached again'));
+  expect(logged).toHaveLength(2);
+});
+
 it('leaves a server that is no master any more, without asking it again and again', async () => {
   const { background, request } = connections;
   await Promise.all([background.set('a', '1'), request.connect()]);

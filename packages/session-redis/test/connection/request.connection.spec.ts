@@ -114,3 +114,28 @@ it('keeps the values of a command that failed out of its error', async () => {
   expect(inspect(error, { depth: 10 })).not.toContain('very secret');
   expect((error as Error).message).toContain('WRONGTYPE');
 });
+
+it('leaves nothing on its connection, and asks a command once in every outage', async () => {
+  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const left = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
+  const before = left();
+  for (let round = 1; round <= 3; round++) {
+    proxy.refuse();
+    proxy.cut();
+    await eventually(() => client.status !== 'ready', { interval: 1 });
+    let asked = 0;
+    const waiting = connection.run((redis) => {
+      asked++;
+      return redis.incr('outages');
+    });
+    let attempts = 0;
+    const count = () => attempts++;
+    client.on('reconnecting', count);
+    await eventually(() => attempts >= 3);
+    client.off('reconnecting', count);
+    expect(asked).toBe(0);
+    await proxy.accept();
+    expect(await waiting).toBe(round);
+    expect(left()).toEqual(before);
+  }
+});

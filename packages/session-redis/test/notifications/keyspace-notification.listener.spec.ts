@@ -8,6 +8,7 @@ import {
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { commandStats } from '../support/command.stats.js';
 import { subscriberTo } from '../support/key-event.fixture.js';
 
 LeakGuard.install();
@@ -367,7 +368,40 @@ describe('its health', () => {
   });
 });
 
+describe('at rest it', () => {
+  it('asks for a sign of life with each heartbeat, and for a proof no more often than it is to', async () => {
+    const patient = created(server.url, { heartbeat: 50, proof: 3_600_000 });
+    patient.start();
+    await isListening(patient.listen({ keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler }));
+    await client.config('RESETSTAT');
+    const pings = async () => (await commandStats(client)).get('ping')?.calls ?? 0;
+    const begin = performance.now();
+    await eventually(async () => (await pings()) >= 6);
+    expect(performance.now() - begin).toBeGreaterThan(5 * 50 * 0.9);
+    expect([...(await commandStats(client)).keys()].toSorted()).toEqual(['config|resetstat', 'info', 'ping']);
+  });
+
+  it('writes no flags that are set', async () => {
+    await isListening(listener.listen({ keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler }));
+    await client.config('RESETSTAT');
+    await eventually(async () => (await proofs()) >= 3);
+    expect((await commandStats(client)).has('config|set')).toBe(false);
+  });
+});
+
 describe('a gap', () => {
+  it('is told of when notifications arrive that others have switched on', async () => {
+    await client.acl('SETUSER', 'bound', 'on', '>secret', '~*', '&*', '+@all', '-config');
+    const bound = started(`redis://bound:secret@127.0.0.1:${server.port}`);
+    let gaps = 0;
+    const onGap = () => void gaps++;
+    const subscription = bound.listen({ keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler, onGap });
+    await eventually(() => subscription.health.state === 'silent' && gaps === 1);
+    await setFlags('Kx');
+    await eventually(() => subscription.health.state === 'listening');
+    await eventually(() => gaps === 2);
+  });
+
   it('is told of at the start, after each lost connection and when notifications were off, one call at a time', async () => {
     const gaps: (number | undefined)[] = [];
     let calls = 0;
