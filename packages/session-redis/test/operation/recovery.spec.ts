@@ -22,13 +22,13 @@ class Handlers {
 }
 
 const LINES = [
-  { failing: /Events cannot be read, trying again/, recovered: /^Events are read again/ },
+  { failing: /Events cannot be read, retrying/, recovered: /^Events are read again/ },
   {
-    failing: /Broadcast events cannot be read, trying again/,
+    failing: /Broadcast events cannot be read, retrying/,
     recovered: /^Broadcast events are read again/,
   },
   {
-    failing: /The cleanup of sessions failed and is repeated/,
+    failing: /The cleanup of sessions failed and will run again/,
     recovered: /^The cleanup of sessions works again/,
   },
 ];
