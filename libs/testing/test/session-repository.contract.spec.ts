@@ -194,6 +194,12 @@ class TrimsTexts extends Correct {
   }
 }
 
+class HasAPolicyOfItsOwn extends Correct {
+  constructor(options: MapSessionRepositoryOptions) {
+    super({ ...options, undecodable: undefined });
+  }
+}
+
 class CutsUpdates extends Correct {
   override write(change: SessionChange): Promise<WriteReply> {
     if (change.kind !== 'update') return super.write(change);
@@ -369,6 +375,7 @@ describe('sessionRepositoryContract', () => {
       'loading: returns for how long a session has been idle, which decides when a touch is due',
     ],
     [TrimsTexts, 'names and values: returns every serialized text unchanged'],
+    [HasAPolicyOfItsOwn, 'names and values: follows the policy that it was given'],
     [CutsUpdates, 'names and values: accepts a value of a megabyte, and a thousand attributes'],
     [RenewsAlways, 'saving: does not renew a session that the request keeps idle'],
     [RenewsNever, 'saving: renews the session'],

@@ -17,6 +17,7 @@ export {
   type SessionAttributes,
 } from './session/session.js';
 export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
+export type { UndecodablePolicy } from './session/undecodable-policy.js';
 export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
 
 // in a request

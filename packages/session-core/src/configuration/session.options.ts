@@ -8,6 +8,7 @@ import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from '../session/session-id.generator.js';
 import { type SessionIdForm, SessionIds } from '../session/session-ids.js';
+import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecodable-policy.js';
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions {
@@ -40,6 +41,18 @@ export interface SessionModuleOptions {
   sessionIdGenerator?: SessionIdGenerator;
   /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
   maxAttributeSize?: number;
+  /**
+   * What happens to a session with a value that the serializer cannot decode. One log line names the attribute.
+   * - `'throw'`: reading the attribute throws a `SessionAttributeError`, which is answered 500 unless you catch it.
+   * - `'drop-attribute'`: reading the attribute gives undefined; from then on `attributeNames` does not name it. The
+   *   store keeps the value until you set or remove the attribute.
+   * - `'drop-session'`: loading the session ends it, as deleted, and the request gets a new one. Each load decodes all
+   *   attributes of the session. A value that another request writes later is noticed by the next load.
+   *
+   * The sessions of events always drop the attribute.
+   * @default 'drop-attribute'
+   */
+  undecodable?: UndecodablePolicy;
   /** Lets a browser have several sessions, a cookie for each: see `BrowserSessions`. @default false */
   multipleSessions?: boolean;
   /** Requests that have no session at all, such as those for static files; they never cause a call to the store. */
@@ -64,6 +77,7 @@ export interface ResolvedSessionOptions {
   readonly ids: SessionIds;
   /** Bytes. */
   readonly maxAttributeSize: number;
+  readonly undecodable: UndecodablePolicy;
   /** True for a request that has no session; undefined: every request has one. */
   readonly exclude: ((request: HttpRequestLike) => boolean) | undefined;
   /** True for a request that does not renew the session; undefined: every request renews it. */
@@ -110,6 +124,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     atLeast: 1,
     atMost: LARGEST_ATTRIBUTE,
   });
+  const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
   reader.finish();
@@ -123,6 +138,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
       (multipleSessions ? new AliasedSessionIdResolver(options.cookie) : new CookieSessionIdResolver(options.cookie)),
     ids,
     maxAttributeSize,
+    undecodable,
     exclude,
     keepIdle,
   });

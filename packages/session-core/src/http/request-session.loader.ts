@@ -73,7 +73,7 @@ export class RequestSessionLoader {
   }
 
   #accessTo(session: Session, presented: SessionToken): SessionAccess {
-    const isRemembered = session.getAttribute(REMEMBER_ME_ATTRIBUTE) === true;
+    const isRemembered = TrackedSession.of(session).peekAttribute(REMEMBER_ME_ATTRIBUTE) === true;
     const isRolling = this.resolver.maxAge({ presented, isRemembered }) !== undefined;
     return new SessionAccess(() => this.#touch(session), isRolling);
   }

@@ -70,7 +70,7 @@ export class RequestSession {
 
   /** Whether its cookie is to outlive the browser: see `RememberMe`. */
   get isRemembered(): boolean {
-    return this.#session?.getAttribute(REMEMBER_ME_ATTRIBUTE) === true;
+    return this.#session?.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true;
   }
 
   /** The response depends on what the client has presented, whoever asks for the session. */

@@ -25,9 +25,9 @@ export class MapSessionRepository extends IndexedSessionRepository {
 
   constructor(options: MapSessionRepositoryOptions = {}) {
     super(options);
-    const { serializer = new JsonAttributeSerializer(), clock = Date } = options;
+    const { serializer = new JsonAttributeSerializer(), clock = Date, ids } = options;
     this.#dispatcher = options.dispatcher;
-    this.#store = new MapSessionStore(serializer, clock, (event) => this.#deliver(event));
+    this.#store = new MapSessionStore(serializer, clock, (event) => this.#deliver(event), ids);
   }
 
   /** Ends the sessions that have expired and delivers their events. `expired`: how many there were. */

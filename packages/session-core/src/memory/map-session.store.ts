@@ -14,6 +14,7 @@ import type {
   WriteReply,
 } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
+import { SessionIds } from '../session/session-ids.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 
 /** Epoch milliseconds, as `Date` has them. */
@@ -57,6 +58,7 @@ export class MapSessionStore {
     private readonly serializer: AttributeSerializer,
     private readonly clock: Clock,
     private readonly record: (event: SessionEvent) => void,
+    private readonly ids = new SessionIds(),
   ) {}
 
   load(id: string): SessionRecord | undefined {
@@ -209,7 +211,7 @@ export class MapSessionStore {
   }
 
   #snapshot(session: StoredSession): SessionSnapshot {
-    return new SessionSnapshot(session, this.serializer);
+    return new SessionSnapshot(session, this.serializer, this.ids);
   }
 }
 

@@ -1,7 +1,6 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { SessionRepository } from './session.repository.js';
-import { wrapStoreErrors } from './store.errors.js';
 
 /** A repository that also finds sessions by what is in them. */
 export abstract class IndexedSessionRepository extends SessionRepository {
@@ -12,7 +11,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
 
   /** The live sessions that an index lists under a value. `PRINCIPAL_NAME_INDEX_NAME` is an index. */
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
-    const records = await wrapStoreErrors(() => this.lookUp(indexName, value));
+    const records = await this.read(() => this.lookUp(indexName, value));
     return records.map((record) => this.restore(record));
   }
 

@@ -9,6 +9,8 @@ import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionTimeouts } from '../session/tracked-timeouts.js';
+import type { UndecodablePolicy } from '../session/undecodable-policy.js';
+import { dropUndecodable } from './drop-undecodable.js';
 import { wrapStoreErrors } from './store.errors.js';
 
 /** What a repository has to know of the application. `SESSION_OPTIONS` is such. */
@@ -23,6 +25,8 @@ export interface SessionRepositoryOptions {
   readonly serializer?: AttributeSerializer | undefined;
   /** Bytes that the text of an attribute may have. @default no limit */
   readonly maxAttributeSize?: number | undefined;
+  /** What happens to a session with a value that the serializer cannot decode. @default 'drop-attribute' */
+  readonly undecodable?: UndecodablePolicy | undefined;
 }
 
 /** What a store implements of its repository, for checks that call a store directly. */
@@ -67,6 +71,7 @@ export abstract class SessionRepository {
     this.#ids = ids;
     this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
     this.#writer = {
+      undecodable: options.undecodable ?? 'drop-attribute',
       serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
       write: (change) => wrapStoreErrors(() => this.write(change)),
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
@@ -91,7 +96,7 @@ export abstract class SessionRepository {
   /** What `findById()` says of each of these ids, in their order; a store that is asked over a network is asked once. */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
     const wellFormed = [...new Set(ids.filter(isWellFormedSessionId))];
-    const records = wellFormed.length > 0 ? await wrapStoreErrors(() => this.load(wellFormed)) : [];
+    const records = wellFormed.length > 0 ? await this.read(() => this.load(wellFormed)) : [];
     const found = new Map(records.map((record) => [record.id, record]));
     return ids.map((id) => {
       const record = found.get(id);
@@ -138,6 +143,15 @@ export abstract class SessionRepository {
   /** Whether a session may change its id to this fresh one; for stores that keep some sessions apart. */
   protected mayReplace(_id: string, _replaced: string): boolean {
     return true;
+  }
+
+  /**
+   * The records that `load()`, or a look-up of the store, answers with; without those whose session had to be ended
+   * because a value in it cannot be decoded.
+   */
+  protected async read(call: () => Promise<readonly SessionRecord[]>): Promise<readonly SessionRecord[]> {
+    const records = await wrapStoreErrors(call);
+    return this.#writer.undecodable === 'drop-session' ? dropUndecodable(records, this.#writer) : records;
   }
 
   /** The session of a record. */

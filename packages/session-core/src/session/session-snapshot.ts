@@ -2,6 +2,7 @@ import { SessionAttributeError } from '../errors/session.errors.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
 import type { SessionRecord } from './session-record.js';
+import { SessionIds } from './session-ids.js';
 import { StoredAttributes } from './stored-attributes.js';
 
 /** A session as it was, for events. Each read decodes afresh: what one handler does to a value no other one sees. */
@@ -14,13 +15,16 @@ export class SessionSnapshot implements ReadonlySession {
   readonly absoluteTimeout: number;
   readonly #attributes: StoredAttributes;
 
-  constructor(record: Omit<SessionRecord, 'timeToLive'>, serializer: AttributeSerializer) {
+  /** @param ids shows the id in log lines; unset: a fingerprint of the id */
+  constructor(record: Omit<SessionRecord, 'timeToLive'>, serializer: AttributeSerializer, ids = FINGERPRINTS) {
     this.id = record.id;
     this.creationTime = record.creationTime;
     this.lastAccessedTime = record.lastAccessedTime;
     this.maxInactiveInterval = record.maxInactiveInterval;
     this.absoluteTimeout = record.absoluteTimeout;
-    this.#attributes = new StoredAttributes(record.attributes, serializer);
+    // Never `throw`: a handler of the end of a session cannot repair its attributes.
+    const owner = { undecodable: 'drop-attribute', shownId: () => ids.shown(record.id) } as const;
+    this.#attributes = new StoredAttributes(record.attributes, serializer, owner);
   }
 
   /** The snapshot of a session whose data was lost: no attributes, and times of 0. */
@@ -52,3 +56,6 @@ export class SessionSnapshot implements ReadonlySession {
     return this.getAttribute<T>(name) ?? defaultValue;
   }
 }
+
+// Without the configuration an id may be a token: it is shown as a fingerprint.
+const FINGERPRINTS: Pick<SessionIds, 'shown'> = new SessionIds(undefined, 'plain');

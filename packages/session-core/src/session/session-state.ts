@@ -1,8 +1,8 @@
 import { indexChangesOf } from './index-changes.js';
-import type { AttributeSerializer } from './attribute.serializer.js';
 import type { CreateSession, DeleteSession, UpdateSession, WriteReply } from './session-change.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
+import type { SessionWriter } from './session-writer.js';
 import type { SaveOutcome } from './session.js';
 import { StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
@@ -31,11 +31,13 @@ export class SessionState {
 
   constructor(
     record: SessionRecord,
-    private readonly serializer: AttributeSerializer,
+    private readonly writer: SessionWriter,
     token?: SessionToken,
     private readonly presentedIds: readonly string[] = [],
   ) {
-    this.attributes = new TrackedAttributes(new StoredAttributes(record.attributes, serializer));
+    const { serializer, undecodable } = writer;
+    const owner = { undecodable, shownId: () => writer.shown(record.id) };
+    this.attributes = new TrackedAttributes(new StoredAttributes(record.attributes, serializer, owner));
     this.timeouts = new TrackedTimeouts(record);
     this.idleTime = idleTimeOf(record);
     this.creationTime = record.creationTime;
@@ -74,7 +76,7 @@ export class SessionState {
     const id = this.storedId;
     if (id !== undefined && this.isInvalidated) return { kind: 'delete', id };
     const attributes = this.attributes.changes();
-    const indexes = indexChangesOf(attributes, this.serializer);
+    const indexes = indexChangesOf(attributes, this.writer.serializer);
     if (id === undefined) {
       const { presentedIds, timeouts } = this;
       return { kind: 'create', id: this.id, presentedIds, ...timeouts.all, attributes, indexes };

@@ -1,46 +1,67 @@
 import { type AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
+import type { UndecodablePolicy } from './undecodable-policy.js';
 
-/** The attributes of a session as the store has them: text, decoded one by one when somebody asks. */
+/** The session that attributes belong to. */
+export interface AttributesOwner {
+  readonly undecodable: UndecodablePolicy;
+  /** The session id as log lines show it. */
+  shownId(): string;
+}
+
+/** The attributes of a session as the store has them: texts, each of which is decoded only when it is read. */
 export class StoredAttributes {
   readonly #texts: Map<string, string>;
+  /** By attribute name, the text that could not be decoded. */
+  readonly #undecodable = new Map<string, string>();
 
   constructor(
     texts: Iterable<readonly [string, string]>,
     readonly serializer: AttributeSerializer,
+    private readonly owner: AttributesOwner,
   ) {
     this.#texts = new Map(texts);
   }
 
+  /** Decodes nothing: an undecodable attribute is dropped from here once it was read. */
   get names(): string[] {
-    return [...this.#texts.keys()];
+    const names = [...this.#texts.keys()];
+    return this.owner.undecodable === 'throw' ? names : names.filter((name) => !this.#isUndecodable(name));
   }
 
   text(name: string): string | undefined {
     return this.#texts.get(name);
   }
 
-  /** Records what the store has now; undefined when it no longer has the attribute. */
+  /** Records the text that the store has now; undefined when it no longer has the attribute. */
   replace(name: string, text: string | undefined): void {
     if (text === undefined) this.#texts.delete(name);
     else this.#texts.set(name, text);
   }
 
-  /** The decoded value. A text that cannot be decoded counts as missing: one bad attribute must not cost the session. */
+  /** The decoded value. @throws SessionAttributeError when it cannot be decoded and the policy is `throw` */
   decode(name: string): unknown {
+    const value = this.peek(name);
+    if (this.owner.undecodable !== 'throw' || !this.#isUndecodable(name)) return value;
+    throw new SessionAttributeError(name, `cannot be decoded. ${REMEDY}`);
+  }
+
+  /** The decoded value, whatever the policy: undefined when it cannot be decoded. */
+  peek(name: string): unknown {
     const text = this.#texts.get(name);
-    if (text === undefined) return undefined;
+    if (text === undefined || this.#isUndecodable(name)) return undefined;
     try {
       return this.serializer.deserialize(text) ?? undefined;
     } catch {
-      // Neither the text nor the error goes into the log: JSON.parse quotes what it could not read.
-      logger.warn(`Session attribute "${name}" cannot be decoded and is treated as missing`);
+      // The error is not logged: JSON.parse quotes the text that it could not read.
+      if (!this.#undecodable.has(name)) this.#warn(name);
+      this.#undecodable.set(name, text);
       return undefined;
     }
   }
 
-  /** @throws SessionAttributeError when the serializer cannot bring the value back */
+  /** @throws SessionAttributeError when the serializer cannot encode the value */
   encode(name: string, value: unknown): string {
     try {
       return this.serializer.serialize(value);
@@ -49,4 +70,19 @@ export class StoredAttributes {
       throw new SessionAttributeError(name, problem, { cause: error });
     }
   }
+
+  #isUndecodable(name: string): boolean {
+    const text = this.#texts.get(name);
+    return text !== undefined && this.#undecodable.get(name) === text;
+  }
+
+  #warn(name: string): void {
+    const consequence = this.owner.undecodable === 'throw' ? 'throw an error' : 'give undefined';
+    logger.warn(
+      `Attribute ${JSON.stringify(name)} of session ${this.owner.shownId()} cannot be decoded: reads of it ` +
+        `${consequence}. ${REMEDY}`,
+    );
+  }
 }
+
+const REMEDY = 'Set or remove the attribute, or configure the serializer that wrote it';

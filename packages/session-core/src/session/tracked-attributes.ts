@@ -35,9 +35,20 @@ export class TrackedAttributes {
     return this.#read(name).value;
   }
 
+  /** The value for the library's own reads: never throws, and an object is not watched for changes in place. */
+  peek(name: string): unknown {
+    const known = this.#entries.get(name);
+    return known ? known.value : this.#stored.peek(name);
+  }
+
   /** The value the store has, as far as this session knows; a fresh object that nobody watches. */
   storedValue(name: string): unknown {
     return this.#stored.decode(name);
+  }
+
+  /** The same for the library's own reads: never throws. */
+  peekStored(name: string): unknown {
+    return this.#stored.peek(name);
   }
 
   /** The text of that value. */

@@ -32,12 +32,12 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     const { id, token } = writer.drawKey();
     const now = Date.now();
     const record = { id, creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined, attributes: [] };
-    return new TrackedSession(writer, new SessionState(record, writer.serializer, token, presentedIds));
+    return new TrackedSession(writer, new SessionState(record, writer, token, presentedIds));
   }
 
   /** A session that the store has. */
   static restore(writer: SessionWriter, record: SessionRecord): TrackedSession {
-    return new TrackedSession(writer, new SessionState(record, writer.serializer));
+    return new TrackedSession(writer, new SessionState(record, writer));
   }
 
   /** The session behind a `Session`, which has no other implementation. @throws TypeError for any other object */
@@ -194,14 +194,19 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   /** Whether the save adds a principal under a token that was known before: whoever planted it has the session. */
   get signsInUnderOldToken(): boolean {
-    const { principalName } = this;
-    if (principalName === undefined || this.#state.token !== undefined) return false;
-    return principalName !== this.#state.attributes.storedValue(PRINCIPAL_NAME_INDEX_NAME);
+    const principalName = this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    if (typeof principalName !== 'string' || this.#state.token !== undefined) return false;
+    return principalName !== this.#state.attributes.peekStored(PRINCIPAL_NAME_INDEX_NAME);
   }
 
   /** Milliseconds since the store last renewed the session; undefined for a session that is new or never ends. */
   get idleTime(): number | undefined {
     return this.#state.idleTime;
+  }
+
+  /** An attribute for the library's own reads: undefined, never an error, when the value cannot be decoded. */
+  peekAttribute(name: string): unknown {
+    return this.#state.isOver ? undefined : this.#state.attributes.peek(name);
   }
 
   /** From now on, the response decides whether a cookie can follow. */

@@ -23,6 +23,7 @@ describe('resolveSessionOptions', () => {
     expect(options).toMatchObject({
       timeout: 1800,
       absoluteTimeout: -1,
+      undecodable: 'drop-attribute',
       touchInterval: 60_000,
       exclude: undefined,
       keepIdle: undefined,
@@ -87,6 +88,7 @@ describe('resolveSessionOptions', () => {
       },
       'Option `sessionIdGenerator` cannot be used: no entropy.',
     ],
+    [{ undecodable: 'drop' }, 'Option `undecodable` must be one of "throw", "drop-attribute", "drop-session".'],
     [{ maxAttributeSize: '5 MB' }, 'Option `maxAttributeSize` must be a whole number from 1 to 536870912.'],
     [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
     [{ keepIdle: true }, 'Option `keepIdle` must be a function that takes the request.'],
@@ -94,7 +96,7 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, maxAttributeSize, exclude, keepIdle.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, maxAttributeSize, undecodable, exclude, keepIdle.',
     ],
     [{ cookie: 'SESSION' }, 'Option `cookie` must be an object.'],
     [null, 'The argument must be an object.'],

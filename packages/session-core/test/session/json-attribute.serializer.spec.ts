@@ -2,6 +2,8 @@ import { SerializationProblem } from '../../src/session/attribute.serializer.js'
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { StoredAttributes } from '../../src/session/stored-attributes.js';
 
+const OWNER = { undecodable: 'drop-attribute', shownId: () => 'session' } as const;
+
 class Money {
   constructor(readonly cents: number) {}
 }
@@ -62,19 +64,23 @@ describe('JsonAttributeSerializer', () => {
   });
 
   it('has the attribute named by whoever holds it', () => {
-    const attributes = new StoredAttributes([], serializer);
+    const attributes = new StoredAttributes([], serializer, OWNER);
     expect(() => attributes.encode('cart', { at: new Date() })).toThrow(
       /^Session attribute "cart" holds a value at \.at that is a Date, .*`serializer` option/,
     );
   });
 
   it('has an error of its own told without what it says', () => {
-    const broken = new StoredAttributes([], {
-      serialize: () => {
-        throw new Error('cannot encode "secret"');
+    const broken = new StoredAttributes(
+      [],
+      {
+        serialize: () => {
+          throw new Error('cannot encode "secret"');
+        },
+        deserialize: JSON.parse,
       },
-      deserialize: JSON.parse,
-    });
+      OWNER,
+    );
     expect(() => broken.encode('cart', 'secret')).toThrow(/^Session attribute "cart" cannot be serialized$/);
   });
 });

@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { inspect } from 'node:util';
 import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/errors/session.errors.js';
@@ -585,17 +584,6 @@ describe('TrackedSession', () => {
       expect(session.getRequiredAttribute('zero')).toBe(0);
       expect(session.getAttributeOrDefault('zero', 1)).toBe(0);
       expect(session.getAttributeOrDefault('cart', 'none')).toBe('none');
-    });
-
-    it('treats one that cannot be decoded as missing, and logs its name and nothing of it', () => {
-      const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
-      const session = writer.restore({ broken: '{secret', fine: '1' });
-      expect(session.getAttribute('broken')).toBeUndefined();
-      expect(session.getAttribute('fine')).toBe(1);
-      expect(session.isDirty).toBe(false);
-      expect(warn).toHaveBeenCalledWith(expect.stringContaining('"broken"'));
-      expect(warn.mock.calls.flat().join()).not.toContain('secret');
-      warn.mockRestore();
     });
 
     it('refuses at once what cannot be stored, and keeps what was there', () => {

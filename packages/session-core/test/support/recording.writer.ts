@@ -4,6 +4,7 @@ import { JsonAttributeSerializer } from '../../src/session/json-attribute.serial
 import type { SessionChange, WriteReply } from '../../src/session/session-change.js';
 import type { SessionRecord } from '../../src/session/session-record.js';
 import type { SessionWriter } from '../../src/session/session-writer.js';
+import type { UndecodablePolicy } from '../../src/session/undecodable-policy.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 
 const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'deleted' } as const;
@@ -11,6 +12,7 @@ const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'dele
 /** Remembers what it is asked to write, and answers that this was done unless a reply has been prepared. */
 export class RecordingWriter implements SessionWriter {
   readonly serializer = new JsonAttributeSerializer();
+  undecodable: UndecodablePolicy = 'drop-attribute';
   readonly writes: SessionChange[] = [];
   /** The ids that keys were drawn to replace; undefined for those of new sessions. */
   readonly replaced: (string | undefined)[] = [];

@@ -37,7 +37,7 @@ export class ContractContext {
 
   static async open({ open, offers, slack = 30 * SECOND }: SessionRepositoryContractOptions): Promise<ContractContext> {
     const ids = new PreparedIds();
-    const store = await open({ timeout: INTERVAL / SECOND, ids: new SessionIds(ids) });
+    const store = await open({ timeout: INTERVAL / SECOND, ids: new SessionIds(ids), undecodable: 'throw' });
     if (offers.includes('nodes')) assert.ok(store.other, '`nodes` are offered by `other`');
     // A clock of a test begins at a full minute, or day, and what a store cuts off of its times would not be seen.
     await store.advance(12_345);

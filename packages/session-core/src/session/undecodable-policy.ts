@@ -1,0 +1,9 @@
+/**
+ * What happens to a session with a value that its serializer cannot decode:
+ * - `'throw'`: reading the attribute throws a `SessionAttributeError`;
+ * - `'drop-attribute'`: reading the attribute gives undefined;
+ * - `'drop-session'`: the session is ended, as deleted, when it is loaded.
+ */
+export type UndecodablePolicy = 'throw' | 'drop-attribute' | 'drop-session';
+
+export const UNDECODABLE_POLICIES = ['throw', 'drop-attribute', 'drop-session'] as const;
