@@ -1,4 +1,4 @@
-// What an application needs. Authors of stores import `@nest-session/core/store` as well.
+// `@nest-session/core`: what applications need. Authors of stores also import `@nest-session/core/store`.
 
 // the module
 export { SessionModule } from './session.module.js';

@@ -22,8 +22,8 @@ import {
 } from './configuration/session.options.js';
 
 /**
- * Gives every HTTP request of the application its session. Global: import it once, in the root module, together with
- * the module of a store.
+ * Gives every HTTP request of the application its session. Import it once, in the root module, together with the module
+ * of a store. It is global.
  */
 @Global()
 @Module({
@@ -69,7 +69,7 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
     return super.forRoot(options);
   }
 
-  // Optional: Nest provides it in every module, and does not document that.
+  // Optional, because Nest provides it in every module but does not document that.
   constructor(@Optional() @Inject(ApplicationConfig) private readonly config?: ApplicationConfig) {
     super();
   }

@@ -1,5 +1,5 @@
-// `@nest-session/core/transport`: how a request and its session are bound, for the packages of @nest-session that bind
-// them elsewhere. Not for applications: it changes with every version.
+// `@nest-session/core/transport`: binds requests to sessions, for the other packages of @nest-session. Not for
+// applications: it changes with every version.
 export type { FoundSession, RequestSession } from './http/request-session.js';
 export type { ResponseCommit } from './http/response-commit.js';
 export { SessionExchange } from './http/session-exchange.js';

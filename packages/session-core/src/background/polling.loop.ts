@@ -1,14 +1,14 @@
 import { logger } from '../logging/session.logger.js';
 
-/** Repeats a step in the background, never two at a time. A step that fails is logged and repeated like any other. */
+/** Repeats a step in the background, one at a time. A step that fails is logged, and the loop goes on. */
 export class PollingLoop {
   #active = false;
   #timer: NodeJS.Timeout | undefined;
   #step: Promise<void> = Promise.resolve();
 
   /**
-   * @param name what a line of the log about a failed step begins with, such as `The search for expired sessions`
-   * @param interval milliseconds from the end of one step to the begin of the next
+   * @param name the beginning of the log line about a failed step, such as `The search for expired sessions`
+   * @param interval milliseconds from the end of one step to the start of the next
    */
   constructor(
     private readonly name: string,
@@ -16,13 +16,13 @@ export class PollingLoop {
     private readonly step: () => Promise<unknown>,
   ) {}
 
-  /** The first step comes after one interval. Does not keep the process alive. */
+  /** Starts the loop; the first step runs after one interval. Does not keep the process alive. */
   start(): void {
     this.#active = true;
     this.#schedule();
   }
 
-  /** Resolves when a step that is running has finished; no other one begins. */
+  /** Stops the loop. Resolves when the step that is running, if any, has finished. */
   async stop(): Promise<void> {
     this.#active = false;
     clearTimeout(this.#timer);
@@ -32,7 +32,7 @@ export class PollingLoop {
   #schedule(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      // After the step before, which may still run when the loop was stopped and started again meanwhile.
+      // The step before may still run when the loop was stopped and started again in the meantime.
       this.#step = this.#step.then(() => this.#run());
     }, this.interval).unref();
   }
@@ -42,7 +42,7 @@ export class PollingLoop {
     try {
       await this.step();
     } catch (error) {
-      logger.error(`${this.name} failed and is tried again`, error instanceof Error ? error.stack : String(error));
+      logger.error(`${this.name} failed and will be retried`, error instanceof Error ? error.stack : String(error));
     }
     if (this.#active) this.#schedule();
   }

@@ -1,7 +1,7 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import type { SessionModuleOptions } from './session.options.js';
 
-/** Implemented by a class that is given to `forRootAsync({ useClass })` or `useExisting`. */
+/** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
 export interface SessionOptionsFactory {
   /** The options of `SessionModule`, or a promise of them; called once, at start. */
   createSessionOptions(): SessionModuleOptions | Promise<SessionModuleOptions>;
@@ -13,5 +13,5 @@ export const { ConfigurableModuleClass: SessionModuleDefinition, MODULE_OPTIONS_
     .setFactoryMethodName('createSessionOptions')
     .build();
 
-/** The resolved options, `ResolvedSessionOptions`. */
+/** The injection token of the resolved options, `ResolvedSessionOptions`. */
 export const SESSION_OPTIONS = Symbol('SESSION_OPTIONS');

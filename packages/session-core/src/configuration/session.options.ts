@@ -12,32 +12,36 @@ import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecod
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions {
-  /** Time without access after which a session expires, whole seconds, or `'never'`. @default '30m' */
+  /**
+   * The idle timeout: the time without access after which a session expires; whole seconds, or `'never'`.
+   * @default '30m'
+   */
   timeout?: Duration;
   /**
-   * Time from its creation after which a session expires, however much it is used: whole seconds, or `'never'`.
+   * The time since its creation after which a session expires, however much it is used; whole seconds, or `'never'`.
    * @default 'never'
    */
   absoluteTimeout?: Duration;
   /**
-   * How often at most an access is recorded; `0`: at every request. A session expires between `timeout` and
-   * `timeout - touchInterval` after its last access; one with a shorter interval of its own is recorded as often as a
-   * thirtieth of that. @default timeout / 30, at most '1m'
+   * How often reads renew the idle timeout at most; `0`: at every request. A session expires up to this
+   * much earlier than `timeout` after its last access. For a session with a shorter idle timeout of its own, it is at
+   * most a thirtieth of that. @default timeout / 30, at most '1m'
    */
   touchInterval?: Duration;
   /** How the session cookie is set; not together with `sessionIdResolver`. @default see `CookieOptions` */
   cookie?: CookieOptions;
   /**
-   * How the token travels, if not in the cookie that `cookie` describes: a resolver, or the class of one, whose
-   * dependencies are those of a provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
+   * Carries the token instead of the cookie that `cookie` describes: a resolver, or a class of one, which is
+   * instantiated as a provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
    */
   sessionIdResolver?: SessionIdResolver | Type<SessionIdResolver>;
   /**
-   * What the store, events and `session.id` know a session by: the SHA-256 of its token, which opens nothing; or, as
-   * Spring Session has it, the token itself: then whoever reads the store can take sessions over. @default 'hashed'
+   * What the store, events and `session.id` have as the session id: the SHA-256 of the token, which opens nothing; or,
+   * like Spring Session, the token itself (`'plain'`), with which anyone who can read the store can take over sessions.
+   * @default 'hashed'
    */
   sessionIds?: SessionIdForm;
-  /** Draws the tokens. @default new RandomSessionIdGenerator() */
+  /** Generates the tokens. @default new RandomSessionIdGenerator() */
   sessionIdGenerator?: SessionIdGenerator;
   /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
   maxAttributeSize?: number;
@@ -53,17 +57,17 @@ export interface SessionModuleOptions {
    * @default 'drop-attribute'
    */
   undecodable?: UndecodablePolicy;
-  /** Lets a browser have several sessions, a cookie for each: see `BrowserSessions`. @default false */
+  /** Lets a browser have several sessions, each with its own cookie: see `BrowserSessions`. @default false */
   multipleSessions?: boolean;
-  /** Requests that have no session at all, such as those for static files; they never cause a call to the store. */
+  /** Returns true for requests without a session, such as those for static files. They never call the store. */
   exclude?: (request: HttpRequestLike) => boolean;
-  /** Requests that do not keep the session alive, such as those of a page that polls; see also `@KeepSessionIdle()`. */
+  /** Returns true for requests that do not renew the idle timeout, such as polling; see also `@KeepSessionIdle()`. */
   keepIdle?: (request: HttpRequestLike) => boolean;
 }
 
 /** The options of `SessionModule`, checked and with all defaults; injected by `SESSION_OPTIONS`. */
 export interface ResolvedSessionOptions {
-  /** Seconds; -1: sessions never expire for being unused. */
+  /** Seconds; -1: none. */
   readonly timeout: number;
   /** Seconds; -1: none. */
   readonly absoluteTimeout: number;
@@ -86,12 +90,12 @@ export interface ResolvedSessionOptions {
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-// Spring keeps the interval in 32 bits, and a longer one would be no timeout.
+// Spring Session keeps timeouts in 32 bits.
 const LONGEST = (2 ** 31 - 1) * SECOND;
-// Redis takes no longer text.
+// Redis takes no larger value.
 const LARGEST_ATTRIBUTE = 512 * 1024 * 1024;
 
-/** The only way options enter the library. @throws InvalidSessionOptionsError naming all problems at once */
+/** Reads and checks the options of `SessionModule`. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
   const reader = new OptionReader('SessionModule', options);
   const timeout = readTimeout(reader, 'timeout', '30m');
@@ -107,7 +111,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     );
   }
   if (cookie.rememberMe !== undefined && timeout !== Infinity && cookie.rememberMe * SECOND <= timeout) {
-    reader.problem('Option `cookie.rememberMe` must be longer than `timeout`: nobody would be remembered for longer.');
+    reader.problem('Option `cookie.rememberMe` must be longer than `timeout`: otherwise it does nothing.');
   }
   const sessionIdResolver = reader.value('sessionIdResolver', isResolver, 'a SessionIdResolver, or the class of one');
   if (sessionIdResolver !== undefined && options.cookie !== undefined) {

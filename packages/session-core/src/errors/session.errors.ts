@@ -1,6 +1,6 @@
 import { HttpException, HttpStatus } from '@nestjs/common';
 
-/** Thrown at start-up when options are wrong. Names every problem at once; correct the options and start again. */
+/** Thrown at start-up when options are wrong. The message names all problems at once. */
 export class InvalidSessionOptionsError extends Error {
   /** Always 'InvalidSessionOptionsError'. */
   override readonly name = 'InvalidSessionOptionsError';
@@ -15,8 +15,9 @@ export class InvalidSessionOptionsError extends Error {
 }
 
 /**
- * Thrown when the store could not be asked or did not answer in time; `cause` says why. A write that timed out may
- * still take effect. As an HTTP exception it is answered 503 unless a filter decides otherwise.
+ * Thrown when the store failed, could not be reached or did not reply in time. `reason`, which is also the message, is
+ * safe to log; `cause` may quote values. A write that timed out may still take effect. Nest answers this HTTP exception
+ * with a 503 response unless an exception filter decides otherwise.
  */
 export class SessionStoreError extends HttpException {
   constructor(
@@ -39,8 +40,8 @@ export class SessionStoreError extends HttpException {
 }
 
 /**
- * Thrown when an attribute's value cannot be stored as it is, or when a required attribute is missing. Names the
- * attribute and the place inside it, never the value.
+ * Thrown when the value of an attribute cannot be stored or decoded, or when a required attribute is missing. The
+ * message names the attribute and, for a nested value, the place in it; never the value.
  */
 export class SessionAttributeError extends Error {
   /** Always 'SessionAttributeError'. */
@@ -52,11 +53,11 @@ export class SessionAttributeError extends Error {
     problem: string,
     options?: ErrorOptions,
   ) {
-    super(`Session attribute "${attributeName}" ${problem}`, options);
+    super(`Session attribute ${JSON.stringify(attributeName)} ${problem}`, options);
   }
 }
 
-/** Thrown when a session is changed in a state that cannot keep the change; the message says what to do instead. */
+/** Thrown when a session cannot be used or changed at this point; the message says what to do instead. */
 export class SessionStateError extends Error {
   /** Always 'SessionStateError'. */
   override readonly name = 'SessionStateError';

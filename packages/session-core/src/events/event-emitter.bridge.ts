@@ -12,13 +12,13 @@ interface ReadinessWatcherLike {
   waitUntilReady(): Promise<void>;
 }
 
-// The class that is exported as EventEmitter2 calls itself EventEmitter. That of Node.js has no emitAsync().
+// The class that eventemitter2 exports is named EventEmitter. The one of Node.js has no emitAsync().
 const EMITTER_NAMES = ['EventEmitter2', 'EventEmitter'];
 
 /**
- * Lets the `@OnEvent` listeners of @nestjs/event-emitter hear of session events when the application has that module.
- * Best effort: nobody learns whether a listener succeeded. The emitter is found by the name of its class, so that the
- * package is no dependency and the application's own copy of it is the one that is found.
+ * Emits session events to the `@OnEvent` listeners of @nestjs/event-emitter, if the application has that module.
+ * Best effort: the emitter does not tell whether a listener succeeded. The emitter is found by the name of its class,
+ * so that the package is not a dependency and the application's own copy of it is used.
  */
 @Injectable()
 export class EventEmitterBridge {
@@ -27,26 +27,26 @@ export class EventEmitterBridge {
   /** Resolves when the `@OnEvent` listeners are attached. */
   async ready(): Promise<void> {
     const watchers = this.#find<ReadinessWatcherLike>(['EventEmitterReadinessWatcher'], 'waitUntilReady');
-    // A watcher rejects when attaching failed, which is the application's to hear of; our own handlers go on.
+    // A watcher rejects when attaching failed: the application hears of that itself, and our handlers do not need it.
     await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
   }
 
-  /** Whether anybody listens to session events at present. */
+  /** Whether session events have a listener at present. */
   get hasListeners(): boolean {
     return SESSION_EVENT_TYPES.some((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
   }
 
-  /** Resolves when the listeners have finished, and never rejects. `shownEvent`: the event, as it is written into logs. */
+  /** Resolves when the listeners have finished; never rejects. `shownEvent`: how log lines name the event. */
   async emit(event: SessionEvent, shownEvent: string): Promise<void> {
     try {
-      // emit() would leave the rejection of a listener with `suppressErrors: false` to nobody and end the process.
+      // Not emit(): a listener with `suppressErrors: false` that rejects would end the process.
       await this.#listenedTo(event.eventName)?.emitAsync(event.eventName, event);
     } catch (error) {
       logger.error(`An EventEmitter listener failed for session event ${shownEvent}`, stackOf(error));
     }
   }
 
-  /** One emitter at most: with two EventEmitterModules every `@OnEvent` listener is attached to both. */
+  /** At most one emitter: with two EventEmitterModules every `@OnEvent` listener is attached to both. */
   #listenedTo(eventName: string): EventEmitter2Like | undefined {
     return this.#find<EventEmitter2Like>(EMITTER_NAMES, 'emitAsync').find(
       (emitter) => emitter.listenerCount(eventName) > 0,

@@ -1,4 +1,4 @@
-/** A time in which this instance may have missed events that are broadcast. It ends with the call that tells of it. */
+/** A time in which this instance may have missed broadcast events. It ends when the handler is called. */
 export interface SessionEventGap {
   /** When the last event before the gap was recorded: epoch milliseconds by the store's clock. */
   readonly since: number;
@@ -7,9 +7,9 @@ export interface SessionEventGap {
 const HANDLES_GAPS = Symbol('@nest-session/core:handles-gaps');
 
 /**
- * Has a method of a provider or controller called when this instance may have missed events for its methods with
- * `@OnSessionEvent(..., { broadcast: true })`: it was without Redis for so long that they were removed meanwhile, or
- * Redis has lost them. A cache is emptied here. Events that are recorded later are delivered after the call.
+ * Calls a method of a provider or controller when this instance may have missed events for its methods with
+ * `@OnSessionEvent(..., { broadcast: true })`: it was without Redis until the events were removed, or Redis lost them.
+ * Empty your caches in such a method. Events that are recorded later are delivered after the call.
  */
 export function OnSessionEventGap() {
   return <Method extends (gap: SessionEventGap) => unknown>(

@@ -1,20 +1,20 @@
 import type { SessionEvent } from './session.events.js';
 
-/** The class of an event, or a base class such as `SessionEvent`, which stands for all that extend it. */
+/** The class of an event, or a base class such as `SessionEvent`, which stands for all classes that extend it. */
 export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract new (...args: never[]) => E;
 
 /** Options of `@OnSessionEvent`. */
 export interface OnSessionEventOptions {
   /**
-   * Calls the method on every instance of the application instead of one of its group: for what each instance has of
-   * its own, such as a cache or open sockets. It hears of what is recorded while the instance runs. A failure is logged
-   * and not repeated; see `@OnSessionEventGap` for what can be missed.
+   * Calls the method on every instance instead of on one instance of the group: for per-instance state such as caches
+   * and open sockets. Only events that are recorded while the instance runs are delivered. A failure is logged and not
+   * retried. `@OnSessionEventGap` tells when events may have been missed.
    * @default false
    */
   readonly broadcast?: boolean;
 }
 
-/** What a method is marked for. */
+/** An event that a method is marked to handle. */
 export interface HandledEvent {
   readonly eventClass: SessionEventClass;
   readonly broadcast: boolean;
@@ -23,9 +23,9 @@ export interface HandledEvent {
 const HANDLED_EVENTS = Symbol('@nest-session/core:handled-events');
 
 /**
- * Has a method of a provider or controller called with every event of a class; use it several times for several
- * classes. What the method returns is awaited, and what it throws counts as a failed delivery. An event is delivered
- * at least once: `event.id` tells a repetition.
+ * Calls a method of a provider or controller with every event of a class; use it several times for several classes.
+ * A promise that the method returns is awaited. If the method throws, the event is retried. An event is delivered at
+ * least once, and `event.id` is the same at every delivery.
  */
 export function OnSessionEvent<E extends SessionEvent>(
   eventClass: SessionEventClass<E>,
@@ -41,7 +41,7 @@ export function OnSessionEvent<E extends SessionEvent>(
   };
 }
 
-/** What `@OnSessionEvent` marks a method for; empty for any other value. */
+/** The events that `@OnSessionEvent` marks a method to handle; empty for any other value. */
 export function handledEvents(method: unknown): readonly HandledEvent[] {
   if (typeof method !== 'function') return [];
   return (Reflect.getOwnMetadata(HANDLED_EVENTS, method) as HandledEvent[] | undefined) ?? [];

@@ -6,17 +6,17 @@ export interface FailedHandler {
   readonly cause: unknown;
 }
 
-/** Some handlers of an event failed, the others have succeeded. */
+/** Thrown when some handlers of an event failed. The others have succeeded. */
 export class SessionEventHandlingError extends AggregateError {
   /** Always 'SessionEventHandlingError'. */
   override readonly name = 'SessionEventHandlingError';
 
   constructor(
-    /** The event, as it is written into logs. */
+    /** The event as log lines name it. */
     shownEvent: string,
     /** The handlers that failed, each with its cause. */
     readonly failed: readonly FailedHandler[],
-    /** Their names, `Class.method`. */
+    /** The names of the handlers, `Class.method`. */
     readonly succeeded: readonly string[],
   ) {
     super(

@@ -18,16 +18,16 @@ import { logger } from '../logging/session.logger.js';
 
 /** How `SessionEventDispatcher.dispatch()` treats an event that was dispatched before. */
 export interface DispatchOptions {
-  /** The event has been dispatched before, here or elsewhere: EventEmitter listeners do not hear of it again. */
+  /** Whether the event was dispatched before, here or elsewhere: EventEmitter listeners do not get it again. */
   readonly redelivered?: boolean;
-  /** The names of handlers that have succeeded before and are not called again. */
+  /** The names of handlers that already succeeded and are not called again. */
   readonly done?: readonly string[];
 }
 
 /**
- * Gives session events to the `@OnSessionEvent` methods of this application, and to its EventEmitter. Every handler is
- * called and awaited on its own; a failed one is logged and named in the error. Nothing is remembered: whoever
- * dispatches decides whether to do it again, with those that have not succeeded.
+ * Calls the `@OnSessionEvent` methods of this application, and its EventEmitter, with session events. Each handler is
+ * called and awaited on its own; a handler that fails is logged and named in the error. The dispatcher remembers
+ * nothing: the caller decides whether to retry the handlers that failed.
  */
 @Injectable()
 export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
@@ -43,7 +43,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     @Inject(EventEmitterBridge) private readonly mirror: EventEmitterBridge,
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
   ) {
-    // One for each event that is being handled: Node.js warns of more than ten.
+    // There is one listener for each event that is being handled, and Node.js warns of more than ten.
     setMaxListeners(0, this.#givenUp.signal);
     this.#ready = new Promise<void>((resolve) => (this.#bootstrapped = resolve)).then(async () => {
       await this.mirror.ready();
@@ -52,62 +52,62 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   /**
-   * Whether anything in this application handles the session events of its group: an `@OnSessionEvent` method, or a
-   * listener of the EventEmitter, which counts once it is attached. To be asked after `ready()`.
+   * Whether this application handles the session events of its group, by an `@OnSessionEvent` method or by a listener
+   * of the EventEmitter. A listener counts once it is attached: ask after `ready()`.
    */
   get hasHandlers(): boolean {
     return this.#explored.events.some(({ broadcast }) => !broadcast) || this.mirror.hasListeners;
   }
 
-  /** The names of the `@OnSessionEvent` methods for the events of its group, in alphabetical order. */
+  /** The names of the `@OnSessionEvent` methods that handle events for the group, in alphabetical order. */
   get handlerNames(): readonly string[] {
     const names = this.#explored.events.filter(({ broadcast }) => !broadcast).map(({ name }) => name);
     return [...new Set(names)].sort();
   }
 
-  /** Whether a method of this application is to hear of the events that are broadcast. */
+  /** Whether this application has a method for broadcast events. */
   get hasBroadcastHandlers(): boolean {
     return this.#explored.events.some(({ broadcast }) => broadcast);
   }
 
-  /** Resolves when the application is bootstrapped and all handlers can be called; not at all if it never is. */
+  /** Resolves when the application is bootstrapped and all handlers can be called; never if that does not happen. */
   ready(): Promise<void> {
     return this.#ready;
   }
 
   /**
-   * Calls all handlers of the event but those for what is broadcast, at once, when the application is ready, and resolves
+   * Calls all handlers of the event at once, except broadcast handlers, as soon as the application is ready. Resolves
    * when they have finished. Handlers of two events are started in the order of the calls.
-   * @throws SessionEventHandlingError that names the handlers which failed; another error after `giveUp()`
+   * @throws SessionEventHandlingError naming the handlers that failed; another error after `giveUp()`
    */
   dispatch(event: SessionEvent, options: DispatchOptions = {}): Promise<void> {
     return this.#track(this.#ready.then(() => this.#dispatch(event, options)));
   }
 
-  /** Calls the handlers with `broadcast: true`, at once, when the application is ready. What fails is only logged. */
+  /** Calls the broadcast handlers at once, as soon as the application is ready. A failure is only logged. */
   broadcast(event: SessionEvent): Promise<void> {
     return this.#track(this.#ready.then(() => this.#broadcast(event))).catch(() => undefined);
   }
 
-  /** Calls the `@OnSessionEventGap` methods, in the same way. */
+  /** Calls the `@OnSessionEventGap` methods in the same way. */
   reportGap(gap: SessionEventGap): Promise<void> {
     return this.#track(this.#ready.then(() => this.#reportGap(gap))).catch(() => undefined);
   }
 
-  /** Resolves when no handler is running, the listeners of the EventEmitter included, or they have been given up. */
+  /** Resolves when no handler and no listener of the EventEmitter is running, or after `giveUp()`. */
   async idle(): Promise<void> {
-    // Before it is ready, nothing runs and nothing that waits may ever start.
+    // Before the application is ready no handler runs, and what was dispatched may never start.
     while (this.#isReady && this.#running.size > 0) await Promise.allSettled(this.#running);
   }
 
-  /** No handler is waited for any more: what was dispatched and has not finished is rejected. */
+  /** Stops waiting for handlers: every dispatch that has not finished is rejected. */
   giveUp(): void {
-    this.#givenUp.abort(new Error('The application has ended before all session events were handled'));
+    this.#givenUp.abort(new Error('The application shut down before all session events were handled'));
   }
 
   /** Called by Nest. @throws Error for a handler that cannot be called, such as one of a request-scoped provider */
   onModuleInit(): void {
-    // A handler that cannot work must stop the start, not the first event.
+    // A handler that can never be called must stop the start, not the first event.
     void this.#explored;
   }
 
@@ -130,7 +130,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     const handlers = this.#handlersOf(event, { broadcast: false }).filter(({ name }) => !done.includes(name));
     const failed = await this.#callAll(handlers, event);
     if (failed.length === 0) return;
-    // Two classes of the same name make two methods of the same name: it has succeeded when both have.
+    // Two classes of the same name have handlers of the same name: the name succeeded when both did.
     const succeeded = new Set(handlers.map(({ name }) => name));
     for (const { name } of failed) succeeded.delete(name);
     throw new SessionEventHandlingError(this.#shown(event), failed, [...succeeded]);
@@ -154,7 +154,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     return results.filter((result) => result !== undefined);
   }
 
-  /** `event.id`, without a token. */
+  /** `event.id`, in which an id that is a token is replaced by a fingerprint. */
   #shown({ type, sessionId }: SessionEvent): string {
     return `${type}:${this.options?.ids.shown(sessionId) ?? sessionId}`;
   }
@@ -179,7 +179,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 }
 
-/** Settles as the work does, or rejects when the signal is aborted before. */
+/** Settles as the work does, or rejects when the signal is aborted first. */
 function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason as Error);

@@ -5,17 +5,17 @@ import { handlesGaps, type SessionEventGap } from './on-session-event-gap.decora
 import { handledEvents } from './on-session-event.decorator.js';
 import type { SessionEvent } from './session.events.js';
 
-/** A method that `@OnSessionEvent` marks, on the one instance that it is called on. */
+/** A method with `@OnSessionEvent`, bound to its instance. */
 export interface SessionEventHandler {
   /** `Class.method` */
   readonly name: string;
-  /** Called on every instance of the application, instead of one of the group. */
+  /** Whether it is called on every instance of the application instead of on one of the group. */
   readonly broadcast: boolean;
   handles(event: SessionEvent): boolean;
   handle(event: SessionEvent): unknown;
 }
 
-/** The same for `@OnSessionEventGap`. */
+/** A method with `@OnSessionEventGap`, bound to its instance. */
 interface SessionEventGapHandler {
   readonly name: string;
   handle(gap: SessionEventGap): unknown;
@@ -47,9 +47,9 @@ export class SessionEventExplorer {
     const explored = { events: [] as SessionEventHandler[], gaps: [] as SessionEventGapHandler[] };
     const seen = new Set<object>();
     for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
-      // Of a request-scoped class there may be nothing but the prototype.
+      // A request-scoped class may have no instance yet.
       const instance: unknown = wrapper.instance ?? wrapper.metatype?.prototype;
-      // One object under two tokens is still one handler.
+      // An object under two tokens is still one handler.
       if (typeof instance !== 'object' || instance === null || seen.has(instance)) continue;
       seen.add(instance);
       const prototype = wrapper.instance ? (Object.getPrototypeOf(instance) as object | null) : instance;
@@ -81,7 +81,7 @@ function bind(instance: object, method: string, wrapper: InstanceWrapper, decora
   if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
     throw new InvalidSessionOptionsError('SessionModule', [notStatic(decorator, name)]);
   }
-  // Looked up at the call, so that a spy or a proxy put in its place is called.
+  // Looked up at each call, so that a spy or a proxy that replaced the method is called.
   const call = (argument: unknown) =>
     (Reflect.get(instance, method) as (argument: unknown) => unknown).call(instance, argument);
   return { name, call };

@@ -4,7 +4,7 @@ import { EventEmitterBridge } from './event-emitter.bridge.js';
 import { SessionEventDispatcher } from './session-event.dispatcher.js';
 import { SessionEventExplorer } from './session-event.explorer.js';
 
-/** Provides the dispatcher of session events to the modules that store sessions. */
+/** Provides the dispatcher of session events to the modules of stores. */
 @Module({
   imports: [DiscoveryModule],
   providers: [SessionEventExplorer, EventEmitterBridge, SessionEventDispatcher],
@@ -12,9 +12,9 @@ import { SessionEventExplorer } from './session-event.explorer.js';
 })
 export class SessionEventModule {
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
-    // Nest starts the modules farthest from the root first, the root (distance 1) last, and ends them the other way
-    // round. Beyond the root, we hear that the application is bootstrapped when all of its own hooks have run, and
-    // wait for the running handlers while what they use is still there.
+    // Nest starts the modules farthest from the root first, the root (distance 1) last, and stops them in reverse
+    // order. At distance 0 the dispatcher is ready only after all hooks of the application, and at shutdown it waits
+    // for running handlers before the modules that they use are stopped.
     for (const module of modules.values()) if (module.metatype === SessionEventModule) module.distance = 0;
   }
 }

@@ -17,24 +17,24 @@ export interface SessionEventInit {
   readonly dataLost?: boolean;
 }
 
-/** The name under which the EventEmitter hears of events of a type. */
+/** The name under which the EventEmitter emits events of a type. */
 export function sessionEventName(type: SessionEventType): string {
   return `session.${type}`;
 }
 
-/** What all session events have in common. */
+/** The base class of all session events. */
 export abstract class SessionEvent {
-  /** The same at every delivery of the event: what a handler remembers to do its work once. */
+  /** The same at every delivery of the event. Remember it in a handler that must do its work only once. */
   readonly id: string;
   /** The id of the session, safe to log; of a change of id, the new one. */
   readonly sessionId: string;
-  /** When it happened, or was found to have happened: epoch milliseconds by the store's clock. */
+  /** When the event was recorded: epoch milliseconds by the store's clock. */
   readonly at: number;
-  /** The session as it was; empty, never missing, when the data was lost. */
+  /** The session as it was. Empty, never undefined, when the data was lost. */
   readonly session: ReadonlySession;
   /** The name of the principal who was signed in; undefined when there was none, or the data was lost. */
   readonly principalName: string | undefined;
-  /** True when the end was noticed only after the data had gone (see the `grace` option). */
+  /** True when the end was noticed only after the data was gone: see the option `grace`. */
   readonly dataLost: boolean;
 
   constructor(
@@ -50,7 +50,7 @@ export abstract class SessionEvent {
     this.dataLost = init.dataLost ?? false;
   }
 
-  /** The name under which `@OnEvent` of @nestjs/event-emitter hears of it. */
+  /** The name of the event for `@OnEvent` of @nestjs/event-emitter, such as `session.expired`. */
   get eventName(): string {
     return sessionEventName(this.type);
   }
@@ -63,24 +63,24 @@ export class SessionCreatedEvent extends SessionEvent {
   }
 }
 
-/** A session has ended, in one way or the other: what handlers of both ask for. */
+/** A session ended. Matches both deletion and expiry. */
 export abstract class SessionDestroyedEvent extends SessionEvent {}
 
-/** A session was ended: `invalidate()`, `deleteById()`, or an interval of 0. */
+/** A session was ended by request: `invalidate()`, `deleteById()`, or a timeout of 0. */
 export class SessionDeletedEvent extends SessionDestroyedEvent {
   constructor(init: SessionEventInit) {
     super('deleted', init);
   }
 }
 
-/** A session ended because nobody used it for its `maxInactiveInterval`. */
+/** A session ended because its idle timeout or its absolute timeout passed. */
 export class SessionExpiredEvent extends SessionDestroyedEvent {
   constructor(init: SessionEventInit) {
     super('expired', init);
   }
 }
 
-/** A session goes on under a new id, `sessionId`. */
+/** A session got a new id: `sessionId` is the new one, `previousSessionId` the old one. */
 export class SessionIdChangedEvent extends SessionEvent {
   /** The id until now, which opens nothing any more. */
   readonly previousSessionId: string;

@@ -14,11 +14,11 @@ import type { SessionExchange } from './session-exchange.js';
 import { SessionScope } from './session.scope.js';
 
 /**
- * The sessions of the browser that sent the request. With the option `multipleSessions` a browser has several, each
- * under an alias that stands in URLs: a tab whose links are made by `link()` stays in its session, and a link with
- * another alias switches to that one. Without the option there is one session, under the alias `'0'`.
+ * The sessions of the browser that sent the request. With the option `multipleSessions` a browser has several sessions,
+ * each under an alias in the URL: a tab whose links are made by `link()` stays in its session, and a link with another
+ * alias switches to that session. Without the option there is one session, under the alias `'0'`.
  *
- * Use it on behalf of a request, as `SessionContext`.
+ * Like `SessionContext`, it works only on behalf of a request.
  * @throws SessionStateError from every member where there is no request
  */
 @Injectable()
@@ -39,8 +39,8 @@ export class BrowserSessions {
   }
 
   /**
-   * An alias for which this browser has no cookie: whoever follows a link with it gets a new session. The alias of a
-   * session that has ended counts as taken until the browser is told to forget the cookie: the store is not asked.
+   * An alias for which this browser has no cookie, so that a link with it leads to a new session. The store is not
+   * asked: the alias of a session that ended counts as taken as long as the browser has its cookie.
    * @throws ConflictException, 409, when the browser has a cookie for every alias
    * @throws SessionStateError without the option `multipleSessions`
    */
@@ -65,20 +65,20 @@ export class BrowserSessions {
     return withAlias(url, alias);
   }
 
-  /** The live, stored sessions of this browser, by alias; one round trip. */
+  /** The live, stored sessions of this browser, by alias. One round trip to the store. */
   async list(): Promise<Map<string, ReadonlySession>> {
     const presented = [...this.#tokens].flatMap(([alias, tokens]) => this.#idsOf(tokens).map((id) => ({ alias, id })));
     const found = await this.#repository.findByIds(presented.map(({ id }) => id));
     const sessions = new Map<string, ReadonlySession>();
     for (const [index, { alias }] of presented.entries()) {
       const session = found[index];
-      // Of several cookies of a name the first that opens a session counts.
+      // Of several cookies with the same name, the first that opens a session counts.
       if (session && !sessions.has(alias)) sessions.set(alias, session);
     }
     return sessions;
   }
 
-  /** Ends the session of an alias and has the browser forget it. False when there was no session to end. */
+  /** Ends the session of an alias and expires its cookie. False when there was no session to end. */
   async end(alias: string): Promise<boolean> {
     const isEnded = alias === this.currentAlias ? await this.#endCurrent() : await this.#endOther(alias);
     if (isEnded && this.#exchange.commit.headersSent) this.#log.warn('ended late', ENDED_LATE);
@@ -101,7 +101,7 @@ export class BrowserSessions {
     return ended.includes(true);
   }
 
-  // Not injected: the module of the store may be constructed later.
+  // Not injected, because the module of the store may be constructed later.
   get #repository(): SessionRepository {
     return this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
   }
@@ -128,5 +128,5 @@ export class BrowserSessions {
 }
 
 const ENDED_LATE =
-  'BrowserSessions.end() ended a session after the headers were sent: the browser keeps its cookie, which opens nothing, ' +
-  'and its alias counts as taken. Call it before the first byte';
+  'BrowserSessions.end() ended a session after the headers were sent: the browser keeps a cookie that opens nothing, ' +
+  'and the alias counts as taken. Call end() before the first byte';

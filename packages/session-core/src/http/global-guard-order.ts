@@ -2,8 +2,9 @@ import type { CanActivate, Type } from '@nestjs/common';
 import type { ApplicationConfig } from '@nestjs/core';
 
 /**
- * Has a guard run before all other global guards. By itself Nest runs them as it has found them: those of the root module
- * first, then those of its imports. For `NestModule.configure()`: there all of them are known, and no route is.
+ * Makes a guard run before all other global guards. Nest runs them in the order in which it finds them: those of the
+ * root module first, then those of its imports. Call it in `NestModule.configure()`, where all global guards are known
+ * and no route is registered yet.
  */
 export function putGlobalGuardFirst(config: ApplicationConfig, guard: Type<CanActivate>): void {
   const guards = config.getGlobalGuards();

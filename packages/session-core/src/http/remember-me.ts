@@ -8,7 +8,7 @@ import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 /** The attribute of a session whose cookie outlives the browser. */
 export const REMEMBER_ME_ATTRIBUTE = 'nest-session.rememberMe';
 
-/** Keeps users signed in when they close their browser, as long as the option `cookie.rememberMe` says. */
+/** Keeps users signed in after they close their browser, for as long as the option `cookie.rememberMe` says. */
 @Injectable()
 export class RememberMe {
   constructor(
@@ -17,22 +17,23 @@ export class RememberMe {
   ) {}
 
   /**
-   * Has the cookie of a session outlive the browser, and the session last as long without access as the cookie: from now
-   * on, whenever the cookie is sent. To be called by the login, first of all: it changes the id, as that has to do, also
-   * when it throws.
-   * @throws SessionStateError when nothing says how long, or no cookie can follow any more
+   * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. Call it
+   * first of all at login: it changes the session id, as every login must, even when it throws.
+   * @throws SessionStateError when no lifetime is configured, or the headers were already sent
    */
   remember(session: Session): void {
     rotate(session);
     const maxAge = this.resolver.maxAge({ isRemembered: true });
     if (maxAge === undefined) {
-      throw new SessionStateError("Nobody can be remembered: set the option `cookie.rememberMe`, such as to '30d'");
+      throw new SessionStateError(
+        "No session can be remembered: set the option `cookie.rememberMe`, for example to '30d'",
+      );
     }
     session.setAttribute(REMEMBER_ME_ATTRIBUTE, true);
     session.maxInactiveInterval = maxAge;
   }
 
-  /** Takes that back: the cookie ends with the browser, and the session after the option `timeout` without access. */
+  /** Undoes `remember()`: the cookie ends with the browser, and the idle timeout is the option `timeout` again. */
   forget(session: Session): void {
     rotate(session);
     session.removeAttribute(REMEMBER_ME_ATTRIBUTE);
@@ -40,7 +41,7 @@ export class RememberMe {
   }
 }
 
-/** A cookie is sent only for a new token. */
+/** Without a new token, no cookie would be sent. */
 function rotate(session: Session): void {
   if (!session.isNew) session.changeSessionId();
 }

@@ -19,7 +19,7 @@ interface PresentedToken {
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids'>;
 
-/** Finds the session that a request presents a token of. */
+/** Finds the session whose token a request presents. Decides whether the request must touch it. */
 export class RequestSessionLoader {
   constructor(
     private readonly repository: SessionRepository,
@@ -29,8 +29,8 @@ export class RequestSessionLoader {
   ) {}
 
   /**
-   * Asks the store once; not at all, and synchronously, when the request presents no token that could be one of ours.
-   * Never rejects: whether a failed load matters shows when somebody asks for the session.
+   * Asks the store once. Without a well-formed token in the request it does not ask, and answers synchronously.
+   * Never rejects: a failed load matters only when the session is used.
    */
   load(request: IncomingMessage): FoundSession | Promise<FoundSession> {
     const [first, ...others] = this.#presentedBy(request);
@@ -65,7 +65,7 @@ export class RequestSessionLoader {
     return idleTime !== undefined && idleTime >= this.#touchIntervalOf(session.maxInactiveInterval);
   }
 
-  /** A session with a shorter idle timeout than the others would expire in use if it were touched as rarely as they are. */
+  /** A session with a shorter idle timeout of its own must be touched more often, or it expires while in use. */
   #touchIntervalOf(maxInactiveInterval: number): number {
     const { timeout, touchInterval } = this.options;
     const isShorter = maxInactiveInterval > 0 && (timeout < 0 || maxInactiveInterval < timeout);
@@ -78,13 +78,13 @@ export class RequestSessionLoader {
     return new SessionAccess(() => this.#touch(session), isRolling);
   }
 
-  /** A request must not fail because its access could not be recorded. */
+  /** A request must not fail because its touch failed. */
   async #touch(session: Session): Promise<AccessOutcome> {
     try {
       return await this.repository.touch(session);
     } catch (error) {
       const reason = error instanceof SessionStoreError ? error.reason : String(error);
-      logger.warn(`An access to session ${this.options.ids.shown(session.id)} was not recorded: ${reason}`);
+      logger.warn(`The idle timeout of session ${this.options.ids.shown(session.id)} was not renewed: ${reason}`);
       return 'failed';
     }
   }

@@ -7,15 +7,15 @@ import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
 import { SessionAccess } from './session-access.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
 
-/** What the store said of the tokens that a request presents. */
+/** The result of looking up the tokens that a request presents. */
 export interface FoundSession {
-  /** Of several tokens the one that opened the session, or the first when none did. */
+  /** Of several tokens, the one that opened the session; the first when none did. */
   readonly presented?: SessionToken | undefined;
   /** The ids that belong to the tokens. */
   readonly presentedIds?: readonly string[];
   /** The session that `presented` opened. */
   readonly loaded?: Session | null;
-  /** Why the store could not say. */
+  /** Why the store could not be asked. */
   readonly loadError?: unknown;
   /** Whether and when the access is recorded. */
   readonly access?: SessionAccess;
@@ -45,7 +45,7 @@ export class RequestSession {
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
   }
 
-  /** The session, made when it is first asked for if none was loaded. @throws the error of a load that failed */
+  /** The session; if none was loaded, the first read creates one. @throws the error of a load that failed */
   get session(): Session {
     this.use();
     if (this.#outagePolicy !== 'anonymous') this.#requireLoaded();
@@ -53,44 +53,44 @@ export class RequestSession {
     return this.#session;
   }
 
-  /** The session as far as there is one. Does not count as using it. */
+  /** The session, if it was loaded or created. Reading this does not count as using the session. */
   get existing(): TrackedSession | undefined {
     return this.#session;
   }
 
-  /** Whether the store failed to say which session this is. */
+  /** Whether the load failed. */
   get isUnavailable(): boolean {
     return this.#loadError !== undefined;
   }
 
-  /** Whether anybody has asked for the session, so that the response may depend on it. */
+  /** Whether the session was used, so that the response may depend on it. */
   get isUsed(): boolean {
     return this.#isUsed;
   }
 
-  /** Whether its cookie is to outlive the browser: see `RememberMe`. */
+  /** Whether its cookie must outlive the browser: see `RememberMe`. */
   get isRemembered(): boolean {
     return this.#session?.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true;
   }
 
-  /** The response depends on what the client has presented, whoever asks for the session. */
+  /** Records that the response depends on what the client presented. */
   use(): void {
     this.#isUsed = true;
   }
 
-  /** Decides what a failed load means for this request. @throws the error of the load when the policy is `reject` */
+  /** Sets what a failed load means for this request. @throws the error of the load when the policy is `reject` */
   applyOutagePolicy(policy: SessionOutagePolicy): void {
     this.#outagePolicy = policy;
     if (policy === 'reject') this.#requireLoaded();
   }
 
-  /** The access is not recorded, and no save of this request renews the session. */
+  /** From now on, neither a touch nor a save of this request renews the idle timeout. */
   keepIdle(): void {
     this.access.cancel();
     this.#session?.keepIdle();
   }
 
-  /** From now on, the response decides whether a cookie can follow. */
+  /** From now on, changes that need a cookie are refused once the headers of this response were sent. */
   bindTo(response: SessionResponse): void {
     this.#response = response;
     this.#session?.bindTo(response);
@@ -108,7 +108,7 @@ export class RequestSession {
   }
 }
 
-/** A change that nobody could store must not look as if it had been. */
+/** A change that cannot be stored must not look as if it had been. */
 function refusal(cause: unknown): SessionStoreError {
-  return new SessionStoreError('The session takes no changes, because it could not be loaded', { cause });
+  return new SessionStoreError('The session cannot be changed, because it could not be loaded', { cause });
 }

@@ -11,7 +11,7 @@ import type { RequestSession } from './request-session.js';
 import type { CommitGate, ErrorResponse } from './response-hold.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 
-/** What a commit works with. */
+/** The parts of the application that all commits share. */
 export interface ResponseCommitParts {
   readonly repository: SessionRepository;
   readonly resolver: SessionIdResolver;
@@ -21,8 +21,8 @@ export interface ResponseCommitParts {
 const advice = new WarnOnce();
 
 /**
- * Saves the session of a request before its response leaves, and puts the token on the response. The one place that
- * knows how far the headers have got.
+ * Saves the session of a request before its response is sent, and adds the token to the response. A failed save is
+ * reported here. This is the one place that knows whether the headers were sent.
  */
 export class ResponseCommit implements CommitGate {
   readonly #headerActions: (() => void)[] = [];
@@ -40,36 +40,36 @@ export class ResponseCommit implements CommitGate {
     session.bindTo(this);
   }
 
-  /** Whether the headers have left, so that no cookie can follow. */
+  /** Whether the headers were sent, so that no cookie can be added. */
   get headersSent(): boolean {
     return this.#headers === 'sent';
   }
 
-  /** Whether the application has begun to respond: only the headers themselves wait for a save from now on. */
+  /** Whether the application has begun to respond. From then on, only `begin()` waits for a save. */
   get hasBegun(): boolean {
     return this.#headers !== 'open';
   }
 
-  /** Whether this request has ended its session, so that the token opens nothing any more. */
+  /** Whether this request ended its session, so that the token no longer opens anything. */
   get isSessionDeleted(): boolean {
     return this.session.existing?.isDeleted === true;
   }
 
-  /** Whether there is anything to save. A failed save is settled: whoever heard of it decides what is answered. */
+  /** Whether there is anything to save. False after a failed save: its error decides the response. */
   get needsSave(): boolean {
     const { existing } = this.session;
     if (this.#hasFailed || !existing) return false;
     try {
       return existing.isDirty;
     } catch {
-      // A value that was changed in place into one that cannot be stored: the save says so.
+      // An object was changed in place into one that cannot be stored: the save throws that error.
       return true;
     }
   }
 
   /**
-   * Saves what is dirty, as often as it is called. A caller who comes while a save is under way shares its failure, and
-   * finds everything saved that was changed in the meantime. After a failed save it does nothing.
+   * Saves what changed; call it as often as you like. A call during a save waits for it, shares its failure, and then
+   * saves what changed in the meantime. After a failed save it does nothing.
    */
   save(): Promise<void> {
     const saving = (this.#saving ?? Promise.resolve()).then(() => this.#save());
@@ -81,17 +81,17 @@ export class ResponseCommit implements CommitGate {
     return saving;
   }
 
-  /** Adds headers when the response is about to leave. */
+  /** Runs an action that adds headers, right before the response is sent. */
   onHeaders(action: () => void): void {
     this.#headerActions.push(action);
   }
 
-  /** The headers wait for a save, and for a renewal that the client is to hear of; undefined when there is neither. */
+  /** The save, or the touch that sends the cookie again, that the headers wait for; undefined when there is none. */
   begin(): Promise<void> | undefined {
     if (this.#headers === 'open') this.#headers = 'begun';
     const { access } = this.session;
     if (access.isRolling && access.isDue) return this.#renew();
-    // A save renews the session as well.
+    // A save touches the session as well.
     if (this.needsSave) return this.save();
     void access.record();
     return undefined;
@@ -105,10 +105,10 @@ export class ResponseCommit implements CommitGate {
       // The compiler lets the method of a resolver be `async`.
       if (resolved instanceof Promise) resolved.catch(reportResolver);
     } catch (error) {
-      // What is stored is stored. An exception amid whatever sends the response could end the process.
+      // The session is stored by now, and an exception in the middle of sending the response could end the process.
       reportResolver(error);
     }
-    // A cache that kept the response would hand out the session, or end it, once more.
+    // A cache that kept the response would give the session to others, or end it, once more.
     if (token || this.isSessionDeleted || this.#headerActions.length > 0) forbidStoring(this.response);
   }
 
@@ -116,8 +116,8 @@ export class ResponseCommit implements CommitGate {
     if (this.headersSent) return;
     this.#headers = 'sent';
     const { response } = this;
-    // Not at the cost of the application: a pipeline() into a response alone takes most of the listeners that Node.js
-    // allows before it warns of a leak. 0 stands for any number.
+    // Node.js warns of more than ten listeners, and a pipeline() into a response takes most of them: ours comes on top.
+    // 0 means no limit.
     const most = response.getMaxListeners();
     if (most > 0) response.setMaxListeners(most + 1);
     response.once('close', () => this.#reportUnsaved());
@@ -131,30 +131,30 @@ export class ResponseCommit implements CommitGate {
   }
 
   /**
-   * The token of a session created or rotated here, once it is stored, also when a later save has failed: no other token
-   * opens the session. Or the presented token again, when the client keeps it for a limited time and it was renewed.
+   * The token of a session that was created or rotated here, once it is stored; also when a later save failed, because
+   * no other token opens the session. Or the presented token again, to renew a cookie that has a lifetime.
    */
   get #tokenToSend(): SessionToken | undefined {
     const { existing, presented } = this.session;
     return existing?.tokenToSend ?? (this.#isRenewed ? presented : undefined);
   }
 
-  /** Returns what the resolver returned: nothing, if it is as it should be. */
+  /** Returns the resolver's result, which should be undefined. */
   #addToken(token: SessionToken | undefined): unknown {
     const { request, response, session } = this;
     const { resolver } = this.parts;
-    // A cookie that is sent again depends on the one that came, also when nobody has asked for the session.
+    // A cookie that is sent again depends on the presented one, even when the session was not used.
     if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
     const client = { presented: session.presented, isRemembered: session.isRemembered };
     if (token) return resolver.send(request, response, token, client);
     return this.isSessionDeleted ? resolver.expire(request, response, client) : undefined;
   }
 
-  /** Saves, and then records the access to a session whose token is still the presented one. */
+  /** Saves, and then touches the session if its token is still the presented one. */
   async #renew(): Promise<void> {
     if (this.needsSave) await this.save();
     if (this.#tokenToSend || this.isSessionDeleted) return;
-    // Under the presented id: a session that was rotated meanwhile has another token, which the client already got.
+    // Not `forwarded`: a session that another request rotated has another token, which the client already got.
     this.#isRenewed = (await this.session.access.record()) === 'touched';
   }
 
@@ -173,7 +173,7 @@ export class ResponseCommit implements CommitGate {
     }
   }
 
-  /** The session was changed when only `session.save()` could still store it, and nobody called it. */
+  /** Warns of changes that were made after the headers were sent and not saved with `session.save()`. */
   #reportUnsaved(): void {
     if (!this.needsSave) return;
     logger.warn(
@@ -184,7 +184,7 @@ export class ResponseCommit implements CommitGate {
 }
 
 function reportResolver(error: unknown): void {
-  logger.error(`The SessionIdResolver failed, and a response leaves without what it was to add: ${described(error)}`);
+  logger.error(`The SessionIdResolver failed, so a response is sent without its headers: ${described(error)}`);
 }
 
 function described(error: unknown): string {
@@ -192,5 +192,5 @@ function described(error: unknown): string {
 }
 
 const OLD_TOKEN =
-  'A session was given a principal under the token that it had before: whoever knew that token, or planted it in the ' +
-  'browser of the victim, is signed in as well. Call session.changeSessionId() at login, and set principalName then';
+  'A session got a principal and kept its token: anyone who knew that token, for example because they planted it in ' +
+  'the browser of the user, is signed in as well. At login, call session.changeSessionId() and set principalName';

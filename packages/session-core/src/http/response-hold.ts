@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { logger } from '../logging/session.logger.js';
-import { applyHeaders, dropAnswerHeaders, type HeadersArgument } from '../resolvers/response-headers.js';
+import { applyHeaders, dropResponseHeaders, type HeadersArgument } from '../resolvers/response-headers.js';
 
-/** The work that the headers of a response wait for, and what it adds to them. */
+/** The work that a response waits for, and the headers that the work adds. */
 export interface CommitGate {
   /** Whether `passed()` was called. */
   readonly headersSent: boolean;
-  /** The work that must be done before the headers may leave; undefined when they may leave at once. Never throws. */
+  /** The work that must be done before the headers are sent; undefined when there is none. Never throws. */
   begin(): Promise<void> | undefined;
-  /** Adds headers. Called once, when those of the application, or of the response that replaces its, are complete. */
+  /** Adds headers. Called once, when all other headers are set: the application's, or those of the error response. */
   complete(): void;
-  /** The headers have left. */
+  /** The headers were sent. */
   passed(): void;
-  /** The response that is sent in place of the application's when the work has failed. */
+  /** The response that replaces the application's response when the work failed. */
   replace(error: unknown): ErrorResponse;
 }
 
@@ -27,21 +27,21 @@ interface HeldCall {
   readonly callback?: ((error?: Error) => void) | undefined;
 }
 
-// Far beyond what a source that heeds `write() === false` leaves here; one chunk, however large, is always taken.
+// Far more than a source that heeds `write() === false` leaves here. A single chunk is always accepted, however large.
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
 /**
- * Holds a response back, from the first byte that the application wants to send until the gate's work is done, by
- * standing in for `writeHead`, `write`, `end` and `flushHeaders` of the response of Node.js, through which every
- * platform answers. Calls are queued meanwhile and then repeated in their order. Informational responses (1xx) pass.
+ * Holds a response back from its first byte until the work of the gate is done. It replaces `writeHead`, `write`, `end`
+ * and `flushHeaders` of the Node.js response, which every platform responds through. Calls are queued in the meantime
+ * and then made in their order. Informational responses (1xx) are not held.
  *
- * When there is no work, nothing is queued and nothing becomes asynchronous.
+ * When there is no work, no call is queued and none becomes asynchronous.
  */
 export class ResponseHold {
   readonly #response: ServerResponse;
   readonly #gate: CommitGate;
   readonly #original: Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'flushHeaders'>;
-  /** `open`: nothing was sent; `held`: calls are queued; `through`: calls pass; `replaced`: an error was answered. */
+  /** `open`: nothing was sent; `held`: calls are queued; `through`: calls pass; `replaced`: an error was sent. */
   #state: 'open' | 'held' | 'through' | 'replaced' = 'open';
   #isComplete = false;
   #isEnded = false;
@@ -49,8 +49,8 @@ export class ResponseHold {
   #heldBytes = 0;
 
   /**
-   * From now on the response waits for the gate. There is no way back: middleware that wraps the response after us, such
-   * as compression, keeps calling these functions to the end.
+   * Makes a response wait for the gate. It cannot be undone: middleware that wraps the response later, such as
+   * compression, calls these functions until the end.
    */
   static install(response: ServerResponse, gate: CommitGate): void {
     const hold = new ResponseHold(response, gate);
@@ -72,8 +72,8 @@ export class ResponseHold {
   }
 
   #writeHead(args: unknown[]): ServerResponse {
-    // Node.js itself comes here from the other three when they need a head, and so do wrappers that cannot know that the
-    // head is held.
+    // The other three functions of Node.js call this one when they need headers, and so do wrappers that cannot know
+    // that the headers are held.
     if (this.#state === 'through') this.#sendHead(args);
     if (this.#state === 'open') {
       this.#takeHead(args);
@@ -90,7 +90,9 @@ export class ResponseHold {
   #write(args: unknown[]): boolean {
     const callback = callbackIn(args);
     if (this.#state === 'held' && this.#heldBytes > MAX_HELD_BYTES && !this.#isDestroyed) {
-      logger.warn('A response was broken off: its source kept writing while the save of the session was waited for');
+      logger.warn(
+        'A response was aborted while its session was being saved: its source kept writing although write() returned false',
+      );
       this.#response.destroy();
     }
     if (this.#state === 'replaced' || (this.#state === 'held' && this.#isDestroyed)) {
@@ -114,7 +116,7 @@ export class ResponseHold {
     return this.#response;
   }
 
-  /** Whether nothing can reach the client any more. On HTTP/2 only the stream says so. */
+  /** Whether the client can no longer be reached. On HTTP/2 only the stream knows. */
   get #isDestroyed(): boolean {
     const { destroyed, stream } = this.#response as ServerResponse & {
       readonly stream?: { readonly destroyed: boolean };
@@ -139,7 +141,7 @@ export class ResponseHold {
     try {
       return call.run();
     } finally {
-      // An invalid status or header: nothing was sent, and an exception filter will answer.
+      // An invalid status or header: nothing was sent, and an exception filter will respond.
       if (!this.#gate.headersSent) this.#state = 'open';
     }
   }
@@ -151,7 +153,7 @@ export class ResponseHold {
     work.then(
       () => {
         restore();
-        // Whoever set a status after having answered did not mean this answer.
+        // A status that was set after the response was sent is not meant for this response.
         this.#response.statusCode = statusCode;
         this.#release();
       },
@@ -163,8 +165,8 @@ export class ResponseHold {
   }
 
   /**
-   * Lets the application see a response that has been sent as far as it has sent it: or the exception layer of Nest
-   * would answer a second time, and a late `redirect()` would change the answer that is held.
+   * Makes a held response look as if it had been sent. Otherwise the exception layer of Nest would respond a second
+   * time, and a late `redirect()` would change the held response.
    */
   #showAsSent(): () => void {
     const refuse = { value: refuseHeaders };
@@ -183,14 +185,14 @@ export class ResponseHold {
     this.#state = 'through';
     let isFull = false;
     try {
-      // A client that has left: Node.js drops what is written, as ever.
+      // If the client disconnected, Node.js drops what is written, as usual.
       for (const { run } of this.#calls.splice(0)) if (run() === false) isFull = true;
     } catch (error) {
-      // What Node.js would have refused in the call itself, such as an invalid status.
+      // Node.js refused a call, for example for an invalid status, that it would have refused when it was made.
       this.#replace(error);
       return;
     }
-    // Not asked of `writableNeedDrain`: the response of light-my-request, which never drains, says true.
+    // `writableNeedDrain` does not help: it is true for the response of light-my-request, which never drains.
     if (!this.#isEnded && !isFull) this.#response.emit('drain');
   }
 
@@ -200,28 +202,27 @@ export class ResponseHold {
     else if (!this.#isDestroyed) this.#answer(status, JSON.stringify(body));
     this.#state = 'replaced';
     for (const { callback } of this.#calls.splice(0)) if (callback) process.nextTick(callback, discarded());
-    // Wakes a source that waits; the end of this response then tells it that it has nowhere to go.
+    // Wakes a source that waits for `drain`; it then finds that the response has ended.
     if (!this.#isEnded) this.#response.emit('drain');
   }
 
   #answer(status: number, body: string): void {
     const response = this.#response;
-    dropAnswerHeaders(response);
-    // Its default belongs to the status; setting it would be a warning on HTTP/2.
+    dropResponseHeaders(response);
+    // Removed, so that the default for the status applies; setting it causes a warning on HTTP/2.
     Reflect.deleteProperty(response, 'statusMessage');
     this.#state = 'through';
     applyHeaders(response, {
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(body),
-      // A source that goes on, such as that of server-sent events, may listen to nothing but the end of the connection.
-      // HTTP/2 ends the stream in any case.
+      // A source such as server-sent events may stop only when the connection ends. HTTP/2 ends the stream in any case.
       ...(!this.#isEnded && response.req.httpVersionMajor === 1 && { Connection: 'close' }),
     });
     this.#sendHead([status]);
     this.#original.end.call(response, response.req.method === 'HEAD' ? undefined : body, 'utf8');
   }
 
-  /** Takes over what was given to `writeHead()`: there, headers replace all others of their name, and so ours. */
+  /** Sets what was given to `writeHead()`, because headers given there would replace ours. */
   #takeHead([status, ...rest]: unknown[]): void {
     const [reason, headers] = typeof rest[0] === 'string' ? rest : [undefined, rest[0] ?? rest[1]];
     if (headers) applyHeaders(this.#response, headers as HeadersArgument);
@@ -240,7 +241,7 @@ export class ResponseHold {
   }
 }
 
-/** Puts properties in front of an object's own and inherited ones. The function takes them away again. */
+/** Overrides properties of an object. The function that it returns restores them. */
 function shadow(target: object, properties: PropertyDescriptorMap): () => void {
   const before = Object.keys(properties).map((name) => [name, Object.getOwnPropertyDescriptor(target, name)] as const);
   for (const [name, property] of Object.entries(properties)) {
@@ -260,7 +261,7 @@ function refuseHeaders(): never {
 }
 
 function discarded(): Error {
-  const error = new Error('Nobody reads this response any more');
+  const error = new Error('The response was replaced or aborted, so this write was discarded');
   return Object.assign(error, { code: 'ERR_STREAM_DESTROYED' });
 }
 

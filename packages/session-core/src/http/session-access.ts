@@ -1,16 +1,16 @@
 import type { TouchOutcome } from '../session/session-change.js';
 
-/** How recording an access went. */
+/** The outcome of a touch. */
 export type AccessOutcome = TouchOutcome | 'failed';
 
-/** The access to a session that its request may have to record: once, and only when that is due. */
+/** The touch that a request may owe its session: at most one, and only when it is due. */
 export class SessionAccess {
   #touch: (() => Promise<AccessOutcome>) | undefined;
   #recorded: Promise<AccessOutcome> | undefined;
 
   /**
-   * @param touch records the access, and never rejects; undefined when that is not due
-   * @param isRolling whether the client keeps its token for a limited time, so that each renewal sends it again
+   * @param touch touches the session, and never rejects; undefined when no touch is due
+   * @param isRolling whether the cookie has a lifetime, so that each touch sends it again
    */
   constructor(
     touch?: () => Promise<AccessOutcome>,
@@ -23,13 +23,13 @@ export class SessionAccess {
     return this.#touch !== undefined;
   }
 
-  /** Records the access unless that is not due; resolves to the outcome. */
+  /** Touches the session if that is due and was not done yet. */
   record(): Promise<AccessOutcome> | undefined {
     this.#recorded ??= this.#touch?.();
     return this.#recorded;
   }
 
-  /** The request is no access. */
+  /** The request does not count as an access. */
   cancel(): void {
     this.#touch = undefined;
   }

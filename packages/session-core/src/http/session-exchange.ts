@@ -4,13 +4,13 @@ import { ResponseCommit, type ResponseCommitParts } from './response-commit.js';
 
 const ATTACHED = Symbol('session exchange');
 
-/** A request of Node.js, or one of a platform that wraps it as `raw`. */
+/** A Node.js request, or a platform's request that wraps it as `raw`. */
 interface AttachedTo {
   readonly [ATTACHED]?: SessionExchange;
   readonly raw?: object;
 }
 
-/** One request with its session, and the response that the session is saved before. */
+/** One request, its session and its response. */
 export class SessionExchange {
   /** The session of the request. */
   readonly session: RequestSession;
@@ -30,7 +30,7 @@ export class SessionExchange {
     Object.defineProperty(request, ATTACHED, { value: this, configurable: true });
   }
 
-  /** The exchange of a request, or of a wrapper of it; not of a copy. Undefined when the request has no session. */
+  /** The exchange of a Node.js request, or of a platform's request. Undefined when the request is excluded. */
   static of(request: object): SessionExchange | undefined {
     const { raw = request }: AttachedTo = request;
     return (raw as AttachedTo)[ATTACHED];

@@ -4,8 +4,8 @@ import { SessionExchange } from './session-exchange.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, type SessionOutagePolicy } from './session-route.decorators.js';
 
 /**
- * Applies the decorators of a route to the session of its request as soon as the route is known: before the guards,
- * interceptors, pipes and the handler of the application.
+ * Applies the decorators of a route, and sends a touch that is due, as soon as the route is known: before the guards,
+ * interceptors, pipes and handlers of the application.
  */
 @Injectable()
 export class SessionRouteGuard implements CanActivate {
@@ -17,7 +17,7 @@ export class SessionRouteGuard implements CanActivate {
     const { session } = exchange;
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
-    // A token that is sent again must be the one of the moment when the headers leave, not the one before a login.
+    // A cookie that is sent again waits until the headers are sent: the handler may rotate the token.
     if (!session.access.isRolling) void session.access.record();
     if (session.isUnavailable) {
       const policy = this.reflector.getAllAndOverride<SessionOutagePolicy | undefined>(SESSION_OUTAGE_POLICY, route);

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Session } from '../session/session.js';
 import { SessionScope } from './session.scope.js';
 
-/** The session of the request on whose behalf the code runs, for services that no request is handed to. */
+/** Gives services the session of the current request. Inject it where no request is at hand. */
 @Injectable()
 export class SessionContext {
   constructor(@Inject(SessionScope) private readonly scope: SessionScope) {}
@@ -15,14 +15,14 @@ export class SessionContext {
     return this.scope.required.session.session;
   }
 
-  /** Whether there is a request that has a session. Does not count as using the session. */
+  /** Whether there is a current request, and it is not excluded. Does not count as using the session. */
   get isActive(): boolean {
     return this.scope.current !== undefined;
   }
 
   /**
-   * Whether `session` is the one that the client has: false when the store failed to load it, and where `isActive` is
-   * false. For routes with `@SessionOutagePolicy('anonymous')`.
+   * Whether `session` is the client's session: false when the store failed to load it, and where `isActive` is false.
+   * Use it on routes with `@SessionOutagePolicy('anonymous')`.
    */
   get isAvailable(): boolean {
     return this.scope.current?.session.isUnavailable === false;

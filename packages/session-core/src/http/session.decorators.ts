@@ -8,9 +8,9 @@ function sessionOf(context: ExecutionContext): SessionType | undefined {
 }
 
 /**
- * A session. Changes are kept in memory and stored together, as a delta, before the response leaves; an object that
- * was read and then changed in place is stored as well. After `invalidate()` reads give undefined and writes throw
- * `SessionStateError`.
+ * A session. Your changes are kept in memory and saved together before the response is sent; an object that you read
+ * and change in place is saved as well. Only changed attributes are written. After `invalidate()`, reads give undefined
+ * and writes throw a `SessionStateError`.
  */
 export type Session = SessionType;
 
@@ -22,12 +22,12 @@ export const Session: () => ParameterDecorator = createParamDecorator((_: unknow
   sessionOf(context),
 );
 
-/** Gives a handler the id of its session, which is safe to log; the id of a new session is not stored yet. */
+/** Gives a handler the id of its session, which is safe to log. A new session is not stored under it yet. */
 export const SessionId: (...pipes: Pipe[]) => ParameterDecorator = createParamDecorator(
   (_: unknown, context: ExecutionContext) => sessionOf(context)?.id,
 );
 
-/** Gives a handler an attribute of its session, or undefined. What pipes make of the value is not stored. */
+/** Gives a handler an attribute of its session, or undefined. The result of pipes is not stored. */
 export const SessionAttribute: (name: string, ...pipes: Pipe[]) => ParameterDecorator = createParamDecorator(
   (name: string, context: ExecutionContext) => sessionOf(context)?.getAttribute(name),
 );

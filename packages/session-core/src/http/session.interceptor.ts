@@ -5,9 +5,9 @@ import { SessionExchange } from './session-exchange.js';
 
 /**
  * Saves the session when the handler has finished, after the last value of an Observable, so that a failed save reaches
- * the exception filters like any other error. It only saves early: what it does not see (guards, 404s, `@Res()`,
- * filters) is saved before the first byte leaves. Once the response has begun, as with the first of several events, it
- * neither saves nor throws.
+ * the exception filters like any other error. Where it does not run (guards, 404s, `@Res()`, filters), the session is
+ * saved before the first byte is sent. Once the response has begun, as with server-sent events, it neither saves nor
+ * throws.
  */
 @Injectable()
 export class SessionInterceptor implements NestInterceptor {
@@ -21,7 +21,7 @@ export class SessionInterceptor implements NestInterceptor {
   }
 }
 
-/** Completes, without a value, when the session is saved; at once when there is nothing to save. */
+/** Completes without a value when the session is saved; at once when there is nothing to save. */
 function save(commit: ResponseCommit): Observable<never> {
   if (commit.hasBegun || !commit.needsSave) return EMPTY;
   return from(commit.save()).pipe(

@@ -21,7 +21,7 @@ interface RawRequest {
   readonly raw: { session?: unknown };
 }
 
-/** The part of a Fastify instance that is used here. */
+/** The part of a Fastify instance that the middleware uses. */
 interface RequestDecorator {
   decorateRequest(
     name: string,
@@ -31,10 +31,10 @@ interface RequestDecorator {
 
 const boundHosts = new WeakSet<HttpAdapterHost>();
 
-/** Gives every request its session, before anything that the application has registered. */
+/** Gives every request its session, before any middleware of the application runs. */
 @Injectable()
 export class SessionMiddleware implements OnModuleInit {
-  /** There once the module of the store is constructed. */
+  /** Defined once the module of the store is constructed. */
   #store: { readonly loader: RequestSessionLoader; readonly parts: ResponseCommitParts } | undefined;
 
   constructor(
@@ -46,8 +46,8 @@ export class SessionMiddleware implements OnModuleInit {
   ) {
     if (boundHosts.has(host)) throw new InvalidSessionOptionsError('SessionModule', [IMPORTED_TWICE]);
     boundHosts.add(host);
-    // Under @nestjs/testing there is no adapter yet; it replays where there is one. Middleware that is registered any
-    // later than here does not run before the application's own, or not at all.
+    // Under @nestjs/testing there is no adapter yet; otherwise `init$` replays. Middleware that is registered any later
+    // runs after the application's own, or not at all.
     host.init$.subscribe(() => {
       const adapter = host.httpAdapter as AbstractHttpAdapter | undefined;
       if (adapter) this.#bind(adapter);
@@ -55,8 +55,8 @@ export class SessionMiddleware implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    // Not injected: as an optional dependency it would be missing, too, when its own construction has failed, and the
-    // wrong reason would be told.
+    // Not injected as an optional dependency: it would also be missing when its construction failed, and the error
+    // would give the wrong reason.
     const repository = this.#findRepository();
     const { resolver, options } = this;
     const failures = new StoreFailureLog();
@@ -74,7 +74,7 @@ export class SessionMiddleware implements OnModuleInit {
 
   #bind(adapter: AbstractHttpAdapter): void {
     if (adapter.getType() === 'fastify') {
-      // Middleware has the request of Node.js, and handlers that of Fastify.
+      // Middleware gets the Node.js request, and handlers get Fastify's.
       adapter.getInstance<RequestDecorator>().decorateRequest('session', {
         getter() {
           return this.raw.session;
@@ -108,14 +108,14 @@ export class SessionMiddleware implements OnModuleInit {
 }
 
 /**
- * `request.session`. Not enumerable: who copies or prints a request does not ask for its session. One for all requests:
- * accessors of its own would make each request an object that V8 cannot optimize.
+ * `request.session`. Not enumerable, so that copying or printing a request does not use its session. All requests share
+ * the accessors, because V8 cannot optimize requests that each have their own.
  */
 const sessionProperty = {
   configurable: true,
   get(this: IncomingMessage): Session | undefined {
     const exchange = SessionExchange.of(this);
-    // An access log that asks for the session after the response must not fail with the store.
+    // An access log that reads the session after the response must not fail because the store did.
     if (exchange?.session.isUnavailable && exchange.commit.headersSent) return undefined;
     return exchange?.session.session;
   },
@@ -124,7 +124,8 @@ const sessionProperty = {
 
 function refuseAssignment(): never {
   throw new SessionStateError(
-    'request.session cannot be assigned: call session.invalidate() to end the session, session.setAttribute() to keep something',
+    'request.session cannot be assigned: call session.invalidate() to end the session, or session.setAttribute() to ' +
+      'store a value',
   );
 }
 

@@ -3,12 +3,12 @@ import { Injectable } from '@nestjs/common';
 import { SessionStateError } from '../errors/session.errors.js';
 import type { SessionExchange } from './session-exchange.js';
 
-/** On behalf of which request the code runs. */
+/** Knows on behalf of which request the code runs. */
 @Injectable()
 export class SessionScope {
   readonly #storage = new AsyncLocalStorage<SessionExchange>();
 
-  /** Undefined outside of a request, and in one that is excluded. */
+  /** The exchange of the current request; undefined outside a request, and in an excluded one. */
   get current(): SessionExchange | undefined {
     return this.#storage.getStore();
   }
@@ -22,7 +22,7 @@ export class SessionScope {
     );
   }
 
-  /** Runs `callback`, and whatever it starts, on behalf of a request. */
+  /** Runs `callback`, and everything that it starts, on behalf of a request. */
   run<T>(exchange: SessionExchange, callback: () => T): T {
     return this.#storage.run(exchange, callback);
   }

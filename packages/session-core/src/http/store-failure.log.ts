@@ -1,20 +1,20 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
 
-/** Logs one line when calls to the session store begin to fail and one when they succeed again, not one per request. */
+/** Logs one line when calls to the session store begin to fail, and one when they succeed again. */
 export class StoreFailureLog {
   #failures = 0;
 
   failed(error: unknown): void {
     if (this.#failures++ > 0) return;
-    // Only the reason: a cause may quote what was being stored.
+    // Only the reason, because the cause may quote a value.
     const reason = error instanceof SessionStoreError ? error.reason : String(error);
-    logger.error(`The session store failed; requests that need their session are answered 503: ${reason}`);
+    logger.error(`The session store failed, so requests that need their session get a 503 response: ${reason}`);
   }
 
   succeeded(): void {
     if (this.#failures === 0) return;
-    logger.log(`The session store replies again after ${this.#failures} failed calls`);
+    logger.log(`The session store works again after ${this.#failures} failed calls`);
     this.#failures = 0;
   }
 }

@@ -1,6 +1,6 @@
 import { logger } from './session.logger.js';
 
-/** Logs one warning for each cause, however often it occurs. */
+/** Logs one warning for each cause, however often the cause occurs. */
 export class WarnOnce {
   readonly #warned = new Set<string>();
 

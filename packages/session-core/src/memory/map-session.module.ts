@@ -18,7 +18,7 @@ import { SessionRepository } from '../repository/session.repository.js';
 
 const SWEEP_INTERVAL = 1000;
 
-/** Keeps sessions in memory: for an application of a single process, and for tests. */
+/** Keeps sessions in memory, for an application of a single process and for tests. */
 @Module({ imports: [SessionEventModule] })
 export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #sweeps: PollingLoop;
@@ -57,7 +57,7 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
     this.#sweeps.start();
   }
 
-  /** The handlers that still run are waited for by the dispatcher, after the last request has been answered. */
+  /** The dispatcher waits for handlers that still run, after the last response. */
   beforeApplicationShutdown(): Promise<void> {
     return this.#sweeps.stop();
   }

@@ -4,9 +4,9 @@ import type { Clock } from './map-session.store.js';
 
 /** Options of `MapSessionModule.forRoot()`. */
 export interface MapSessionModuleOptions {
-  /** How attributes are turned into text. @default JSON */
+  /** Turns attributes into text and back. @default JSON */
   serializer?: AttributeSerializer;
-  /** Decides when sessions expire; for tests that move the time. @default Date */
+  /** Tells the time by which sessions expire, for tests that move it. @default Date */
   clock?: Clock;
 }
 

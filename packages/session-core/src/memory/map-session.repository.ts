@@ -10,14 +10,14 @@ import type { SessionRepositoryOptions } from '../repository/session.repository.
 export interface MapSessionRepositoryOptions extends SessionRepositoryOptions {
   /** @default Date */
   readonly clock?: Clock | undefined;
-  /** Is told the events, in the order in which they happened; unset: nobody is. */
+  /** Receives the events in the order in which they happened; unset: no events are delivered. */
   readonly dispatcher?: Pick<SessionEventDispatcher, 'dispatch' | 'broadcast'>;
 }
 
 /**
- * Keeps sessions in the memory of this process: for applications of one process, and for tests. A restart loses them,
- * nothing limits their number, and an event whose handler fails is not delivered again. Otherwise it behaves as a store
- * that is shared by many nodes. Values are kept encoded, so that no two sessions share an object.
+ * Keeps sessions in the memory of this process, for applications of one process and for tests. A restart loses the
+ * sessions, their number is not limited, and an event whose handler fails is not retried. Otherwise it behaves like a
+ * store that many instances share. Values are kept encoded, so that no two sessions share an object.
  */
 export class MapSessionRepository extends IndexedSessionRepository {
   readonly #store: MapSessionStore;
@@ -30,7 +30,7 @@ export class MapSessionRepository extends IndexedSessionRepository {
     this.#store = new MapSessionStore(serializer, clock, (event) => this.#deliver(event), ids);
   }
 
-  /** Ends the sessions that have expired and delivers their events. `expired`: how many there were. */
+  /** Ends the sessions that have expired and delivers their events. `expired` is their number. */
   async endExpired(): Promise<{ readonly expired: number }> {
     return { expired: this.#store.claimExpired() };
   }
@@ -48,9 +48,9 @@ export class MapSessionRepository extends IndexedSessionRepository {
   }
 
   #deliver(event: SessionEvent): void {
-    // Not awaited: a handler that is slow or fails is no matter of the request. The dispatcher has logged the failure.
+    // Not awaited, because a slow or failing handler must not affect the request. The dispatcher logs the failure.
     this.#dispatcher?.dispatch(event).catch(() => undefined);
-    // The one instance that there is hears of what every instance is to hear of.
+    // Broadcast events are for every instance, and this is the only one.
     this.#dispatcher?.broadcast(event).catch(() => undefined);
   }
 }

@@ -17,7 +17,7 @@ import type { SessionRecord } from '../session/session-record.js';
 import { SessionIds } from '../session/session-ids.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 
-/** Epoch milliseconds, as `Date` has them. */
+/** A source of the time in epoch milliseconds, such as `Date`. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
@@ -29,7 +29,7 @@ interface StoredSession {
   lastAccessedTime: number;
   maxInactiveInterval: number;
   absoluteTimeout: number;
-  /** When it expires; Infinity for never. */
+  /** When it expires, in epoch milliseconds; Infinity for never. */
   deadline: number;
   readonly attributes: Map<string, string>;
   /** By the name of an index, the value under which it lists the session. */
@@ -43,12 +43,12 @@ interface ForwardingMark {
 
 type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
 
-/** How long the saves of requests that loaded a session under its old id are forwarded to the new one. */
+/** For how many milliseconds saves of requests that loaded a session under its old id are forwarded to the new one. */
 const FORWARDED_FOR = 60_000;
 
 /**
- * What `MapSessionRepository` stores, and the steps it takes, each of them complete before the next begins. They answer
- * as those of any store must: a session that has ended takes no change, and every end is recorded once.
+ * The sessions of `MapSessionRepository`. Each step is synchronous, hence atomic, and follows the rules of every store:
+ * a session that has ended cannot be changed, and every end is recorded once.
  */
 export class MapSessionStore {
   readonly #sessions = new Map<string, StoredSession>();
@@ -66,7 +66,7 @@ export class MapSessionStore {
     return session && this.#recordOf(session);
   }
 
-  /** Looks at every session: in the memory of one process, a list for each value would not be worth its care. */
+  /** Looks at every session: for a single process, an index would cost more than it saves. */
   lookUp(indexName: string, value: string): SessionRecord[] {
     const now = this.clock.now();
     const found = [...this.#sessions.values()].filter(
@@ -92,7 +92,7 @@ export class MapSessionStore {
     }
   }
 
-  /** Ends what has expired, and forgets old marks. Returns how many sessions have expired. */
+  /** Ends the sessions that have expired, and removes old forwarding marks. Returns the number of expired sessions. */
   claimExpired(): number {
     const now = this.clock.now();
     for (const [id, mark] of this.#forwarding) if (mark.until <= now) this.#forwarding.delete(id);
@@ -124,20 +124,20 @@ export class MapSessionStore {
     return { outcome: 'created', creationTime };
   }
 
-  /** Why it was not done; undefined when it was. */
+  /** Why the update was refused; undefined when it was made. */
   #update(change: UpdateSession, session: StoredSession): UpdateReply | undefined {
     const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle = false, expected } = change;
     const isForwarded = session.id !== id;
     if (isForwarded) {
-      // A change of id that is sent twice finds its own mark.
+      // A rotation that is sent twice finds its own forwarding mark.
       if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return { outcome: 'saved' };
-      // A request that still holds the old id may change attributes, or end the session. With more, whoever planted
-      // that id before a login and kept a request open across it could take the session over.
+      // A request that still holds the old id may only change attributes or end the session. Otherwise an attacker who
+      // planted that id before a login, and kept a request open across it, could take the session over.
       const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0;
       if (isMore || (maxInactiveInterval ?? 0) !== 0) return { outcome: 'gone' };
     }
     if (expected && session.attributes.get(expected.name) !== expected.text) {
-      // The old token is to read nothing any more, so a late request is not told what there is now.
+      // The old token opens nothing any more, so a late request must not learn the current value.
       if (isForwarded) return { outcome: 'gone' };
       return { outcome: 'conflict', current: session.attributes.get(expected.name) };
     }
@@ -164,7 +164,7 @@ export class MapSessionStore {
   }
 
   #setEnd(session: StoredSession): void {
-    // The last access may lie in the future, of a clock that was set back.
+    // The last access may lie in the future, when the clock was set back.
     const accessed = Math.min(session.lastAccessedTime, this.clock.now());
     session.deadline = Math.min(
       endAfter(session.maxInactiveInterval, accessed),
@@ -191,7 +191,7 @@ export class MapSessionStore {
     return session && session.deadline > this.clock.now() ? session : undefined;
   }
 
-  /** The id that a session has now which recently had this one. No circle: an id with a mark is never given again. */
+  /** The current id of a session that had this id. Ends, because an id with a forwarding mark is never given again. */
   #follow(id: string): string {
     const mark = this.#forwarding.get(id);
     return mark && mark.until > this.clock.now() ? this.#follow(mark.id) : id;
@@ -215,7 +215,7 @@ export class MapSessionStore {
   }
 }
 
-/** When a time of so many seconds is over; Infinity for one that never is. */
+/** When a timeout passes, in epoch milliseconds; Infinity for a timeout that never passes. */
 function endAfter(seconds: number, since: number): number {
   return seconds < 0 ? Infinity : since + seconds * 1000;
 }

@@ -4,14 +4,14 @@ const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 /** A span of time: a number and its unit (`'500ms'`, `'30s'`, `'30m'`, `'8h'`, `'30d'`), or 0. */
 export type Duration = string | 0;
 
-/** Milliseconds, or the problem as the end of a sentence. A bare number is refused: which unit did its writer mean? */
+/** Milliseconds, or the problem as the end of a sentence. A bare number is refused, because its unit is unclear. */
 export function parseDuration(value: unknown): number | string {
   if (value === 0 || value === '0') return 0;
   if (typeof value === 'number' && value > 0 && value < Infinity)
     return `is the bare number ${value}: name its unit, such as '${value}s' or '${value}ms'`;
   const match = typeof value === 'string' ? DURATION.exec(value.trim()) : null;
   if (!match) {
-    // What became of the text of an environment variable that is not set.
+    // NaN is what becomes of an environment variable that is not set.
     const given = typeof value === 'number' ? `is ${value}, which is` : 'is';
     return `${given} not a duration: write a number and its unit, such as '30m' (units: ${Object.keys(UNITS).join(', ')})`;
   }

@@ -1,4 +1,4 @@
-/** What options that are functions are given: the request of Node.js, whichever platform Nest runs on. */
+/** The Node.js request that options which are functions get, on every platform. */
 export interface HttpRequestLike {
   /** In upper case, such as `GET`. */
   readonly method?: string | undefined;

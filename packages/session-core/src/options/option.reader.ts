@@ -11,8 +11,8 @@ interface DurationRules {
 }
 
 /**
- * Reads the options of a module one by one and collects what is wrong with them; `finish()` reports all of it in one
- * error, and names what nobody asked for, with the nearest name that somebody did.
+ * Reads the options of a module one by one and collects the problems. `finish()` reports all of them in one error,
+ * unknown options included, each with the nearest known name.
  */
 export class OptionReader {
   readonly #given: Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ export class OptionReader {
       problems.push(`${path === '' ? 'The argument' : `Option \`${path}\``} must be an object.`);
   }
 
-  /** Milliseconds. */
+  /** A duration in milliseconds. */
   duration(name: string, fallback: string, rules?: DurationRules): number;
   duration(name: string, fallback: undefined, rules?: DurationRules): number | undefined;
   duration(name: string, fallback: string | undefined, rules: DurationRules = {}): number | undefined {
@@ -37,7 +37,7 @@ export class OptionReader {
     if (value === undefined) return undefined;
     if (rules.never && value === 'never') return Infinity;
     const ms = parseDuration(value);
-    // Who gave a number of something does not mean that.
+    // A positive number without a unit was not meant to be 'never'.
     const orNever = rules.never && !(Number(value) > 0) ? ", or 'never'" : '';
     const problem = typeof ms === 'string' ? ms + orNever : durationProblem(value, ms, rules);
     return problem === undefined ? Number(ms) : this.#refuse(name, problem, fallback === undefined ? undefined : 0);
@@ -57,7 +57,7 @@ export class OptionReader {
     return typeof value === 'boolean' ? value : this.#refuse(name, 'must be true or false', fallback);
   }
 
-  /** A string for which `problem` finds nothing wrong. */
+  /** A string in which `problem` finds nothing wrong. */
   text<T extends string | undefined>(
     name: string,
     fallback: T,
@@ -79,27 +79,27 @@ export class OptionReader {
     );
   }
 
-  /** Anything that passes the test; undefined when it was not given. */
+  /** Any value that passes `isValid`; undefined when the option is not set. */
   value<T>(name: string, isValid: (value: unknown) => value is T, what: string): T | undefined {
     const value = this.#read(name);
     if (value === undefined || isValid(value)) return value;
     return this.#refuse(name, `must be ${what}`, undefined);
   }
 
-  /** The options inside an option; call its own `finish()` when they have all been read. */
+  /** A reader for the options inside an option. Call its `finish()` when all of them are read. */
   section(name: string): OptionReader {
     const value = this.#read(name);
     return new OptionReader(this.module, value as object | undefined, this.#nameOf(name), this.problems);
   }
 
-  /** Adds a problem of two options together. */
+  /** Adds a problem, such as one of two options together. */
   problem(sentence: string): void {
     this.problems.push(sentence);
   }
 
   /**
-   * Reports what was wrong with the options.
-   * @throws InvalidSessionOptionsError with all problems; the outermost reader throws for its sections too
+   * Checks for unknown options.
+   * @throws InvalidSessionOptionsError with all problems, from the outermost reader only
    */
   finish(): void {
     for (const name of Object.keys(this.#given)) {

@@ -21,8 +21,8 @@ async function drop(id: string, name: string, writer: SessionWriter): Promise<vo
   // `gone`: another request ended it first, and logged it.
   if (outcome === 'gone') return;
   logger.warn(
-    `Session ${writer.shown(id)} was ended: its attribute ${JSON.stringify(name)} cannot be decoded. If that goes on, ` +
-      'configure the serializer that wrote it',
+    `Session ${writer.shown(id)} was ended: its attribute ${JSON.stringify(name)} cannot be decoded. If this ` +
+      'continues, configure the serializer that wrote it',
   );
 }
 

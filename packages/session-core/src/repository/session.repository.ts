@@ -13,17 +13,17 @@ import type { UndecodablePolicy } from '../session/undecodable-policy.js';
 import { dropUndecodable } from './drop-undecodable.js';
 import { wrapStoreErrors } from './store.errors.js';
 
-/** What a repository has to know of the application. `SESSION_OPTIONS` is such. */
+/** The options of the application that a repository needs; `SESSION_OPTIONS` has them. */
 export interface SessionRepositoryOptions {
-  /** Of new sessions: seconds without access after which they expire; -1: never. @default 1800 */
+  /** The idle timeout of new sessions in seconds; -1: none. @default 1800 */
   readonly timeout?: number | undefined;
-  /** Of new sessions: seconds from their creation after which they expire; -1: never. @default -1 */
+  /** The absolute timeout of new sessions in seconds; -1: none. @default -1 */
   readonly absoluteTimeout?: number | undefined;
-  /** @default hashed, of 256 random bits */
+  /** Draws tokens and makes ids from them. @default tokens of 256 random bits, hashed */
   readonly ids?: SessionIds | undefined;
   /** @default JsonAttributeSerializer */
   readonly serializer?: AttributeSerializer | undefined;
-  /** Bytes that the text of an attribute may have. @default no limit */
+  /** Bytes that the text of one attribute may take. @default no limit */
   readonly maxAttributeSize?: number | undefined;
   /** What happens to a session with a value that the serializer cannot decode. @default 'drop-attribute' */
   readonly undecodable?: UndecodablePolicy | undefined;
@@ -47,11 +47,12 @@ export function storePrimitivesOf(repository: SessionRepository): StorePrimitive
 }
 
 /**
- * Stores sessions. Absence is a value; an exception, `SessionStoreError`, means that the store itself failed. What a
- * store has to do is in `load()` and `write()`; what a session is, and remembers, is the same for all of them.
+ * Creates, finds, saves and deletes sessions. A session that does not exist is a result, not an error: methods throw
+ * `SessionStoreError` only when the store failed.
  *
- * `load()` and `write()` are called at any time, also while others run. What they throw is best a `SessionStoreError`
- * whose reason, which is logged, quotes no value; anything else becomes the `cause` of one.
+ * To write a store, extend this class and implement `load()` and `write()`, which may be called at any time and
+ * concurrently. Throw a `SessionStoreError` whose reason, which is logged, quotes no value; any other error becomes the
+ * `cause` of one.
  */
 export abstract class SessionRepository {
   static {
@@ -80,20 +81,27 @@ export abstract class SessionRepository {
   }
 
   /**
-   * A new session under a fresh id. No I/O: it exists in the store only once saved. `presentedIds` are those that a
-   * client presented and that opened nothing; a late request of a session that has just changed its id is told by them.
+   * A new session with a fresh id. It exists in the store only once it is saved.
+   * @param presentedIds the ids that the client presented and that opened nothing. They tell the store that the request
+   *   is a late one of a session that was just rotated.
    */
   createSession(presentedIds: readonly string[] = []): Session {
     return TrackedSession.create(this.#writer, this.#timeouts, presentedIds);
   }
 
-  /** The live session, or null when the id is unknown, ended, or cannot be an id. Does not count as an access. */
+  /**
+   * The live session with an id, or null when there is none. Does not count as an access.
+   * @throws SessionStoreError when the store failed
+   */
   async findById(id: string): Promise<Session | null> {
     const [session] = await this.findByIds([id]);
     return session ?? null;
   }
 
-  /** What `findById()` says of each of these ids, in their order; a store that is asked over a network is asked once. */
+  /**
+   * The live sessions with these ids, in their order, with null where there is none. One round trip to the store.
+   * @throws SessionStoreError when the store failed
+   */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
     const wellFormed = [...new Set(ids.filter(isWellFormedSessionId))];
     const records = wellFormed.length > 0 ? await this.read(() => this.load(wellFormed)) : [];
@@ -105,16 +113,17 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Writes what changed since the session was loaded, and renews it if anything did. `gone`: the session ended in the
-   * meantime, stays ended, and nothing was written.
+   * Saves what changed since the session was loaded, and renews its idle timeout if anything changed. `gone`: the
+   * session ended in the meantime, and nothing was saved.
+   * @throws SessionStoreError when the store failed; SessionAttributeError when a value cannot be stored
    */
   async save(session: Session): Promise<SaveOutcome> {
     return TrackedSession.of(session).save();
   }
 
   /**
-   * Records an access: the session expires `maxInactiveInterval` from now. `forwarded`: it does, but has changed its id
-   * since it was loaded, so that the token it was loaded by opens nothing any more. `gone`: it has ended.
+   * Renews the idle timeout of a session. `forwarded`: the session was touched but rotated since it was loaded, so that
+   * the token by which it was loaded opens nothing any more. `gone`: the session has ended.
    * @throws SessionStoreError when the store failed
    */
   async touch(session: Session): Promise<TouchOutcome> {
@@ -124,37 +133,40 @@ export abstract class SessionRepository {
     return outcome === 'touched' || outcome === 'forwarded' ? outcome : 'gone';
   }
 
-  /** Ends the session and records its deleted event. False when there was no such session to end. */
+  /**
+   * Ends a session and records its deleted event. False when there was no live session with this id.
+   * @throws SessionStoreError when the store failed
+   */
   async deleteById(id: string): Promise<boolean> {
     if (!isWellFormedSessionId(id)) return false;
     const { outcome } = await this.#writer.write({ kind: 'delete', id });
     return outcome !== 'gone';
   }
 
-  /** Those of these sessions that are alive, in any order: an id that has been changed is that of none. No id comes twice. */
+  /** The live sessions with these ids, in any order. The ids are distinct. Old ids of rotated sessions find nothing. */
   protected abstract load(ids: readonly string[]): Promise<readonly SessionRecord[]>;
 
   /**
-   * One atomic step, which sees and leaves whole sessions only, whatever runs at the same time on whatever node: all of it
-   * is done, and what followed from it recorded, or nothing. The rules are those of `SessionChange`.
+   * Makes one change and records its events, atomically: either all of it or nothing, whatever other instances do at
+   * the same time. The rules are those of `SessionChange`.
    */
   protected abstract write(change: SessionChange): Promise<WriteReply>;
 
-  /** Whether a session may change its id to this fresh one; for stores that keep some sessions apart. */
+  /** Whether a session may be rotated to this fresh id. Override it in a store that partitions its sessions by id. */
   protected mayReplace(_id: string, _replaced: string): boolean {
     return true;
   }
 
   /**
-   * The records that `load()`, or a look-up of the store, answers with; without those whose session had to be ended
-   * because a value in it cannot be decoded.
+   * Calls the store for records, and wraps its errors. With `undecodable: 'drop-session'`, the sessions with a value
+   * that cannot be decoded are ended and left out.
    */
   protected async read(call: () => Promise<readonly SessionRecord[]>): Promise<readonly SessionRecord[]> {
     const records = await wrapStoreErrors(call);
     return this.#writer.undecodable === 'drop-session' ? dropUndecodable(records, this.#writer) : records;
   }
 
-  /** The session of a record. */
+  /** The session that a record describes. */
   protected restore(record: SessionRecord): Session {
     return TrackedSession.restore(this.#writer, record);
   }

@@ -1,6 +1,6 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 
-/** Runs a call of a store. @throws SessionStoreError, whatever the store throws */
+/** Calls a store. @throws SessionStoreError, whatever the store throws */
 export async function wrapStoreErrors<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -10,7 +10,7 @@ export async function wrapStoreErrors<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Not its message, which may quote what was to be stored. */
+/** The kind of an error, without its message, which may quote a value. */
 function kindOf(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const { name, code } = error as NodeJS.ErrnoException;

@@ -6,13 +6,13 @@ import { ALIASES, aliasIn, DEFAULT_ALIAS } from './session-alias.js';
 import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
 /**
- * Several sessions of one browser: a cookie for each alias, so that two tabs do not overwrite each other's. The alias is
- * in the URL of a request: nothing secret, it only says which of its cookies the browser means.
+ * Gives a browser several sessions, with a cookie for each alias. The URL of a request contains the alias, which is not
+ * secret: it only says which of the browser's cookies counts.
  */
 export class AliasedSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly string[];
   readonly #cookies: ReadonlyMap<string, CookieSessionIdResolver>;
-  /** As the URLs were when the requests came: routers change them. */
+  /** Taken from the URLs before routers change them. */
   readonly #aliases = new WeakMap<IncomingMessage, string>();
 
   constructor(cookie: CookieOptions = {}) {
@@ -39,7 +39,7 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     return new Map(all.filter(([, tokens]) => tokens.length > 0));
   }
 
-  /** Has the browser forget the session of an alias. */
+  /** Expires the cookie of an alias. */
   forget(request: IncomingMessage, response: ServerResponse, alias: string): void {
     this.#cookieOf(alias).expire(request, response);
   }

@@ -4,9 +4,9 @@ import type { SessionToken } from '../session/session-token.js';
 import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
 /**
- * Several ways for a token to travel, such as a header for the clients of an API and a cookie for browsers. They are
- * asked in their order. One answers: the one whose token opened the session; when none did, the one whose token came
- * first; the first of all when the request presents none.
+ * Combines several resolvers, such as a header for API clients and a cookie for browsers. All of them read requests, in
+ * their order. One of them writes the response: the one whose token opened the session; if none did, the one whose
+ * token came first; if the request has no token, the first resolver.
  */
 export class CompositeSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly string[];
@@ -21,7 +21,7 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
     super();
     const [first, ...others] = resolvers;
     if (!first || !resolvers.every((each) => each instanceof SessionIdResolver)) {
-      const problem = 'It takes resolvers, at least one: new CompositeSessionIdResolver(first, second).';
+      const problem = 'It takes one resolver or more: new CompositeSessionIdResolver(first, second).';
       throw new InvalidSessionOptionsError('CompositeSessionIdResolver', [problem]);
     }
     this.#resolvers = [first, ...others];

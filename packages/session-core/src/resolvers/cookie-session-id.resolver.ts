@@ -16,13 +16,13 @@ import { hostOf, isSecure, isWithin } from './request-origin.js';
 import { appendHeader } from './response-headers.js';
 import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
-// What is written needs no encoding; "=" at the end of base64 would be, and other languages do not decode it.
+// Values need no encoding. It would change the "=" at the end of base64, which other languages do not decode.
 const AS_IT_IS = { encode: (value: string) => value };
 
-// Those of other paths and domains have no mark: leftovers may come first, but not in any number.
+// Cookies of other paths and domains look the same and may come first. The limit bounds the look-ups.
 const MOST_TOKENS = 5;
 
-/** Keeps the token in a cookie. Other cookies of the response stay as they are. */
+/** Carries the token in a cookie. Other cookies of the response are not changed. */
 export class CookieSessionIdResolver extends SessionIdResolver {
   readonly headers = ['Cookie'];
   readonly #cookie: ResolvedCookieOptions;
@@ -89,14 +89,14 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   #attributesFor(request: IncomingMessage): ResolvedCookieAttributes {
     try {
       const others = this.#cookie.attributes?.(request);
-      // What no compiler has checked. A rejection that nobody hears of would end the process.
+      // JavaScript may return a promise. Its rejection, if unhandled, would end the process.
       if (others instanceof Promise) {
         others.catch(() => undefined);
-        throw new TypeError('it has returned a promise, for which no answer waits: return the attributes themselves');
+        throw new TypeError('it returned a promise, which no response waits for: return the attributes themselves');
       }
       return others === undefined ? this.#cookie : overrideAttributes(this.#cookie, others);
     } catch (error) {
-      // The session is stored and its answer on the way: with the cookie that was configured it is not lost.
+      // The session is already stored. With the configured attributes, the client at least gets its cookie.
       this.#diagnosis.ofAttributes(error);
       return this.#cookie;
     }
@@ -105,13 +105,13 @@ export class CookieSessionIdResolver extends SessionIdResolver {
 
 function domainFor(request: IncomingMessage, { domain, domainPattern }: ResolvedCookieAttributes): string | undefined {
   const host = domainPattern ? hostOf(request) : undefined;
-  // What a client says it is talking to, and what the pattern makes of it.
+  // The client chooses the host, and the pattern what to take from it: check both.
   if (!domainPattern || host === undefined || !isHostName(host)) return domain;
   const found = domainPattern.exec(host)?.[1];
   return found !== undefined && isHostName(found) && isWithin(host, found) ? found : undefined;
 }
 
-/** The values of all cookies of a name, undecoded: a token holds nothing that would be encoded. */
+/** The values of all cookies with a name, not decoded: a token has no character that would be encoded. */
 function* cookieValues(header: string, name: string): Iterable<string> {
   if (!header.includes(`${name}=`)) return;
   for (const pair of header.split(';')) {
@@ -123,8 +123,8 @@ function* cookieValues(header: string, name: string): Iterable<string> {
 }
 
 /**
- * RFC 6265bis, 5.6: spaces and tabs. `trim()` takes away more, such as a no-break space: a name with one is no `__Host-`
- * name to the browser, so that other hosts of the domain can set it, and must be none here.
+ * RFC 6265bis, 5.6: spaces and tabs only. `trim()` would also remove a no-break space, but to a browser a name with one
+ * does not begin with `__Host-`, so that other hosts of the domain could set such a cookie.
  */
 function withoutBlanks(text: string): string {
   let [start, end] = [0, text.length];

@@ -2,13 +2,13 @@ import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
 import type { ResolvedCookieOptions } from './cookie.options.js';
 
-/** Why a value opens nothing. */
+/** Why the value of a cookie was refused. */
 export type CookieRefusal = 'malformed' | 'unsigned' | 'badly signed';
 
-// What no token and no signature holds.
+// In no token and no signature.
 const SEPARATOR = '.';
 
-/** How a token is written as the value of a cookie. */
+/** Writes a token as the value of a cookie, and reads it back. */
 export class CookieCodec {
   readonly #name: string;
   readonly #base64: boolean;
@@ -27,7 +27,7 @@ export class CookieCodec {
     return this.#base64 ? Buffer.from(value).toString('base64') : value;
   }
 
-  /** The token in a value that a client presented, or why it cannot be one that was encoded here. */
+  /** The token in a value that a client presented, or why the value was refused. */
   decode(value: string): SessionToken | CookieRefusal {
     const decoded = this.#base64 ? decodeBase64(value) : value;
     if (decoded === undefined) return 'malformed';
@@ -40,7 +40,7 @@ export class CookieCodec {
   }
 
   #isSigned(token: string, signature: string): boolean {
-    // As it is written: of the many texts that Node.js would decode to the same bytes, one counts.
+    // Compared as text, because Node.js would decode many texts to the same bytes.
     const presented = Buffer.from(signature);
     return this.#keys.some((key) => {
       const expected = Buffer.from(this.#sign(token, key));
@@ -48,13 +48,13 @@ export class CookieCodec {
     });
   }
 
-  /** For this cookie only: what the same key has signed for another purpose proves nothing here. */
+  /** Signs for this cookie only: a signature that the same key made for another purpose must not count here. */
   #sign(token: string, key: KeyObject): string {
     return createHmac('sha256', key).update(`nest-session cookie ${this.#name}=${token}`).digest('base64url');
   }
 }
 
-/** Undefined for what no encoder writes: of the many texts that Node.js would read as the same, one counts. */
+/** Undefined for a text that no encoder writes. Node.js would decode many texts to the same bytes. */
 function decodeBase64(value: string): string | undefined {
   const bytes = Buffer.from(value, 'base64');
   return bytes.toString('base64') === value ? bytes.toString('latin1') : undefined;

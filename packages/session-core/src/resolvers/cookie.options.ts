@@ -12,50 +12,50 @@ import {
   signingKeyProblems,
 } from './cookie.validation.js';
 
-/** How the session cookie is set. */
+/** Options of the session cookie. */
 export interface CookieOptions extends CookieAttributes {
   /** @default 'SESSION' */
   name?: string;
   /**
-   * Instead of `domain`: a regular expression that has to match the whole host of a request, without regard to case, and
-   * whose one group is the domain; no domain where it does not match.
+   * Replaces `domain`: a regular expression that must match the whole host of a request, case-insensitively. Its one
+   * group is the domain. Where it does not match, the cookie has no domain.
    */
   domainPattern?: RegExp | string;
   /** Writes and reads the token as base64, as Spring Session does with its ids. @default false */
   base64?: boolean;
   /**
-   * Secrets of at least 32 bytes: values are signed with the first and accepted with the signature of any. Without one a
-   * value opens nothing and is not looked up. Unset: values are not signed; they cannot be guessed either way.
+   * Secrets of at least 32 bytes. Values are signed with the first and accepted if any of them signed. A value without
+   * a valid signature is ignored, without a look-up. Unset: values are not signed; they cannot be guessed either way.
    */
   signingKeys?: readonly string[];
   /**
-   * How long the browser keeps the cookie after it was sent, whole seconds, at most `'400d'`; the cookie is sent again
-   * when the session is renewed. Unset: until the browser is closed.
+   * How long the browser keeps the cookie after it was last sent: whole seconds, at most `'400d'`. The cookie is sent
+   * again when the session is touched. Unset: until the browser is closed.
    */
   maxAge?: Duration;
-  /** The same for the cookie of a session that `RememberMe` was told of. Unset: as `maxAge` says. */
+  /** The same for sessions that you passed to `RememberMe`. @default maxAge */
   rememberMe?: Duration;
-  /** Other attributes for some requests, such as those of one tenant; undefined: those configured. */
+  /** Returns other attributes for some requests, such as those of one tenant; undefined for the configured ones. */
   attributes?: (request: HttpRequestLike) => CookieAttributes | undefined;
 }
 
-/** What can differ from request to request. */
+/** The attributes of the cookie that can differ from request to request. */
 export interface CookieAttributes {
   /** @default '/' */
   path?: string;
-  /** Unset: the cookie goes back to the host that set it and to no other. */
+  /** Unset: the browser sends the cookie only to the host that set it. */
   domain?: string;
-  /** Keeps the cookie from scripts. @default true */
+  /** Hides the cookie from scripts. @default true */
   httpOnly?: boolean;
-  /** `'auto'`: when the request came over https, trusted proxies included. @default 'auto' */
+  /** `'auto'`: Secure when the request came over https, trusted proxies included. @default 'auto' */
   secure?: boolean | 'auto';
-  /** `false`: the attribute is left out, and the browser decides. @default 'lax' */
+  /** `false` leaves the attribute out, so that the browser decides. @default 'lax' */
   sameSite?: 'lax' | 'strict' | 'none' | false;
-  /** Keeps a cookie of its own for every site that embeds the application. @default false */
+  /** Gives every site that embeds the application a cookie of its own. @default false */
   partitioned?: boolean;
 }
 
-/** What is decided of the cookie of every request. */
+/** The attributes of the cookie of one request. */
 export type ResolvedCookieAttributes = Omit<CookiePolicy, 'name'>;
 
 /** The section `cookie` of the options, checked and with all defaults. */
@@ -75,10 +75,10 @@ export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
 }
 
 const SECOND = 1000;
-// RFC 6265bis 5.5: browsers shorten any longer one.
+// RFC 6265bis 5.5: browsers shorten a longer lifetime.
 const LONGEST = 400 * 24 * 60 * 60 * SECOND;
 
-/** Reads the `cookie` section. Refuses what browsers would refuse later, without a word. */
+/** Reads the `cookie` section. Refuses what browsers would silently refuse later. */
 export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
   const cookie: ResolvedCookieOptions = {
     name: reader.text('name', 'SESSION', nameProblem),
@@ -96,8 +96,8 @@ export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
 }
 
 /**
- * The cookie of one request, for which `attributes` has returned others.
- * @throws InvalidSessionOptionsError
+ * The attributes of a request for which `attributes` returned others.
+ * @throws InvalidSessionOptionsError for attributes that would be refused at start-up, too
  */
 export function overrideAttributes(cookie: ResolvedCookieOptions, others: CookieAttributes): ResolvedCookieAttributes {
   const reader = new OptionReader('cookie.attributes', { attributes: others });
@@ -138,7 +138,7 @@ function readMaxAge(reader: OptionReader, name: string): number | undefined {
   return ms === undefined ? undefined : ms / SECOND;
 }
 
-/** The pattern for a whole host. */
+/** The pattern, made to match a whole host. */
 function readPattern(reader: OptionReader): RegExp | undefined {
   const given = reader.value('domainPattern', isPattern, 'a regular expression, or the text of one');
   if (given === undefined) return undefined;
@@ -149,7 +149,7 @@ function readPattern(reader: OptionReader): RegExp | undefined {
   return undefined;
 }
 
-/** As objects that do not print what they hold. */
+/** The keys as objects that do not print their secrets. */
 function readSigningKeys(reader: OptionReader): KeyObject[] {
   const keys = reader.value('signingKeys', isListOfStrings, 'a list of strings') ?? [];
   for (const problem of signingKeyProblems(keys)) reader.problem(problem);

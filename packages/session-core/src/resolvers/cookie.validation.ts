@@ -4,10 +4,10 @@ const PATH = /^\/[\x20-\x3a\x3c-\x7e]*$/;
 const LABEL = '[0-9a-z](?:[0-9a-z-]{0,61}[0-9a-z])?';
 const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`, 'i');
 
-// RFC 6265bis 5.6: browsers drop a cookie that is longer, and an attribute that is.
+// RFC 6265bis 5.6: browsers drop longer cookies and longer attributes.
 const LONGEST_COOKIE = 4096;
 const LONGEST_ATTRIBUTE = 1024;
-// No value is longer: a token of 128 characters with its signature, as base64.
+// The longest value: a token of 128 characters with its signature, as base64.
 const LONGEST_VALUE = 256;
 // RFC 1035, 2.3.4
 const LONGEST_HOST = 253;
@@ -35,12 +35,12 @@ export function isHostName(host: string): boolean {
   return host.length <= LONGEST_HOST && DOMAIN.test(host);
 }
 
-/** The hosts that a pattern is applied to are what clients send. */
+/** What is wrong with a pattern. Clients choose the hosts that it is matched with. */
 export function patternProblem(source: string): string | undefined {
   const groups = groupsOf(source);
   if (groups === undefined) return 'is not a regular expression: correct its syntax';
   if (groups !== 1) return 'must have one group, which is the domain: write all others as (?:...)';
-  // `(a+)+` tries every way to divide a text before it gives up.
+  // `(a+)+` tries every way to divide a text before it fails.
   if (/\([^()]*[+*}][^()]*\)[+*{]/.test(source)) {
     return 'repeats a group in which something is repeated, so that a long host could stop the process: repeat one of them';
   }
@@ -52,7 +52,7 @@ const FEWEST_CHARACTERS = 10;
 const PLACEHOLDER =
   /secret|change.?me|keyboard.?cat|passw|placeholder|example|your.{0,12}key|test.?key|lorem|0123456789|abcdefgh/i;
 
-/** Says which key is wrong and why, not what it is. */
+/** Names the position of a bad key and the reason, never the key. */
 export function* signingKeyProblems(keys: readonly string[]): Iterable<string> {
   const instead = `draw ${SHORTEST_KEY} random bytes, as \`openssl rand -base64 ${SHORTEST_KEY}\` does.`;
   for (const [position, key] of keys.entries()) {
@@ -71,7 +71,7 @@ function groupsOf(source: string): number | undefined {
   }
 }
 
-/** What browsers look at together. */
+/** The attributes that browsers check together. */
 export interface CookiePolicy {
   /** The name of the cookie. */
   readonly name: string;

@@ -6,21 +6,21 @@ import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './req
 
 const REASONS: Readonly<Record<CookieRefusal, string>> = {
   malformed:
-    'If that goes on, another application on a host of the same domain sets a cookie of that name: give yours another ' +
-    '`cookie.name`; or `cookie.base64` was changed',
-  unsigned: 'It was set before `cookie.signingKeys` was, or somebody tries tokens: whoever holds it signs in again',
+    'If this continues, another application on a host of the same domain sets a cookie of that name, so give yours ' +
+    'another `cookie.name`; or `cookie.base64` was changed',
+  unsigned: 'It was set before `cookie.signingKeys` was, or somebody tries tokens: the user must sign in again',
   'badly signed':
-    'If that goes on, a key was replaced at once: put the new one first in `cookie.signingKeys` and keep the old one ' +
-    'behind it until its cookies have ended, in all instances',
+    'If this continues, a key was replaced in one step: in all instances, put the new key first in ' +
+    '`cookie.signingKeys` and keep the old one behind it until its cookies have ended',
 };
 
-/** Says in the log why browsers will not keep, or did not bring, a cookie: once for each reason. Names no value. */
+/** Warns of cookies that browsers drop, and of cookies that are ignored: once for each reason, without the value. */
 export class CookieWarnings {
   readonly #log = new WarnOnce();
 
   constructor(private readonly name: string) {}
 
-  /** A cookie that is being set. */
+  /** Checks a cookie that is being set. */
   ofSent(request: IncomingMessage, { secure, domain }: ResolvedCookieAttributes): void {
     const isHttps = isSecure(request) || isForwardedFromHttps(request);
     const host = hostOf(request);
@@ -35,30 +35,30 @@ export class CookieWarnings {
     if (secure === true && !isHttps && host !== undefined && !isLocal(host)) {
       this.#once(
         'secure over http',
-        'is set with Secure on an answer to a request that came over http: browsers drop it. Serve the application over ' +
-          "https, or set `cookie.secure` to 'auto'",
+        'is set with Secure on a response to a request that came over http: browsers drop it. Serve the application ' +
+          "over https, or set `cookie.secure` to 'auto'",
       );
     }
     if (domain !== undefined && host !== undefined && !isWithin(host, domain)) {
       this.#once(
         'foreign domain',
-        `is set for the domain ${domain} on an answer to a request for another host: browsers drop it. Set ` +
-          '`cookie.domain` to a domain of all hosts of the application, or `cookie.domainPattern`; behind a proxy, have ' +
-          'it pass on the Host header, or trust it',
+        `is set for the domain ${domain} on a response to a request for another host: browsers drop it. Set ` +
+          '`cookie.domain` to a domain of all hosts of the application, or `cookie.domainPattern`; behind a proxy, ' +
+          'make it forward the Host header, or trust it',
       );
     }
   }
 
-  /** A cookie that a request brought and that opens nothing, whatever is stored. */
+  /** Reports a cookie of a request that was ignored without a look-up. */
   ofRefused(value: string, refusal: CookieRefusal): void {
-    // What some clients keep of a cookie that they were told to forget.
+    // Some clients keep an expired cookie with an empty value.
     if (value !== '') this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
   }
 
-  /** `cookie.attributes` has thrown, or returned what is refused at start, too. */
+  /** Reports that `cookie.attributes` threw, or returned attributes that would be refused at start-up. */
   ofAttributes(error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
-    this.#once('attributes', `is set with the configured attributes: \`cookie.attributes\` failed: ${reason}`);
+    this.#once('attributes', `is set with the configured attributes, because \`cookie.attributes\` failed: ${reason}`);
   }
 
   #once(cause: string, diagnosis: string): void {

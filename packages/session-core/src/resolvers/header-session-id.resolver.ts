@@ -4,15 +4,15 @@ import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { SessionIdResolver } from './session-id.resolver.js';
 
-// RFC 9110, 5.1: a token; and none of those that say how the message itself is to be read, nor the two that Node.js
-// does not find in the headers of a request, since every object has them.
+// RFC 9110, 5.1. Not taken: names that say how to read the message itself, and the two names that every JavaScript
+// object has, so that they cannot be looked up in the headers of a request.
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const TAKEN =
   /^(?:connection|content-.*|cookie|host|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade|vary|constructor|__proto__)$/i;
 
 /**
- * Keeps the token in a header of requests and of answers, for clients that are no browsers: they send it back with
- * every request. The answer to a request that has ended its session has the header with an empty value.
+ * Carries the token in a header of requests and responses, for clients that are not browsers: they send it back with
+ * every request. The response to a request that ended its session has the header with an empty value.
  */
 export class HeaderSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly [string];
@@ -47,8 +47,8 @@ export class HeaderSessionIdResolver extends SessionIdResolver {
     if (!token) {
       this.#log.warn(
         'malformed',
-        `A request was treated as one without a session: its header ${name} holds no token of a session. Send the value ` +
-          'of that header of the last answer that had one, as it is and once',
+        `A request was treated as one without a session: its header ${name} does not hold a session token. Send the ` +
+          'value that this header had in the last response with it, unchanged and once',
       );
     }
     return token ? [token] : [];

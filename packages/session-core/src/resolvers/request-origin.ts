@@ -1,22 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What Express and Fastify add to a request; they know of trusted proxies. */
+/** What Express and Fastify add to a request, trusted proxies taken into account. */
 interface PlatformRequest extends IncomingMessage {
   readonly protocol?: string;
   readonly hostname?: string;
 }
 
-/** Whether the request came over https. */
+/** Whether the request came over https. Decides the Secure flag where `cookie.secure` is `'auto'`. */
 export function isSecure(request: IncomingMessage): boolean {
   const { protocol } = request as PlatformRequest;
   if (protocol !== undefined) return protocol === 'https';
   return 'encrypted' in request.socket && request.socket.encrypted === true;
 }
 
-/** The host that the client says it is talking to, in lower case, without a port. */
+/** The host that the client asked for, in lower case and without the port. */
 export function hostOf(request: IncomingMessage): string | undefined {
   const { hostname, headers } = request as PlatformRequest;
-  // HTTP/2 has a pseudo header instead.
+  // HTTP/2 has a pseudo header instead of Host.
   const host = hostname ?? headers.host ?? headers[':authority'];
   return typeof host === 'string' ? host.replace(/:\d*$/, '').toLowerCase() : undefined;
 }
@@ -26,7 +26,7 @@ export function isWithin(host: string, domain: string): boolean {
   return host === domain.toLowerCase() || host.endsWith(`.${domain.toLowerCase()}`);
 }
 
-/** Whether a host is the machine of the browser itself, which browsers trust without https. */
+/** Whether a host is the browser's own machine, where browsers accept Secure cookies without https. */
 export function isLocal(host: string): boolean {
   return isWithin(host, 'localhost') || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
 }

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-// Any other may have been meant for the one answer that does not leave.
-const OF_EVERY_ANSWER = new RegExp(
+// Any other header may have been meant for the one response that is replaced.
+const OF_EVERY_RESPONSE = new RegExp(
   [
     '^(access-control-.*|cross-origin-.*|origin-agent-cluster|timing-allow-origin|vary', // another origin may read it
     'content-security-policy.*|permissions-policy|referrer-policy|strict-transport-security|x-content-type-options',
@@ -10,12 +10,12 @@ const OF_EVERY_ANSWER = new RegExp(
   ].join('|'),
 );
 
-/** What `writeHead()` takes: an object, names and values in turn, or pairs of them. */
+/** The headers that `writeHead()` takes: an object, a flat list of names and values, or a list of pairs. */
 export type HeadersArgument = OutgoingHttpHeaders | readonly OutgoingHttpHeader[];
 
 /**
- * Sets headers as `writeHead()` would, but so that others can still be added: they replace what was set before, and
- * one that an array names several times keeps all its values.
+ * Sets headers as `writeHead()` would, but so that others can still be added. They replace headers that were set
+ * before, and a header that an array names several times keeps all its values.
  */
 export function applyHeaders(response: ServerResponse, headers: HeadersArgument): void {
   const names = new Set<string>();
@@ -28,8 +28,8 @@ export function applyHeaders(response: ServerResponse, headers: HeadersArgument)
 }
 
 /**
- * Adds a value and keeps those that are there. Unlike the method of Node.js it does not push it into the array that the
- * application has set, which may be a constant: the next response would carry this one's cookie.
+ * Adds a value to a header. Unlike the method of Node.js, it does not push into the array that the application set: if
+ * that array is a constant, the next response would carry this one's cookie.
  */
 export function appendHeader(response: ServerResponse, name: string, value: OutgoingHttpHeader): void {
   const values = [response.getHeader(name) ?? [], value].flat();
@@ -37,21 +37,21 @@ export function appendHeader(response: ServerResponse, name: string, value: Outg
 }
 
 /**
- * Takes away what the application has said of its answer, for another to be sent. What servers say of every answer
- * stays: without CORS headers a browser would not even show the status to the page.
+ * Removes the headers that describe the application's response, so that another one can be sent. Headers that servers
+ * put on every response stay: without CORS headers a browser would hide even the status from the page.
  */
-export function dropAnswerHeaders(response: ServerResponse): void {
-  for (const name of response.getHeaderNames()) if (!OF_EVERY_ANSWER.test(name)) response.removeHeader(name);
+export function dropResponseHeaders(response: ServerResponse): void {
+  for (const name of response.getHeaderNames()) if (!OF_EVERY_RESPONSE.test(name)) response.removeHeader(name);
 }
 
-/** Says that the answer depends on a header of the request. */
+/** Says that the response depends on a header of the request. */
 export function appendVary(response: ServerResponse, field: string): void {
   const fields = listed(response.getHeader('Vary'));
   if (fields.includes('*') || fields.some((each) => each.toLowerCase() === field.toLowerCase())) return;
   response.setHeader('Vary', [...fields, field].join(', '));
 }
 
-/** Keeps the answer out of all caches, whatever the application has said about it. */
+/** Keeps the response out of all caches, whatever the application said. */
 export function forbidStoring(response: ServerResponse): void {
   const directives = listed(response.getHeader('Cache-Control'));
   if (!directives.some((each) => each.toLowerCase() === 'no-store')) response.setHeader('Cache-Control', 'no-store');

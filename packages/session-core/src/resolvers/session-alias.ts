@@ -1,16 +1,16 @@
-/** The parameter of a URL that says which of its sessions a browser means. */
+/** The URL parameter that says which of the browser's sessions counts. */
 const PARAMETER = '_s';
 
 /** The alias of a URL that names none. */
 export const DEFAULT_ALIAS = '0';
 
-// Each has a cookie, and every request brings all of them.
+// Each session has a cookie, and every request sends all of them.
 const MOST_SESSIONS = 20;
 
-/** The aliases that there are, `'0'` to `'19'`. */
+/** All aliases, `'0'` to `'19'`. */
 export const ALIASES: readonly string[] = Array.from({ length: MOST_SESSIONS }, (_, number) => String(number));
 
-/** The alias that a URL names; the default one when it names none that there is. */
+/** The alias in a URL; the default one when the URL has none, or an unknown one. */
 export function aliasIn(url = ''): string {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   const alias = query
@@ -20,7 +20,7 @@ export function aliasIn(url = ''): string {
   return alias !== undefined && ALIASES.includes(alias) ? alias : DEFAULT_ALIAS;
 }
 
-/** The URL with another alias, the same in everything else; with the default one it names none. */
+/** The URL with another alias and otherwise unchanged. The default alias is left out. */
 export function withAlias(url: string, alias: string): string {
   const [, path = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
   const others = (query ?? '').split('&').filter((parameter) => parameter !== '' && !isAliasParameter(parameter));

@@ -1,16 +1,18 @@
-/** Turns the value of one attribute into text and back. A store keeps the text and never looks into it. */
+/** Turns the value of an attribute into text and back. Stores keep the text and never look into it. */
 export abstract class AttributeSerializer {
   /**
-   * The text for a value, which is neither undefined nor null.
-   * @throws SerializationProblem when the value would not come back as it is
+   * The text of a value, which is never undefined or null.
+   * @throws SerializationProblem when `deserialize()` would not give the same value back
    */
   abstract serialize(value: unknown): string;
 
-  /** The value of a text. May throw anything; the session then treats the attribute as missing. */
+  /** The value of a text. May throw anything: the option `undecodable` then decides. */
   abstract deserialize(text: string): unknown;
 }
 
-/** Why a value cannot be serialized, as the end of the sentence "Session attribute "x" ...". Never holds the value. */
+/**
+ * Why a value cannot be serialized. The message completes the sentence `Session attribute "x" ...` without the value.
+ */
 export class SerializationProblem extends Error {
   /** Always 'SerializationProblem'. */
   override readonly name = 'SerializationProblem';

@@ -2,7 +2,7 @@ import type { AttributeSerializer } from './attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 import type { AttributeChanges, IndexChanges } from './session-change.js';
 
-/** What follows for the indexes from changed attributes: each index is a function of one attribute. */
+/** The changes of indexes that follow from changed attributes: each index is a function of one attribute. */
 export function indexChangesOf(changes: AttributeChanges, serializer: AttributeSerializer): IndexChanges {
   const text = changes.get(PRINCIPAL_NAME_INDEX_NAME);
   if (text === undefined) return new Map();

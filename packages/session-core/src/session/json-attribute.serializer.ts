@@ -1,9 +1,9 @@
 import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
 
 /**
- * JSON, the default. Refuses what JSON would change without a word: `Date`, `Map`, `Set`, `BigInt`, `NaN`,
- * `undefined` inside an object, and so on. An instance of a class is accepted for its data and comes back as a plain
- * object.
+ * Serializes attributes as JSON; the default. Refuses values that JSON would silently change, such as `Date`, `Map`,
+ * `Set`, `BigInt`, `NaN`, and `undefined` inside an object. An instance of a class is stored as its data and comes back
+ * as a plain object.
  */
 export class JsonAttributeSerializer extends AttributeSerializer {
   serialize(value: unknown): string {
@@ -11,7 +11,7 @@ export class JsonAttributeSerializer extends AttributeSerializer {
       checkJson(value, '', new Set());
       return JSON.stringify(value);
     } catch (error) {
-      // A value nested deeper than the stack, or a getter that throws.
+      // The value is nested deeper than the stack.
       if (error instanceof RangeError) throw problem('', 'is nested too deeply');
       throw error;
     }
@@ -41,7 +41,7 @@ function checkJson(value: unknown, path: string, ancestors: Set<object>): void {
   if (ancestors.has(value)) throw problem(path, 'refers back to itself');
   ancestors.add(value);
   if (Array.isArray(value)) {
-    // By index: forEach() would pass over the holes, which JSON turns into null.
+    // By index, because forEach() skips holes, which JSON turns into null.
     for (let index = 0; index < value.length; index++) checkJson(value[index], `${path}[${index}]`, ancestors);
   } else {
     if (!holdsPlainData(value)) throw problem(path, `is a ${value.constructor?.name ?? 'special object'}`);
@@ -50,7 +50,7 @@ function checkJson(value: unknown, path: string, ancestors: Set<object>): void {
   ancestors.delete(value);
 }
 
-/** Objects whose data are their own enumerable properties; not the built-in ones that keep theirs elsewhere. */
+/** Whether the data of an object are its own enumerable properties, unlike those of built-in classes. */
 function holdsPlainData(value: object): boolean {
   return (
     Object.prototype.toString.call(value) === '[object Object]' &&
@@ -60,7 +60,7 @@ function holdsPlainData(value: object): boolean {
 
 function problem(path: string, what: string): SerializationProblem {
   return new SerializationProblem(
-    `${path === '' ? 'holds a value that' : `holds a value at ${path} that`} ${what}, which JSON cannot bring back; ` +
+    `${path === '' ? 'holds a value that' : `holds a value at ${path} that`} ${what}, which JSON cannot restore: ` +
       'store plain data, or set the `serializer` option to a serializer that can',
   );
 }

@@ -1,6 +1,6 @@
 import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
 
-/** Refuses values whose text is longer than a store should take for one attribute. */
+/** Refuses values whose text is larger than the option `maxAttributeSize`. */
 export class LimitedAttributeSerializer extends AttributeSerializer {
   /** @param maxSize bytes */
   constructor(

@@ -1,6 +1,6 @@
 /**
- * Assigning to a property that an object does not have, such as `session.visits = 1`, would be lost without a word. The
- * assignment walks up the prototypes until it gets to this base class, which refuses it.
+ * A base class whose objects refuse unknown properties: without it, `session.visits = 1` would be lost silently. Such
+ * an assignment walks up the prototype chain and meets the proxy here, which throws.
  */
 export const NoExpandoProperties = function () {} as unknown as new () => object;
 NoExpandoProperties.prototype = new Proxy(Object.prototype, {

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Draws the tokens of new sessions and of sessions that change their id. What it draws is looked at before it is used:
- * 22 to 128 letters, digits, `-` and `_`, and never the same twice.
+ * Generates the tokens of new and of rotated sessions. A token has 22 to 128 letters, digits, `-` and `_`; anything
+ * else, or the same token twice in a row, is refused.
  */
 export abstract class SessionIdGenerator {
-  /** A token that nobody can guess: at least 128 bits from a cryptographic source. */
+  /** A token that cannot be guessed: at least 128 bits from a cryptographic source. */
   abstract generate(): string;
 
-  /** Whether it can have drawn a token that a client presents. The store is not asked about others. */
+  /** Whether `generate()` can have returned a token that a client presents. The store is not asked about others. */
   canHaveDrawn(_token: string): boolean {
     return true;
   }
@@ -18,7 +18,7 @@ export abstract class SessionIdGenerator {
 const BYTES = 32;
 const DRAWN = /^[A-Za-z0-9_-]{43}$/;
 
-/** 256 random bits as base64url. */
+/** Generates tokens of 256 random bits, base64url; the default. */
 export class RandomSessionIdGenerator extends SessionIdGenerator {
   generate(): string {
     return randomBytes(BYTES).toString('base64url');

@@ -2,12 +2,12 @@ import { SessionStoreError } from '../errors/session.errors.js';
 import { RandomSessionIdGenerator, type SessionIdGenerator } from './session-id.generator.js';
 import { hashOf, isWellFormedSessionId, type SessionKey, SessionToken } from './session-token.js';
 
-/** What the store knows a session by: the SHA-256 of its token, or the token itself. */
+/** The form of session ids: the SHA-256 of the token, or the token itself. */
 export type SessionIdForm = 'hashed' | 'plain';
 
 const FINGERPRINT_LENGTH = 16;
 
-/** Makes the keys of sessions, and finds the id that belongs to a token which a client presents. */
+/** Makes the tokens and ids of sessions, and finds the id of a token that a client presents. */
 export class SessionIds {
   #last: string | undefined;
 
@@ -17,8 +17,8 @@ export class SessionIds {
   ) {}
 
   /**
-   * A key that nobody has. With `accept`, keys are drawn until one has an acceptable id.
-   * @throws SessionStoreError when the generator draws what others could guess, or what cannot travel
+   * A fresh token and its id. With `accept`, tokens are drawn until one has an acceptable id.
+   * @throws SessionStoreError when the generator returns a token that can be guessed, or that is not well-formed
    */
   draw(accept: (id: string) => boolean = () => true): SessionKey {
     for (;;) {
@@ -28,12 +28,12 @@ export class SessionIds {
     }
   }
 
-  /** The id of what a token opens, if it opens anything; undefined for one that was never drawn. */
+  /** The id of a token; undefined for a token that the generator cannot have drawn. */
   find(token: SessionToken): string | undefined {
     return this.generator.canHaveDrawn(token.reveal()) ? this.#idOf(token) : undefined;
   }
 
-  /** How an id is written into a log: one that is a token is not. */
+  /** The id as log lines show it: an id that is a token is replaced by a fingerprint. */
   shown(id: string): string {
     return this.form === 'plain' ? `sha256:${hashOf(id).slice(0, FINGERPRINT_LENGTH)}` : id;
   }
@@ -45,11 +45,11 @@ export class SessionIds {
   #generate(): SessionToken {
     const drawn: unknown = this.generator.generate();
     if (!isWellFormedSessionId(drawn)) {
-      throw failure('has drawn something else than 22 to 128 letters, digits, "-" and "_" in a string');
+      throw failure('returned something other than a string of 22 to 128 letters, digits, "-" and "_"');
     }
     if (drawn === this.#last)
-      throw failure('has drawn the same token twice: each session needs one that nobody can guess');
-    if (!this.generator.canHaveDrawn(drawn)) throw failure('denies in canHaveDrawn() what it has drawn');
+      throw failure('returned the same token twice: each session needs one that cannot be guessed');
+    if (!this.generator.canHaveDrawn(drawn)) throw failure('returned a token that its canHaveDrawn() rejects');
     this.#last = drawn;
     return new SessionToken(drawn);
   }
@@ -61,7 +61,7 @@ function failure(problem: string): SessionStoreError {
 
 const byDefault = new SessionIds();
 
-/** A key that nobody has, as it is drawn where nothing else is configured. */
+/** A fresh token and its id, by the default options. */
 export function generateSessionKey(accept?: (id: string) => boolean): SessionKey {
   return byDefault.draw(accept);
 }

@@ -1,4 +1,4 @@
-/** A live session as a store hands it out. Times are epoch milliseconds of the store's clock. */
+/** A live session as a store returns it. Times are epoch milliseconds by the store's clock. */
 export interface SessionRecord {
   /** What the store knows the session by. */
   readonly id: string;
@@ -6,15 +6,15 @@ export interface SessionRecord {
   readonly creationTime: number;
   /** When the last access was recorded; it never goes back. */
   readonly lastAccessedTime: number;
-  /** Idle timeout in whole seconds; negative: none. */
+  /** The idle timeout in whole seconds; negative: none. */
   readonly maxInactiveInterval: number;
-  /** Absolute timeout in whole seconds from the creation; negative: none. */
+  /** The absolute timeout in whole seconds since the creation; negative: none. */
   readonly absoluteTimeout: number;
-  /** Encoded by the serializer. */
+  /** The texts of the attributes, as they were written. */
   readonly attributes: Iterable<readonly [name: string, text: string]>;
   /**
-   * Milliseconds until the session ends if nothing renews it, by the store's clock; undefined only when it never ends.
-   * The library derives from it when the next touch is due.
+   * Milliseconds until the session expires unless it is renewed, by the store's clock; undefined only if it never
+   * expires. It decides when the next touch is due.
    */
   readonly timeToLive: number | undefined;
 }

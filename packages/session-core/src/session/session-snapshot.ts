@@ -5,7 +5,7 @@ import type { SessionRecord } from './session-record.js';
 import { SessionIds } from './session-ids.js';
 import { StoredAttributes } from './stored-attributes.js';
 
-/** A session as it was, for events. Each read decodes afresh: what one handler does to a value no other one sees. */
+/** A session as it was, for events. Each read decodes the value again, so that handlers do not share objects. */
 export class SessionSnapshot implements ReadonlySession {
   readonly id: string;
   /** When the session was created: epoch milliseconds by the clock of the store; 0 when the data was lost. */
@@ -27,7 +27,7 @@ export class SessionSnapshot implements ReadonlySession {
     this.#attributes = new StoredAttributes(record.attributes, serializer, owner);
   }
 
-  /** The snapshot of a session whose data was lost: no attributes, and times of 0. */
+  /** The snapshot of a session whose data was lost: it has no attributes, and its times are 0. */
   static empty(id: string, serializer: AttributeSerializer): SessionSnapshot {
     const times = { creationTime: 0, lastAccessedTime: 0, maxInactiveInterval: 0, absoluteTimeout: -1 };
     return new SessionSnapshot({ id, ...times, attributes: [] }, serializer);

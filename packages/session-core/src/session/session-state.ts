@@ -8,24 +8,24 @@ import { StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
 import { TrackedTimeouts } from './tracked-timeouts.js';
 
-/** What a session object asks its repository to write. */
+/** A change that a session object asks its repository to write. */
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 
-/** What one session object knows: what the application made of the session, and what the store has of it. */
+/** The state of one session object: the changes of the application, and what the store has. */
 export class SessionState {
   readonly attributes: TrackedAttributes;
   readonly timeouts: TrackedTimeouts;
-  /** Milliseconds since the store last renewed the session; undefined for a session without end. */
+  /** Milliseconds since the store last renewed the session; undefined for a session that never expires. */
   readonly idleTime: number | undefined;
   creationTime: number;
   lastAccessedTime: number;
   id: string;
-  /** Known only for a session that was created or rotated here: the store has nothing but its hash. */
+  /** Known only for a session that was created or rotated here: the store has only the id. */
   token: SessionToken | undefined;
-  /** The id in the store; undefined as long as the session is new. */
+  /** The id in the store; undefined while the session is new. */
   storedId: string | undefined;
   isInvalidated = false;
-  /** How the session ended in the store, as far as this object has heard: by this object, or otherwise. */
+  /** How the session ended in the store, as far as this object knows: `deleted` by this object, else `gone`. */
   ended: 'deleted' | 'gone' | undefined;
   keepsIdle = false;
 
@@ -51,12 +51,12 @@ export class SessionState {
     return this.storedId === undefined;
   }
 
-  /** Whether this object has ended the session, or will at the save. */
+  /** Whether this object ended the session, or will end it at the save. */
   get isOver(): boolean {
     return this.isInvalidated || this.ended === 'deleted';
   }
 
-  /** Whether `nextSave()` would give anything to write. */
+  /** Whether there is anything to save. */
   get isDirty(): boolean {
     if (this.ended) return false;
     if (this.isInvalidated) return !this.isNew;
@@ -65,12 +65,12 @@ export class SessionState {
     return this.id !== this.storedId || this.timeouts.hasChanges || this.attributes.hasChanges;
   }
 
-  /** What a write that is no access says of it. */
+  /** The part of a save that says whether it counts as an access. */
   get access(): Pick<UpdateSession, 'keepsIdle'> {
     return this.keepsIdle ? { keepsIdle: true } : {};
   }
 
-  /** Everything that the store does not know yet; undefined when there is nothing. */
+  /** The save of everything that the store does not have yet; undefined when there is nothing to save. */
   nextSave(): SessionSave | undefined {
     if (!this.isDirty) return undefined;
     const id = this.storedId;
@@ -85,13 +85,13 @@ export class SessionState {
     return { kind: 'update', id, newId, ...this.timeouts.changes(), ...this.access, attributes, indexes };
   }
 
-  /** Takes note of how the store answered. */
+  /** Records how the store answered a save. */
   settle(save: SessionSave, reply: WriteReply): SaveOutcome {
     const { outcome } = reply;
     if (outcome === 'gone' || outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
     if (outcome === 'created') this.creationTime = this.lastAccessedTime = reply.creationTime;
     if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0)) {
-      // Under another id, it is not for this request to make the client forget its token.
+      // After a rotation elsewhere, this request must not make the client forget its new token.
       this.ended = outcome === 'forwarded' ? 'gone' : 'deleted';
       return this.ended === 'gone' ? 'gone' : 'saved';
     }
@@ -102,7 +102,7 @@ export class SessionState {
   }
 }
 
-/** Milliseconds since the store renewed the session, derived from what is left of the time that it was given then. */
+/** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
 function idleTimeOf(record: SessionRecord): number | undefined {
   const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
   if (timeToLive === undefined) return undefined;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What opens a session: the client holds the token, the store knows its id, by default the SHA-256 of the token. */
+/** The token of a session, which only the client holds, and the id by which the store knows it. */
 export interface SessionKey {
   /** The secret, for the client that owns the session. */
   readonly token: SessionToken;
@@ -9,8 +9,8 @@ export interface SessionKey {
 }
 
 /**
- * The secret in the cookie. It prints as `[session token]` however it gets into a log line or an error, so that only
- * `reveal()`, called where the token leaves for the client, gives it away.
+ * The secret in the cookie or header. It prints as `[session token]` in log lines and errors: only `reveal()` gives the
+ * token itself.
  */
 export class SessionToken {
   readonly #value: string;
@@ -19,7 +19,7 @@ export class SessionToken {
     this.#value = value;
   }
 
-  /** The token itself, to be sent to the client that owns it and nowhere else. */
+  /** The token itself. Send it to the client that owns the session, and nowhere else. */
   reveal(): string {
     return this.#value;
   }
@@ -39,15 +39,15 @@ export class SessionToken {
   }
 }
 
-// 128 random bits as base64url have 22 characters. All of them can stand in a cookie, a header and the key of a store.
+// 128 random bits as base64url have 22 characters. All characters are valid in cookies, headers and keys of stores.
 const WELL_FORMED = /^[A-Za-z0-9_-]{22,128}$/;
 
-/** The token that a client presented; undefined when it cannot be one, whatever it contains. */
+/** The token in a text that a client sent; undefined when the text is not a well-formed token. Never throws. */
 export function sessionTokenOf(text: unknown): SessionToken | undefined {
   return isWellFormedSessionId(text) ? new SessionToken(text) : undefined;
 }
 
-/** Whether a string can be the token or the id of a session at all; no store needs to be asked about others. */
+/** Whether a value has the form of a token or session id. A store need not be asked about others. */
 export function isWellFormedSessionId(id: unknown): id is string {
   return typeof id === 'string' && WELL_FORMED.test(id);
 }

@@ -5,14 +5,14 @@ import type { SessionSave, SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
 import type { SaveOutcome } from './session.js';
 
-// 256 random bits do not collide; a broken random source or a store that lies must not loop for ever.
+// 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.
 const MAX_COLLISIONS = 3;
 
 type Update = (current: unknown) => unknown;
 
-/** Has the store write what one session object changed, one write after the other: each starts from the last one. */
+/** Writes the changes of one session object to the store, one write after the other. */
 export class SessionSaver {
-  /** A save that gives the session an id, and that the store may have made although we never got its reply. */
+  /** A creation or rotation whose reply was lost: the store may have made it. */
   #unanswered: SessionSave | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -26,19 +26,19 @@ export class SessionSaver {
     return this.#inTurn(() => this.#save());
   }
 
-  /** Compares and sets one attribute until no other request is faster. */
+  /** Compares and sets one attribute; repeats that until no other request was faster. */
   async updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
     for (;;) {
-      // Read, updated and written in one turn: two updates at once of one request must not start from the same value.
+      // Read, update and write in one turn: two concurrent updates in one request must not start from the same value.
       const outcome = await this.#inTurn(() => this.#updateAttribute(name, update));
       if (outcome !== 'conflict') return outcome;
     }
   }
 
-  /** Gives the session a fresh key, which takes effect at the save. Returns the new id. */
+  /** Gives the session a fresh token and id, which take effect at the save. Returns the new id. */
   rotate(): string {
     const { state } = this;
-    // The store may know the session already, by a creation whose reply was lost.
+    // After a creation whose reply was lost, the store may know the session already.
     const { id, token } = this.writer.drawKey(state.storedId ?? this.#unanswered?.id);
     state.id = id;
     state.token = token;
@@ -66,8 +66,8 @@ export class SessionSaver {
   }
 
   /**
-   * Sends a save again as it was, before what was set since: a store that has made it ignores the rest of it. A taken id
-   * means the same, since nobody else draws it.
+   * Sends a save whose reply was lost again, unchanged, before later changes. `collision` means that the store had made
+   * it, because no other session draws the same id.
    */
   async #repeat(save: SessionSave): Promise<void> {
     const reply = await this.#write(save);
@@ -77,12 +77,12 @@ export class SessionSaver {
   async #updateAttribute(name: string, update: Update): Promise<SaveOutcome | 'conflict'> {
     const { attributes, storedId: id, access, ended, isOver } = this.state;
     if (isOver || ended || id === undefined) return 'gone';
-    // What this request has set before comes first: nobody else has seen it, so there is nothing to compare with.
+    // A value that this request set and did not save: no other request has seen it, so there is nothing to compare.
     if (attributes.isChanged(name)) {
       attributes.set(name, update(attributes.get(name)));
       return this.#save();
     }
-    // A copy: an object that a failing update changed in place must not be stored at the commit.
+    // A copy: if `update` throws after changing the object in place, the change must not be saved later.
     const value = update(attributes.storedValue(name)) ?? undefined;
     const text = value === undefined ? null : attributes.encode(name, value);
     const expected = { name, text: attributes.storedText(name) };

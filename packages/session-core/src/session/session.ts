@@ -1,39 +1,39 @@
 /**
- * The attributes an application keeps in its sessions. Declare yours to have them typed:
+ * The attributes of your sessions and their types. Declare yours to have them typed:
  * `declare module '@nest-session/core' { interface SessionAttributes { items: Item[] } }`
  */
 export interface SessionAttributes {}
 
-/** What can be read of a session. Times are epoch milliseconds. */
+/** The readable part of a session. Times are epoch milliseconds. */
 export interface ReadonlySession {
-  /** The id under which the session is stored; safe to log, it opens nothing. */
+  /** The session id. It opens nothing and is safe to log, unless the option `sessionIds` is `'plain'`. */
   readonly id: string;
   /** When the session was created: epoch milliseconds by the clock of the store. */
   readonly creationTime: number;
-  /** The last access that the store has recorded; behind the real one by up to `touchInterval`. */
+  /** The last access that the store knows; up to `touchInterval` before the real one. */
   readonly lastAccessedTime: number;
-  /** Whole seconds without access after which the session expires; negative: never. */
+  /** The idle timeout in whole seconds; negative: none. */
   readonly maxInactiveInterval: number;
-  /** Whole seconds from its creation after which the session expires, however much it is used; -1: never. */
+  /** The absolute timeout in whole seconds since the creation; -1: none. */
   readonly absoluteTimeout: number;
-  /** The name of the signed-in principal, by which the session can be found; undefined when there is none. */
+  /** The name of the signed-in user, by which the session can be found; undefined when there is none. */
   readonly principalName: string | undefined;
-  /** The names of the attributes, a fresh array. */
+  /** The names of the attributes, in a new array. */
   readonly attributeNames: string[];
-  /** The attribute's value, or undefined when there is none. */
+  /** The value of an attribute, or undefined when there is none. */
   getAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K] | undefined;
   /**
    * The value of an attribute that `SessionAttributes` does not declare, or undefined. Nothing checks that it is a `T`.
    */
   getAttribute<T = unknown>(name: string): T | undefined;
-  /** The attribute's value. @throws SessionAttributeError when there is none */
+  /** The value of an attribute. @throws SessionAttributeError when there is none */
   getRequiredAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K];
   /**
    * The value of an attribute that `SessionAttributes` does not declare. @throws SessionAttributeError when there is
    * none
    */
   getRequiredAttribute<T = unknown>(name: string): T;
-  /** The attribute's value, or `defaultValue` when there is none. */
+  /** The value of an attribute, or `defaultValue` when there is none. */
   getAttributeOrDefault<K extends keyof SessionAttributes>(
     name: K,
     defaultValue: SessionAttributes[K],
@@ -43,23 +43,23 @@ export interface ReadonlySession {
 }
 
 /**
- * A session. Changes are kept in memory and stored together, as a delta, before the response leaves; an object that
- * was read and then changed in place is stored as well. After `invalidate()` reads give undefined and writes throw
- * `SessionStateError`.
+ * A session. Your changes are kept in memory and saved together before the response is sent; an object that you read
+ * and change in place is saved as well. Only changed attributes are written. After `invalidate()`, reads give undefined
+ * and writes throw a `SessionStateError`.
  */
 export interface Session extends ReadonlySession {
   /** True until the session has been stored for the first time. */
   readonly isNew: boolean;
   /**
-   * The idle timeout. Reads as whole seconds, -1 for none. Set seconds, or a duration such as `'30m'`; `'never'` or -1
-   * for none; 0 to end the session, as `invalidate()` does. Takes effect at the save.
+   * The idle timeout. Reads as whole seconds; -1: none. Set it to seconds or to a duration such as `'30m'`; to
+   * `'never'` or -1 for none; to 0 to end the session, as `invalidate()` does. Takes effect at the save.
    * @throws RangeError when set to anything else
    */
   get maxInactiveInterval(): number;
   set maxInactiveInterval(timeout: number | string);
   /**
-   * The absolute timeout, which counts from the creation: a session that is older than that by now expires. Reads and
-   * is set as `maxInactiveInterval`; takes effect at the save.
+   * The absolute timeout, which counts from the creation: a session that is already older expires at the save. Reads
+   * and is set like `maxInactiveInterval`.
    * @throws RangeError when set to anything else
    */
   get absoluteTimeout(): number;
@@ -69,7 +69,11 @@ export interface Session extends ReadonlySession {
    * it. @throws TypeError when set to anything else
    */
   principalName: string | undefined;
-  /** Sets an attribute; undefined or null removes it. @throws SessionAttributeError when the value cannot be stored */
+  /**
+   * Sets an attribute; undefined or null removes it.
+   * @throws SessionAttributeError when the value cannot be stored; SessionStateError when the session was invalidated,
+   *   or is new and the headers of the response were sent
+   */
   setAttribute<N extends string>(
     name: N,
     value: N extends keyof SessionAttributes ? SessionAttributes[N] | undefined | null : unknown,
@@ -77,9 +81,9 @@ export interface Session extends ReadonlySession {
   /** Removes an attribute; without effect when there is none. */
   removeAttribute(name: string): void;
   /**
-   * Stores `update(current)` for an attribute that many requests change, at once and without losing any of theirs:
-   * when another request was faster, `update` runs again with its value. Resolves to the value that was stored, or
-   * undefined when the session has ended meanwhile. On a new session, which nobody shares yet, it only sets.
+   * Replaces an attribute by `update(current)` in the store, at once. Use it for an attribute that several requests
+   * change: if another request was faster, `update` runs again with its value, so that no change is lost. Resolves to
+   * the new value, or to undefined when the session ended in the meantime. On a new session it only sets the attribute.
    */
   updateAttribute<K extends keyof SessionAttributes>(
     name: K,
@@ -88,15 +92,17 @@ export interface Session extends ReadonlySession {
   /** The same for an attribute that `SessionAttributes` does not declare. Nothing checks that its value is a `T`. */
   updateAttribute<T = unknown>(name: string, update: (current: T | undefined) => T | undefined): Promise<T | undefined>;
   /**
-   * Gives the session a new id and the client a new token, and returns the id; call it when privileges change. Takes
-   * effect at the save, from which on the old token opens nothing.
+   * Rotates the session: gives it a new id and the client a new token. Returns the new id. Call it at login and
+   * whenever privileges change. From the save on, the old token opens nothing.
+   * @throws SessionStateError when the headers of the response were sent
    */
   changeSessionId(): string;
-  /** Ends the session at the save: its data is gone for every node and its deleted event is recorded. */
+  /** Ends the session at the save, for every instance, and records its deleted event. */
   invalidate(): void;
   /**
-   * Stores the changes now instead of before the response. `gone`: the session ended in the meantime and nothing was
-   * stored. @throws SessionStoreError when the store failed
+   * Saves the changes now instead of before the response. `gone`: the session ended in the meantime, and nothing was
+   * saved.
+   * @throws SessionStoreError when the store failed
    */
   save(): Promise<SaveOutcome>;
 }
@@ -104,6 +110,6 @@ export interface Session extends ReadonlySession {
 /** What a save did. `gone`: the session had ended, and nothing was stored. */
 export type SaveOutcome = 'saved' | 'gone';
 
-/** The attribute, and the index, that hold the principal's name; the name is Spring Session's. */
+/** The name of the attribute that holds the principal's name, and of its index. It is Spring Session's name. */
 export const PRINCIPAL_NAME_INDEX_NAME =
   'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';

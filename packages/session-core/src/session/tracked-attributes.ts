@@ -3,19 +3,19 @@ import { StoredAttributes } from './stored-attributes.js';
 
 interface Entry {
   value: unknown;
-  /** Set by the application since the last save; otherwise only read. */
+  /** Whether the application set it since the last save; otherwise it was only read. */
   assigned: boolean;
   /**
-   * How it was encoded when it was set, read or last saved, to notice an object that was changed in place since; null
-   * for one that was removed. What is only read and cannot change in place, or be encoded at all, has none.
+   * The text when the attribute was set, read or last saved, to notice an object that is changed in place; null for a
+   * removed attribute. Undefined for a value that was only read and cannot change in place, or cannot be encoded.
    */
   text: string | null | undefined;
 }
 
-/** Attributes that remember which of them must be written: those that were set, and those changed in place. */
+/** Attributes that remember which of them must be written: those that were set, and objects changed in place. */
 export class TrackedAttributes {
   readonly #stored: StoredAttributes;
-  /** Only what the application has read or set; the others stay undecoded. */
+  /** Only attributes that the application read or set; the others are not decoded. */
   readonly #entries = new Map<string, Entry>();
 
   constructor(stored: StoredAttributes) {
@@ -41,7 +41,7 @@ export class TrackedAttributes {
     return known ? known.value : this.#stored.peek(name);
   }
 
-  /** The value the store has, as far as this session knows; a fresh object that nobody watches. */
+  /** The value in the store, as far as this session knows: a fresh object that is not watched for changes in place. */
   storedValue(name: string): unknown {
     return this.#stored.decode(name);
   }
@@ -51,12 +51,12 @@ export class TrackedAttributes {
     return this.#stored.peek(name);
   }
 
-  /** The text of that value. */
+  /** The text in the store, as far as this session knows. */
   storedText(name: string): string | undefined {
     return this.#stored.text(name);
   }
 
-  /** @throws SessionAttributeError when the value cannot be stored: here, where the caller can be seen in the stack */
+  /** @throws SessionAttributeError when the value cannot be stored: now, so that the stack shows the caller */
   set(name: string, value: unknown): void {
     assertName(name);
     const removed = value === undefined || value === null;
@@ -68,16 +68,16 @@ export class TrackedAttributes {
     return this.#stored.encode(name, value);
   }
 
-  /** Whether the application has set or changed it since the last save. */
+  /** Whether the application set it, or changed it in place, since the last save. */
   isChanged(name: string): boolean {
     const entry = this.#entries.get(name);
     return entry !== undefined && (entry.assigned || this.#changeInPlace(name, entry) !== undefined);
   }
 
-  /** Whether `changes()` would name any. */
+  /** Whether `changes()` is not empty. */
   get hasChanges(): boolean {
     const entries = [...this.#entries];
-    // Of those that were set it is known without encoding anything.
+    // Attributes that were set come first, because they need no encoding.
     return (
       entries.some(([name, entry]) => this.#isWritable(name, entry)) ||
       entries.some(([name, entry]) => this.#changeInPlace(name, entry) !== undefined)
@@ -94,20 +94,20 @@ export class TrackedAttributes {
     return changes;
   }
 
-  /** Takes note that the store has written these. What the application changed since `changes()` stays to be written. */
+  /** Records that the store wrote these changes. Later changes of the application are still to be written. */
   saved(changes: AttributeChanges): void {
     for (const [name, change] of changes) {
       this.#stored.replace(name, change ?? undefined);
       const entry = this.#entries.get(name);
       if (!entry) continue;
-      // Set again in the meantime: that is another entry, with a text of its own.
+      // The attribute was set again in the meantime.
       if (entry.assigned && entry.text !== change) continue;
       entry.assigned = false;
       entry.text = change;
     }
   }
 
-  /** Takes over what the store turned out to have, or has just been given, unless the application has set another. */
+  /** Takes over the text that the store has now. A value that the application changed stays to be written. */
   refresh(name: string, text: string | undefined): void {
     const isOwn = this.isChanged(name);
     this.#stored.replace(name, text);
@@ -124,20 +124,20 @@ export class TrackedAttributes {
   }
 
   /**
-   * Later compared with how we encode the value then, not with the stored text: another language may have written that
-   * one differently, and its value must not be written back only because somebody read it.
+   * The text that later encodings of the value are compared with. Not the stored text: another language may write the
+   * same value differently, and reading it must not write it back.
    */
   #textAsRead(name: string, value: unknown): string | undefined {
     if (!isObject(value)) return undefined;
     try {
       return this.#stored.encode(name, value);
     } catch {
-      // Others can store what we could not, such as 1e999, which we read as Infinity. Reading it must not fail.
+      // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
       return undefined;
     }
   }
 
-  /** The text to store for it, null for its removal; undefined when nothing has to be written. */
+  /** The text to write, or null to remove the attribute; undefined when there is nothing to write. */
   #change(name: string, entry: Entry): string | null | undefined {
     if (!entry.assigned) return this.#changeInPlace(name, entry);
     if (!this.#isWritable(name, entry)) return undefined;
@@ -145,12 +145,12 @@ export class TrackedAttributes {
     return entry.text;
   }
 
-  /** Whether it was set to anything; to remove what the store does not have is nothing. */
+  /** Whether it was set or removed, unless it was removed and the store does not have it. */
   #isWritable(name: string, entry: Entry): boolean {
     return entry.assigned && (entry.text !== null || this.#stored.text(name) !== undefined);
   }
 
-  /** The text of an object that was changed since it was read or saved. */
+  /** The new text of an object that was changed in place since it was read or saved. */
   #changeInPlace(name: string, { assigned, value, text }: Entry): string | undefined {
     if (assigned || text === undefined || !isObject(value)) return undefined;
     const current = this.#stored.encode(name, value);
@@ -158,7 +158,7 @@ export class TrackedAttributes {
   }
 }
 
-/** @throws TypeError for what could not be read back under the same name: half of a surrogate pair is no UTF-8 */
+/** @throws TypeError for a name that stores could not keep: half of a surrogate pair has no UTF-8 encoding */
 export function assertName(name: unknown): void {
   if (typeof name !== 'string' || name === '' || /\p{Surrogate}/u.test(name)) {
     throw new TypeError('The name of a session attribute is a non-empty string of well-formed Unicode');

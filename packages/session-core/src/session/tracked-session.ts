@@ -11,11 +11,11 @@ import type { SessionTimeouts } from './tracked-timeouts.js';
 
 /** The response of the request that a session belongs to. */
 export interface SessionResponse {
-  /** Whether the headers have left, so that no cookie can follow. */
+  /** Whether the headers were sent, so that no cookie can be added. */
   readonly headersSent: boolean;
 }
 
-/** The one implementation of `Session`: remembers its own changes, and has its repository write them. */
+/** The one implementation of `Session`: it tracks its own changes, and its repository writes them. */
 export class TrackedSession extends NoExpandoProperties implements Session {
   readonly #writer: SessionWriter;
   readonly #state: SessionState;
@@ -23,7 +23,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   #response: SessionResponse | undefined;
   #refusal: Error | undefined;
 
-  /** A session that is not stored yet. `presentedIds`: the ids that the client presented and that opened nothing. */
+  /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
   static create(
     writer: SessionWriter,
     timeouts: SessionTimeouts,
@@ -35,12 +35,12 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return new TrackedSession(writer, new SessionState(record, writer, token, presentedIds));
   }
 
-  /** A session that the store has. */
+  /** A session that the store returned. */
   static restore(writer: SessionWriter, record: SessionRecord): TrackedSession {
     return new TrackedSession(writer, new SessionState(record, writer));
   }
 
-  /** The session behind a `Session`, which has no other implementation. @throws TypeError for any other object */
+  /** A `Session` as its implementation. @throws TypeError for an object that is not a session of this library */
   static of(session: Session): TrackedSession {
     if (session instanceof TrackedSession) return session;
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
@@ -121,8 +121,8 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.#assertWritable();
     if (this.isNew && this.#response?.headersSent) {
       throw new SessionStateError(
-        'A new session cannot be started after the headers of the response were sent: its cookie could not follow. ' +
-          'Set an attribute before the first byte',
+        'A new session cannot be started after the headers of the response were sent, because its cookie can no longer ' +
+          'be set. Set an attribute before the first byte',
       );
     }
     this.#state.attributes.set(name, value);
@@ -150,8 +150,8 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.#assertWritable();
     if (this.#response?.headersSent) {
       throw new SessionStateError(
-        'The id of a session cannot be changed after the headers of the response were sent: no cookie could follow, and ' +
-          'the client would lose its session. Call changeSessionId() before the first byte',
+        'The session id cannot be changed after the headers of the response were sent, because the client would not get ' +
+          'the new cookie and would lose its session. Call changeSessionId() before the first byte',
       );
     }
     return this.#saver.rotate();
@@ -166,40 +166,40 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return this.#saver.save();
   }
 
-  /** The id under which the store knows the session until the next save; undefined while it is new. */
+  /** The id in the store until the next save; undefined while the session is new. */
   get storedId(): string | undefined {
     return this.#state.storedId;
   }
 
-  /** The id as it is written into logs. */
+  /** The id as log lines show it. */
   get shownId(): string {
     return this.#writer.shown(this.id);
   }
 
-  /** Whether `save()` would write anything. */
+  /** Whether there is anything to save. */
   get isDirty(): boolean {
     return this.#state.isDirty;
   }
 
-  /** The token that the client must be given: that of a session created or rotated here, once it is stored. */
+  /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
   get tokenToSend(): SessionToken | undefined {
     const { isOver, ended, storedId, id, token } = this.#state;
     return !isOver && ended === undefined && storedId === id ? token : undefined;
   }
 
-  /** Whether this object, and nobody else, has ended the session. */
+  /** Whether this object ended the session. False when another request did. */
   get isDeleted(): boolean {
     return this.#state.ended === 'deleted';
   }
 
-  /** Whether the save adds a principal under a token that was known before: whoever planted it has the session. */
+  /** Whether a save would sign in a principal without a rotation: who planted the token would be signed in as well. */
   get signsInUnderOldToken(): boolean {
     const principalName = this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
     if (typeof principalName !== 'string' || this.#state.token !== undefined) return false;
     return principalName !== this.#state.attributes.peekStored(PRINCIPAL_NAME_INDEX_NAME);
   }
 
-  /** Milliseconds since the store last renewed the session; undefined for a session that is new or never ends. */
+  /** Milliseconds since the store last renewed the session; undefined for a session that is new or never expires. */
   get idleTime(): number | undefined {
     return this.#state.idleTime;
   }
@@ -209,12 +209,12 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return this.#state.isOver ? undefined : this.#state.attributes.peek(name);
   }
 
-  /** From now on, the response decides whether a cookie can follow. */
+  /** From now on, changes that need a cookie are refused once the headers of this response were sent. */
   bindTo(response: SessionResponse): void {
     this.#response = response;
   }
 
-  /** From now on, a save of a stored session does not renew it. */
+  /** From now on, a save does not renew the idle timeout. */
   keepIdle(): void {
     this.#state.keepsIdle = true;
   }
@@ -224,7 +224,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.#refusal = refusal;
   }
 
-  /** What may be shown: no token and no attribute value. */
+  /** What logs may show of the session: no token and no value of an attribute. */
   toJSON(): object {
     const {
       shownId: id,
@@ -246,8 +246,8 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     if (this.#refusal) throw this.#refusal;
     if (this.#state.isOver) {
       throw new SessionStateError(
-        'The session was invalidated in this request and takes no more changes. To keep something over a logout, remove ' +
-          'what belongs to the user and call changeSessionId() instead',
+        'The session was invalidated in this request and cannot be changed any more. To keep some attributes after a ' +
+          'logout, remove those of the user and call changeSessionId() instead of invalidate()',
       );
     }
   }

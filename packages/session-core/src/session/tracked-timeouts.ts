@@ -2,15 +2,15 @@ import { parseDuration } from '../options/duration.js';
 import type { UpdateSession } from './session-change.js';
 import type { SessionRecord } from './session-record.js';
 
-/** How long a session lives, in seconds; -1: without that end. */
+/** The timeouts of a session in seconds; -1: none. */
 export type SessionTimeouts = Pick<SessionRecord, 'maxInactiveInterval' | 'absoluteTimeout'>;
 
 type TimeoutChanges = Pick<UpdateSession, 'maxInactiveInterval' | 'absoluteTimeout'>;
 
-/** What stores write for a timeout that never passes. */
+/** A timeout that never passes. */
 const NEVER = -1;
 
-/** Timeouts that remember which of them must be written. */
+/** The timeouts of a session, which remember whether they must be written. */
 export class TrackedTimeouts {
   #now: SessionTimeouts;
   #stored: SessionTimeouts;
@@ -33,21 +33,21 @@ export class TrackedTimeouts {
     return maxInactiveInterval !== undefined || absoluteTimeout !== undefined;
   }
 
-  /** @throws RangeError for what is neither whole seconds nor a duration of whole seconds */
+  /** @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'` */
   set(name: keyof SessionTimeouts, timeout: number | string): void {
     this.#now = { ...this.#now, [name]: secondsOf(name, timeout) };
   }
 
-  /** Those that the store does not know. */
+  /** The timeouts that the store does not have yet. */
   changes(): TimeoutChanges {
-    // However the end was asked for, a store knows one way to end a session at once.
+    // Stores know one way to end a session at once, whichever timeout was set to 0.
     if (this.endNow) return { maxInactiveInterval: 0 };
     const changed = (name: keyof SessionTimeouts) =>
       this.#now[name] === this.#stored[name] ? undefined : this.#now[name];
     return { maxInactiveInterval: changed('maxInactiveInterval'), absoluteTimeout: changed('absoluteTimeout') };
   }
 
-  /** The store has them now. */
+  /** Records that the store has these timeouts. */
   saved({ maxInactiveInterval, absoluteTimeout }: TimeoutChanges): void {
     this.#stored = {
       maxInactiveInterval: maxInactiveInterval ?? this.#stored.maxInactiveInterval,
@@ -66,7 +66,7 @@ function secondsOf(name: string, timeout: unknown): number {
   );
 }
 
-/** Whole, and in the 32 bits in which Spring keeps such times. */
+/** Whether it is a whole number of 32 bits, in which Spring Session keeps timeouts. */
 function isSeconds(seconds: number): boolean {
   return Number.isInteger(seconds) && Math.abs(seconds) < 2 ** 31;
 }

@@ -72,7 +72,7 @@ describe('PollingLoop', () => {
     loop.start();
     await eventually(() => steps >= 2, { interval: 1 });
     await loop.stop();
-    expect(error).toHaveBeenCalledWith('The loop failed and is tried again', expect.stringContaining('no'));
+    expect(error).toHaveBeenCalledWith('The loop failed and will be retried', expect.stringContaining('no'));
     error.mockRestore();
   });
 });

@@ -358,7 +358,7 @@ describe('SessionEventDispatcher', () => {
     await new Promise((resolve) => setImmediate(resolve));
     expect(log).toEqual(['begun', 'begun']);
     dispatcher.giveUp();
-    await expect(dispatched).rejects.toThrow('The application has ended before all session events were handled');
+    await expect(dispatched).rejects.toThrow('The application shut down before all session events were handled');
     await expect(broadcast).resolves.toBeUndefined();
     await closed;
     await expect(dispatcher.dispatch(deleted)).rejects.toThrow('has ended');

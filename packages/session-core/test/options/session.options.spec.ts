@@ -74,11 +74,11 @@ describe('resolveSessionOptions', () => {
     [{ sessionIdGenerator: () => 'a'.repeat(43) }, 'Option `sessionIdGenerator` must be a SessionIdGenerator.'],
     [
       { sessionIdGenerator: generatorOf(() => 'too-short') },
-      'The SessionIdGenerator has drawn something else than 22 to 128 letters, digits, "-" and "_" in a string.',
+      'The SessionIdGenerator returned something other than a string of 22 to 128 letters, digits, "-" and "_".',
     ],
     [
       { sessionIdGenerator: generatorOf(() => 'a'.repeat(43)) },
-      'The SessionIdGenerator has drawn the same token twice: each session needs one that nobody can guess.',
+      'The SessionIdGenerator returned the same token twice: each session needs one that cannot be guessed.',
     ],
     [
       {

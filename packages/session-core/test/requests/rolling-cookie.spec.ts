@@ -205,7 +205,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(isAnswered).toBe(false);
       touch.fail(STORE_FAILURE);
       expect([(await answer).status, (await answer).setCookies]).toEqual([200, []]);
-      expect(app.log.matching(/An access to session .* was not recorded/)).toHaveLength(1);
+      expect(app.log.matching(/The idle timeout of session .* was not renewed/)).toHaveLength(1);
     });
 
     it('is not sent to a client that presents no live session', async () => {
@@ -276,7 +276,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     await start({});
     expect((await agent.post('/remember/refused')).json()).toEqual({
       isStateError: true,
-      message: "Nobody can be remembered: set the option `cookie.rememberMe`, such as to '30d'",
+      message: "No session can be remembered: set the option `cookie.rememberMe`, for example to '30d'",
     });
   });
 

@@ -533,7 +533,9 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       await client.get('/set/value');
       store.break('touch');
       expect((await client.get('/read')).status).toBe(200);
-      await eventually(() => expect(log.matching(/^warn An access to session .* was not recorded/)).toHaveLength(1));
+      await eventually(() =>
+        expect(log.matching(/^warn The idle timeout of session .* was not renewed/)).toHaveLength(1),
+      );
       expect(log.lines.join('\n')).not.toContain(client.cookie('SESSION'));
     });
 

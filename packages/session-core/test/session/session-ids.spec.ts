@@ -77,6 +77,6 @@ describe('SessionIds', () => {
     class Denies extends RandomSessionIdGenerator {
       override canHaveDrawn = () => false;
     }
-    expect(() => new SessionIds(new Denies()).draw()).toThrow('denies in canHaveDrawn() what it has drawn');
+    expect(() => new SessionIds(new Denies()).draw()).toThrow('returned a token that its canHaveDrawn() rejects');
   });
 });
