@@ -1,5 +1,6 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Optional } from '@nestjs/common';
 import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
@@ -18,6 +19,7 @@ export class SessionEventLoader {
   constructor(
     @InjectConnection('background') private readonly client: Redis,
     @Inject(REDIS_SESSION_OPTIONS) { serializer }: Pick<ResolvedRedisSessionOptions, 'serializer'>,
+    @Optional() @Inject(SESSION_OPTIONS) private readonly session?: Pick<ResolvedSessionOptions, 'ids'>,
   ) {
     this.#serializer = serializer;
   }
@@ -26,7 +28,7 @@ export class SessionEventLoader {
   async load(entry: StreamEntry): Promise<SessionEvent | undefined> {
     const kept = fieldOf(entry, 'data');
     const hash = kept === undefined ? await this.#dataOf(entry) : (JSON.parse(kept) as Hash);
-    return toSessionEvent(entry, hash, this.#serializer);
+    return toSessionEvent(entry, hash, this.#serializer, this.session?.ids);
   }
 
   async #dataOf(entry: StreamEntry): Promise<Hash> {

@@ -6,25 +6,27 @@ import {
   SessionExpiredEvent,
   SessionIdChangedEvent,
 } from '@nest-session/core';
-import { type SessionEventInit, SessionSnapshot } from '@nest-session/core/store';
+import { type SessionEventInit, type SessionIds, SessionSnapshot } from '@nest-session/core/store';
 import { toSessionRecord } from '../repository/redis-session.mapper.js';
 import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 
 /**
  * The event of an entry, with the session's data in `hash`; undefined for an entry of a kind that this version does not
  * know, such as one of a newer version.
+ * `ids` shows the session id in log lines about undecodable attributes.
  */
 export function toSessionEvent(
   entry: StreamEntry,
   hash: Record<string, string>,
   serializer: AttributeSerializer,
+  ids?: SessionIds,
 ): SessionEvent | undefined {
   const sessionId = sessionIdOf(entry) ?? '';
   const record = toSessionRecord(sessionId, hash);
   const init: SessionEventInit = {
     sessionId,
     at: Number(fieldOf(entry, 'at')),
-    session: record ? new SessionSnapshot(record, serializer) : SessionSnapshot.empty(sessionId, serializer),
+    session: record ? new SessionSnapshot(record, serializer, ids) : SessionSnapshot.empty(sessionId, serializer),
     dataLost: record === undefined,
   };
   switch (fieldOf(entry, 'type')) {
