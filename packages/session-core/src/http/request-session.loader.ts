@@ -4,12 +4,13 @@ import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
 import type { FoundSession } from './request-session.js';
-import { type AccessOutcome, SessionAccess } from './session-access.js';
+import { isTouchDue, SessionTouch } from './session-touch.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 
 interface PresentedToken {
@@ -52,34 +53,23 @@ export class RequestSessionLoader {
       const found = sessions.findIndex((session) => session !== null);
       const loaded = sessions[found] ?? null;
       const { token: presented } = all[found] ?? all[0];
-      const access = loaded && this.#isTouchDue(loaded) ? this.#accessTo(loaded, presented) : new SessionAccess();
-      return { presented, presentedIds, loaded, access };
+      const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented) : new SessionTouch();
+      return { presented, presentedIds, loaded, touch };
     } catch (loadError) {
       this.failures.failed(loadError);
       return { presented: all[0].token, presentedIds, loadError };
     }
   }
 
-  #isTouchDue(session: Session): boolean {
-    const { idleTime } = TrackedSession.of(session);
-    return idleTime !== undefined && idleTime >= this.#touchIntervalOf(session.maxInactiveInterval);
-  }
-
-  /** A session with a shorter idle timeout of its own must be touched more often, or it expires while in use. */
-  #touchIntervalOf(maxInactiveInterval: number): number {
-    const { timeout, touchInterval } = this.options;
-    const isShorter = maxInactiveInterval > 0 && (timeout < 0 || maxInactiveInterval < timeout);
-    return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
-  }
-
-  #accessTo(session: Session, presented: SessionToken): SessionAccess {
-    const isRemembered = TrackedSession.of(session).peekAttribute(REMEMBER_ME_ATTRIBUTE) === true;
+  #touchOf(session: TrackedSession, presented: SessionToken): SessionTouch {
+    if (!isTouchDue(session, this.options)) return new SessionTouch();
+    const isRemembered = session.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true;
     const isRolling = this.resolver.maxAge({ presented, isRemembered }) !== undefined;
-    return new SessionAccess(() => this.#touch(session), isRolling);
+    return new SessionTouch(() => this.#touch(session), isRolling);
   }
 
   /** A request must not fail because its touch failed. */
-  async #touch(session: Session): Promise<AccessOutcome> {
+  async #touch(session: Session): Promise<TouchOutcome | 'failed'> {
     try {
       return await this.repository.touch(session);
     } catch (error) {

@@ -4,7 +4,7 @@ import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { type SessionResponse, TrackedSession } from '../session/tracked-session.js';
 import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
-import { SessionAccess } from './session-access.js';
+import { SessionTouch } from './session-touch.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
 
 /** The result of looking up the tokens that a request presents. */
@@ -18,7 +18,7 @@ export interface FoundSession {
   /** Why the store could not be asked. */
   readonly loadError?: unknown;
   /** Whether and when the access is recorded. */
-  readonly access?: SessionAccess;
+  readonly touch?: SessionTouch;
 }
 
 /** The session of one request: the one that its token opened, or a new one. */
@@ -26,7 +26,7 @@ export class RequestSession {
   /** The token that the client presented; undefined when there was none. */
   readonly presented: SessionToken | undefined;
   /** Whether and when the access of this request is recorded. */
-  readonly access: SessionAccess;
+  readonly touch: SessionTouch;
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
@@ -36,10 +36,10 @@ export class RequestSession {
 
   constructor(
     private readonly repository: SessionRepository,
-    { presented, presentedIds = [], loaded, loadError, access = new SessionAccess() }: FoundSession,
+    { presented, presentedIds = [], loaded, loadError, touch = new SessionTouch() }: FoundSession,
   ) {
     this.presented = presented;
-    this.access = access;
+    this.touch = touch;
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
@@ -86,7 +86,7 @@ export class RequestSession {
 
   /** From now on, neither a touch nor a save of this request renews the idle timeout. */
   keepIdle(): void {
-    this.access.cancel();
+    this.touch.cancel();
     this.#session?.keepIdle();
   }
 

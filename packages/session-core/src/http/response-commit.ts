@@ -89,11 +89,11 @@ export class ResponseCommit implements CommitGate {
   /** The save, or the touch that sends the cookie again, that the headers wait for; undefined when there is none. */
   begin(): Promise<void> | undefined {
     if (this.#headers === 'open') this.#headers = 'begun';
-    const { access } = this.session;
-    if (access.isRolling && access.isDue) return this.#renew();
+    const { touch } = this.session;
+    if (touch.isRolling && touch.isDue) return this.#renew();
     // A save touches the session as well.
     if (this.needsSave) return this.save();
-    void access.record();
+    void touch.send();
     return undefined;
   }
 
@@ -155,7 +155,7 @@ export class ResponseCommit implements CommitGate {
     if (this.needsSave) await this.save();
     if (this.#tokenToSend || this.isSessionDeleted) return;
     // Not `forwarded`: a session that another request rotated has another token, which the client already got.
-    this.#isRenewed = (await this.session.access.record()) === 'touched';
+    this.#isRenewed = (await this.session.touch.send()) === 'touched';
   }
 
   async #save(): Promise<void> {

@@ -18,7 +18,7 @@ export class SessionRouteGuard implements CanActivate {
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
     // A cookie that is sent again waits until the headers are sent: the handler may rotate the token.
-    if (!session.access.isRolling) void session.access.record();
+    if (!session.touch.isRolling) void session.touch.send();
     if (session.isUnavailable) {
       const policy = this.reflector.getAllAndOverride<SessionOutagePolicy | undefined>(SESSION_OUTAGE_POLICY, route);
       session.applyOutagePolicy(policy ?? 'on-use');

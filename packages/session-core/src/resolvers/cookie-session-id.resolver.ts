@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
 import { OptionReader } from '../options/option.reader.js';
 import type { SessionToken } from '../session/session-token.js';
+import { cookieAttributes } from './cookie-attributes.js';
 import { CookieCodec } from './cookie.codec.js';
 import { CookieWarnings } from './cookie.warnings.js';
 import {
@@ -11,8 +12,6 @@ import {
   type ResolvedCookieAttributes,
   type ResolvedCookieOptions,
 } from './cookie.options.js';
-import { isHostName } from './cookie.validation.js';
-import { hostOf, isSecure, isWithin } from './request-origin.js';
 import { appendHeader } from './response-headers.js';
 import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
 
@@ -77,13 +76,10 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     response: ServerResponse,
     sent: ResolvedCookieAttributes & { readonly value: string; readonly maxAge: number | undefined },
   ): void {
-    const { value, maxAge, path, httpOnly, sameSite, partitioned } = sent;
-    const { name } = this.#cookie;
-    const domain = domainFor(request, sent);
-    const secure = sent.secure === 'auto' ? isSecure(request) : sent.secure;
-    const cookie = { name, value, path, httpOnly, secure, sameSite, partitioned };
-    const optional = { ...(domain !== undefined && { domain }), ...(maxAge !== undefined && { maxAge }) };
-    appendHeader(response, 'Set-Cookie', stringifySetCookie({ ...cookie, ...optional }, AS_IT_IS));
+    const { value, maxAge } = sent;
+    const cookie = { name: this.#cookie.name, value, ...cookieAttributes(request, sent) };
+    const lifetime = maxAge === undefined ? {} : { maxAge };
+    appendHeader(response, 'Set-Cookie', stringifySetCookie({ ...cookie, ...lifetime }, AS_IT_IS));
   }
 
   #attributesFor(request: IncomingMessage): ResolvedCookieAttributes {
@@ -101,14 +97,6 @@ export class CookieSessionIdResolver extends SessionIdResolver {
       return this.#cookie;
     }
   }
-}
-
-function domainFor(request: IncomingMessage, { domain, domainPattern }: ResolvedCookieAttributes): string | undefined {
-  const host = domainPattern ? hostOf(request) : undefined;
-  // The client chooses the host, and the pattern what to take from it: check both.
-  if (!domainPattern || host === undefined || !isHostName(host)) return domain;
-  const found = domainPattern.exec(host)?.[1];
-  return found !== undefined && isHostName(found) && isWithin(host, found) ? found : undefined;
 }
 
 /** The values of all cookies with a name, not decoded: a token has no character that would be encoded. */

@@ -6,7 +6,7 @@ interface PlatformRequest extends IncomingMessage {
   readonly hostname?: string;
 }
 
-/** Whether the request came over https. Decides the Secure flag where `cookie.secure` is `'auto'`. */
+/** Whether the request came over https. */
 export function isSecure(request: IncomingMessage): boolean {
   const { protocol } = request as PlatformRequest;
   if (protocol !== undefined) return protocol === 'https';

@@ -1,0 +1,48 @@
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import type { TouchOutcome } from '../session/session-change.js';
+import type { TrackedSession } from '../session/tracked-session.js';
+
+type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>;
+
+/** Whether a session was last renewed `touchInterval` ago, or earlier. */
+export function isTouchDue({ idleTime, maxInactiveInterval }: TrackedSession, options: Options): boolean {
+  return idleTime !== undefined && idleTime >= touchIntervalOf(maxInactiveInterval, options);
+}
+
+/** A session with a shorter idle timeout of its own must be touched more often, or it expires while in use. */
+function touchIntervalOf(maxInactiveInterval: number, { timeout, touchInterval }: Options): number {
+  const isShorter = maxInactiveInterval > 0 && (timeout < 0 || maxInactiveInterval < timeout);
+  return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
+}
+
+/** The touch that a request may owe its session: at most one, and only when it is due. */
+export class SessionTouch {
+  #touch: (() => Promise<TouchOutcome | 'failed'>) | undefined;
+  #sent: Promise<TouchOutcome | 'failed'> | undefined;
+
+  /**
+   * @param touch touches the session, and never rejects; undefined when no touch is due
+   * @param isRolling whether the cookie has a lifetime, so that each touch sends it again
+   */
+  constructor(
+    touch?: () => Promise<TouchOutcome | 'failed'>,
+    readonly isRolling = false,
+  ) {
+    this.#touch = touch;
+  }
+
+  get isDue(): boolean {
+    return this.#touch !== undefined;
+  }
+
+  /** Touches the session if that is due and was not done yet. */
+  send(): Promise<TouchOutcome | 'failed'> | undefined {
+    this.#sent ??= this.#touch?.();
+    return this.#sent;
+  }
+
+  /** The request does not count as an access. */
+  cancel(): void {
+    this.#touch = undefined;
+  }
+}
