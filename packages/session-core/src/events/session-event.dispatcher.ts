@@ -105,7 +105,10 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     this.#givenUp.abort(new Error('The application shut down before all session events were handled'));
   }
 
-  /** Called by Nest. @throws Error for a handler that cannot be called, such as one of a request-scoped provider */
+  /**
+   * Called by Nest.
+   * @throws InvalidSessionOptionsError for a handler that cannot be called, such as one of a request-scoped provider
+   */
   onModuleInit(): void {
     // A handler that can never be called must stop the start, not the first event.
     void this.#explored;

@@ -17,7 +17,7 @@ export interface FoundSession {
   readonly loaded?: Session | null;
   /** Why the store could not be asked. */
   readonly loadError?: unknown;
-  /** Whether and when the access is recorded. */
+  /** The touch of `loaded`. */
   readonly touch?: SessionTouch;
 }
 
@@ -25,7 +25,7 @@ export interface FoundSession {
 export class RequestSession {
   /** The token that the client presented; undefined when there was none. */
   readonly presented: SessionToken | undefined;
-  /** Whether and when the access of this request is recorded. */
+  /** The touch that this request may owe its session. */
   readonly touch: SessionTouch;
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;

@@ -4,7 +4,10 @@
  */
 export interface SessionAttributes {}
 
-/** The readable part of a session. Times are epoch milliseconds. */
+/**
+ * The readable part of a session. Times are epoch milliseconds. A value that cannot be decoded reads as undefined; with
+ * the option `undecodable: 'throw'`, each read of it throws a `SessionAttributeError`.
+ */
 export interface ReadonlySession {
   /** The session id. It opens nothing and is safe to log, unless the option `sessionIds` is `'plain'`. */
   readonly id: string;
@@ -18,7 +21,10 @@ export interface ReadonlySession {
   readonly absoluteTimeout: number;
   /** The name of the signed-in user, by which the session can be found; undefined when there is none. */
   readonly principalName: string | undefined;
-  /** The names of the attributes, in a new array. */
+  /**
+   * The names of the attributes, in a new array. Without those of which a read found that they cannot be decoded, unless
+   * such reads throw.
+   */
   readonly attributeNames: string[];
   /** The value of an attribute, or undefined when there is none. */
   getAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K] | undefined;

@@ -6,4 +6,4 @@
  */
 export type UndecodablePolicy = 'throw' | 'drop-attribute' | 'drop-session';
 
-export const UNDECODABLE_POLICIES = ['throw', 'drop-attribute', 'drop-session'] as const;
+export const UNDECODABLE_POLICIES: readonly UndecodablePolicy[] = ['throw', 'drop-attribute', 'drop-session'];

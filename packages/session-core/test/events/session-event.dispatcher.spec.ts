@@ -361,7 +361,7 @@ describe('SessionEventDispatcher', () => {
     await expect(dispatched).rejects.toThrow('The application shut down before all session events were handled');
     await expect(broadcast).resolves.toBeUndefined();
     await closed;
-    await expect(dispatcher.dispatch(deleted)).rejects.toThrow('has ended');
+    await expect(dispatcher.dispatch(deleted)).rejects.toThrow('shut down before');
   });
 
   it('closes when the application never came up', async () => {

@@ -209,7 +209,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect((await browser.request('DELETE', '/late/1')).text).toBe('ended: false');
     expect(log.lines).toEqual([
       expect.stringMatching(
-        /^warn BrowserSessions\.end\(\) ended .* after the headers .* Call it before the first byte/,
+        /^warn BrowserSessions\.end\(\) ended .* after the headers .* Call end\(\) before the first byte/,
       ),
     ]);
   });

@@ -9,7 +9,7 @@ import { generateSessionKey, SessionIds } from '../../src/session/session-ids.js
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import type { UndecodablePolicy } from '../../src/session/undecodable-policy.js';
-import { RecordingWriter } from './recording.writer.js';
+import { RecordingWriter } from '../support/recording.writer.js';
 
 const GARBAGE = '{secret';
 const PRINCIPAL = PRINCIPAL_NAME_INDEX_NAME;

@@ -55,7 +55,7 @@ describe('HeaderSessionIdResolver', () => {
     const resolver = HeaderSessionIdResolver.xAuthToken();
     for (const value of ['', 'nonsense', `${token}, ${token}`])
       resolver.resolve(requestWith({ 'x-auth-token': value }));
-    expect(log.lines).toEqual([expect.stringMatching(/header X-Auth-Token holds no token/)]);
+    expect(log.lines).toEqual([expect.stringMatching(/header X-Auth-Token does not hold a session token/)]);
     expect(log.lines[0]).not.toMatch(/nonsense|Ab-_/);
   });
 
