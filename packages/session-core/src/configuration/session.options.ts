@@ -81,6 +81,7 @@ export interface ResolvedSessionOptions {
   readonly ids: SessionIds;
   /** Bytes. */
   readonly maxAttributeSize: number;
+  /** What happens to a session with a value that cannot be decoded. */
   readonly undecodable: UndecodablePolicy;
   /** True for a request that has no session; undefined: every request has one. */
   readonly exclude: ((request: HttpRequestLike) => boolean) | undefined;

@@ -14,7 +14,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * `PRINCIPAL_NAME_INDEX_NAME`.
    */
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
-    const records = await this.read(() => this.lookUp(indexName, value));
+    const records = await this.readRecords(() => this.lookUp(indexName, value));
     return records.map((record) => this.restore(record));
   }
 

@@ -104,7 +104,7 @@ export abstract class SessionRepository {
    */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
     const wellFormed = [...new Set(ids.filter(isWellFormedSessionId))];
-    const records = wellFormed.length > 0 ? await this.read(() => this.load(wellFormed)) : [];
+    const records = wellFormed.length > 0 ? await this.readRecords(() => this.load(wellFormed)) : [];
     const found = new Map(records.map((record) => [record.id, record]));
     return ids.map((id) => {
       const record = found.get(id);
@@ -161,7 +161,7 @@ export abstract class SessionRepository {
    * Calls the store for records, and wraps its errors. With `undecodable: 'drop-session'`, the sessions with a value
    * that cannot be decoded are ended and left out.
    */
-  protected async read(call: () => Promise<readonly SessionRecord[]>): Promise<readonly SessionRecord[]> {
+  protected async readRecords(call: () => Promise<readonly SessionRecord[]>): Promise<readonly SessionRecord[]> {
     const records = await wrapStoreErrors(call);
     return this.#writer.undecodable === 'drop-session' ? dropUndecodable(records, this.#writer) : records;
   }

@@ -178,7 +178,7 @@ export const NAMES_AND_VALUES: CheckGroup = {
       assert.deepEqual(new Map((await t.recordOf(id)).attributes), new Map([...texts, ...more]));
     },
 
-    'has the policy that it was given for values that cannot be decoded': async (t) => {
+    'follows the policy that it was given for values that cannot be decoded': async (t) => {
       const id = t.idFor((await t.stored()).id);
       assert.equal((await t.write(creationOf(id, new Map([['broken', '{']])))).outcome, 'created');
       for (const node of [t.repository, t.other]) {
