@@ -370,7 +370,7 @@ describe('its health', () => {
 
 describe('at rest it', () => {
   it('asks for a sign of life with each heartbeat, and for a proof no more often than it is to', async () => {
-    const patient = created(server.url, { heartbeat: 50, proof: 3_600_000 });
+    const patient = created(server.url, { heartbeat: 50, probe: 3_600_000 });
     patient.start();
     await isListening(patient.listen({ keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler }));
     await client.config('RESETSTAT');

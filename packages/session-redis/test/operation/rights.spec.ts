@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { Injectable } from '@nestjs/common';
+import { Injectable, type Type } from '@nestjs/common';
 import {
   IndexedSessionRepository,
   OnSessionEvent,
@@ -65,7 +65,7 @@ async function live(): Promise<void> {
   const url = `redis://app:secret@127.0.0.1:${server.port}`;
   const redis = { url, cleanup: NEVER, events: { attempts: 2 } };
   const instance = await EventInstance.start({ redis, providers: [Handlers] });
-  const get = <T>(token: abstract new (...args: never[]) => T) => instance.module.get<T>(token, { strict: false });
+  const get = <T>(token: { readonly prototype: T }) => instance.module.get<T>(token as Type<T>, { strict: false });
   const repository = get(IndexedSessionRepository);
   const groups = get(SessionEventGroups);
   const handlers = get(Handlers);
@@ -109,7 +109,7 @@ async function live(): Promise<void> {
   const lasting = repository.createSession();
   lasting.setAttribute('cart', ['fig']);
   await lasting.save();
-  const [minute] = await admin.zrange('nest:session:expirations', 0, 0);
+  const [minute] = await admin.zrange('nest:session:expirations', '0', '0');
   await admin.set(`nest:session:expirations:${minute}`, 'foreign');
   await get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
   await get(SessionEventTrimmer).runOnce();
