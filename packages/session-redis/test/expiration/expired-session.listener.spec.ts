@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KeyEvents, recordedExpirations } from '../support/key-event.fixture.js';
@@ -99,4 +99,44 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     await another.stop();
     expect(new Set(members(spy))).toEqual(new Set([`expires:${own}`]));
   });
+});
+
+it('hears what expires of everybody only until its own sessions are announced', async () => {
+  const store = await Store.open({ args: ['--notify-keyspace-events', 'Ex'] });
+  await store.client.acl('SETUSER', 'app', 'on', '>secret', '~*', '&*', '+@all', '-config');
+  const instance = KeyEvents.start(store, `redis://app:secret@127.0.0.1:${store.server.port}`);
+  try {
+    const channel = '__keyevent@0__:expired';
+    const listening = async () => (await store.client.pubsub('NUMSUB', channel)) as [string, number];
+    await eventually(async () => expect(await listening()).toEqual([channel, 1]));
+    await store.client.config('SET', 'notify-keyspace-events', 'KEx');
+    await eventually(async () => expect(await listening()).toEqual([channel, 0]));
+  } finally {
+    await instance.stop();
+    await store.close();
+  }
+});
+
+it('ends only when the claims that it has sent are answered', async () => {
+  const store = await Store.open();
+  const proxy = await TcpProxy.start({ port: store.server.port });
+  const instance = KeyEvents.start(store, proxy.url);
+  try {
+    await eventually(() => instance.notifications.health.state === 'listening');
+    const id = await store.create({ a: '1' });
+    proxy.hold('request', `expires:${id}`);
+    await store.client.pexpire(store.keys.shadow(id), 1);
+    await eventually(async () => expect(await store.isAlive(id)).toBe(false));
+    await proxy.untilHeld('request');
+    let isStopped = false;
+    const stopped = instance.stop().then(() => (isStopped = true));
+    for (let turn = 0; turn < 10; turn++) await store.client.ping();
+    expect(isStopped).toBe(false);
+    proxy.release('request');
+    await stopped;
+    expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+  } finally {
+    await proxy.stop();
+    await store.close();
+  }
 });

@@ -191,6 +191,27 @@ describe('the handler', () => {
     await stopped;
   });
 
+  it('leaves a line in the log for each time that too many are waiting', async () => {
+    let waiting = gate();
+    let handled = 0;
+    await isListening(
+      listener.listen({
+        events: 'expired',
+        handler: async () => {
+          if (handled++ === 0) await waiting.wait();
+        },
+      }),
+    );
+    const lines = () => logged.filter((line) => line.includes('10000 notifications are waiting already'));
+    for (let round = 1; round <= 2; round++) {
+      [handled, waiting] = [0, gate()];
+      await announce(10_003);
+      await eventually(() => expect(lines()).toHaveLength(round));
+      waiting.waiting[0]!();
+      await eventually(() => handled === 10_001);
+    }
+  });
+
   it('leaves a line in the log when nobody takes its errors, without the key, and so does a failing taker', async () => {
     const events = ['expired', 'evicted'];
     const fail = (message: string) => () => {

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually } from '@nest-session/testing';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { LineRecorder } from '../support/line.recorder.js';
@@ -69,4 +70,28 @@ describe('while something foreign stands in the place of the events stream', () 
     await eventually(() => LINES.forEach(({ recovered }) => expect(log.matching(recovered)).toHaveLength(1)));
     for (const { failing } of LINES) expect(log.matching(failing)).toHaveLength(1);
   });
+});
+
+it('says once that the store fails requests, and once that it replies again, in each outage', async () => {
+  const server = await RedisServer.start();
+  const app = await App.start({ redis: { url: server.url, commandTimeout: '200ms' } });
+  const log = new LineRecorder().install();
+  try {
+    const agent = app.agent();
+    expect((await agent.post('/set/a', { value: 1 })).status).toBe(201);
+    for (let outage = 1; outage <= 2; outage++) {
+      await server.kill();
+      for (let i = 0; i < 3; i++) expect((await agent.get('/read')).status).toBe(503);
+      await server.restart();
+      await eventually(async () => expect((await agent.get('/read')).status).toBe(200));
+      for (let i = 0; i < 3; i++) expect((await agent.get('/read')).status).toBe(200);
+      expect(log.matching(/^The session store failed/)).toHaveLength(outage);
+      expect(log.matching(/^The session store replies again after \d+ failed calls/)).toHaveLength(outage);
+      await eventually(() => expect(log.matching(/^Redis can be reached again/)).toHaveLength(outage));
+      expect(log.matching(/^Redis cannot be reached/)).toHaveLength(outage);
+    }
+  } finally {
+    await app.stop();
+    await server.stop();
+  }
 });
