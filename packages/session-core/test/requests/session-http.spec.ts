@@ -518,6 +518,10 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       session.setAttribute('value', 'short');
       await session.save();
       client.setCookie(`SESSION=${TrackedSession.of(session).tokenToSend!.reveal()}; Path=/`);
+      // A thirtieth of the interval is 333 ms.
+      clock.advance(300);
+      expect((await client.get('/read')).text).toContain('short');
+      expect(store.calls).not.toContain('touch');
       for (let access = 0; access < 5; access++) {
         clock.advance(9_000);
         expect((await client.get('/read')).text).toContain('short');

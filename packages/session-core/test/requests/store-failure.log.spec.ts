@@ -1,0 +1,28 @@
+import { Logger } from '@nestjs/common';
+import { SessionStoreError } from '@nest-session/core';
+import { StoreFailureLog } from '../../src/http/store-failure.log.js';
+
+const lines: string[] = [];
+const record = (...args: unknown[]) => void lines.push(args.join(' '));
+Logger.overrideLogger({ log: record, warn: record, error: record });
+beforeEach(() => void lines.splice(0));
+
+it('says once that the store fails and once that it replies again, each time', () => {
+  const log = new StoreFailureLog();
+  for (let outage = 1; outage <= 2; outage++) {
+    lines.length = 0;
+    for (let i = 0; i < 3; i++) log.failed(new SessionStoreError('no reply'));
+    for (let i = 0; i < 3; i++) log.succeeded();
+    expect(lines).toEqual([
+      expect.stringMatching(/^The session store failed.*: no reply/),
+      expect.stringMatching(/^The session store replies again after 3 failed calls/),
+    ]);
+  }
+});
+
+it('says the reason of a failure, and nothing of its cause, which may quote what was stored', () => {
+  const cause = Object.assign(new Error('HSET session cart secret'), { command: ['HSET', 'secret'] });
+  new StoreFailureLog().failed(new SessionStoreError('no reply', { cause }));
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).not.toContain('secret');
+});
