@@ -390,17 +390,15 @@ const events = [
   ),
   inMemory(
     'events have the time of the step for that of the last access',
-    'new SessionSnapshot(session, this.serializer)',
-    'new SessionSnapshot({ ...session, lastAccessedTime: this.clock.now() }, this.serializer)',
+    'new SessionSnapshot(session,',
+    'new SessionSnapshot({ ...session, lastAccessedTime: this.clock.now() },',
     'events have all attributes, large ones too, and the times of the session',
   ),
   inMemory(
     'events leave out large attributes',
-    'new SessionSnapshot(session, this.serializer)',
+    'new SessionSnapshot(session,',
     `new SessionSnapshot(
-      { ...session, attributes: [...session.attributes].filter(([, text]) => text.length < 65_536) },
-      this.serializer,
-    )`,
+      { ...session, attributes: [...session.attributes].filter(([, text]) => text.length < 65_536) },`,
     'events have all attributes, large ones too, and the times of the session',
   ),
   inMemory(

@@ -24,9 +24,8 @@ export const delivery = [
   {
     mistake: 'An event is acknowledged before it is handled',
     in: 'SessionEventConsumer.#handle',
-    code: 'const failure = await this.#attempt(delivery);',
-    instead: `await this.group.acknowledge(entry);
-    const failure = await this.#attempt(delivery);`,
+    code: 'const failure =',
+    instead: 'await this.group.acknowledge(entry); const failure =',
     killedBy: {
       spec: 'retries.spec.ts',
       test: 'an event that failed on one instance is tried again by any other of the group',

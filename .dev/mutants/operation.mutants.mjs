@@ -168,15 +168,15 @@ export const operation = [
   {
     mistake: 'The log shows the token of a session whose access was not recorded',
     in: 'RequestSessionLoader.#touch',
-    code: '`An access to session ${this.options.ids.shown(session.id)} was not recorded: ${reason}`',
-    instead: '`An access to session ${session.id} was not recorded: ${reason}`',
+    code: 'this.options.ids.shown(session.id)',
+    instead: 'session.id',
     ...inSpec('secrets-in-logs', 'where something foreign is in the way of everything'),
   },
   {
     mistake: 'The log shows the token of a session whose event a handler failed',
     in: 'SessionEventDispatcher.#callAll',
-    code: '`session event ${this.#shown(event)}`',
-    instead: '`session event ${event.id}`',
+    code: 'this.#shown(event)',
+    instead: 'event.id',
     ...inSpec('secrets-in-logs', 'where handlers fail'),
   },
   {

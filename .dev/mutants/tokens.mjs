@@ -12,8 +12,26 @@ const COMMENTS = { ts: /^\/[/*]/, lua: /^--/ };
 /** The tokens of a text, each with where it begins and ends. */
 export function tokensOf(text, language) {
   const found = [...text.matchAll(LANGUAGES[language])].filter(([token]) => !COMMENTS[language].test(token));
-  const tokens = found.map(({ 0: token, index }) => ({ token: plain(token), start: index, end: index + token.length }));
+  const tokens = found.flatMap(({ 0: token, index }) =>
+    token.startsWith('`') ? tokensOfTemplate(token, index) : [tokenAt(token, index)],
+  );
   return tokens.filter(({ token }, i) => token !== ',' || !/^[)\]}]$/.test(tokens[i + 1]?.token ?? ''));
+}
+
+/** A template literal: its texts, and the tokens of the expressions between them. */
+function tokensOfTemplate(template, start) {
+  let at = start;
+  return template.split(/(\$\{[^}]*\})/).flatMap((part) => {
+    const begin = at;
+    at += part.length;
+    if (!part.startsWith('${')) return [tokenAt(part, begin)];
+    const inside = tokensOf(part.slice(2, -1), 'ts');
+    return inside.map(({ token, start, end }) => ({ token, start: begin + 2 + start, end: begin + 2 + end }));
+  });
+}
+
+function tokenAt(token, start) {
+  return { token: plain(token), start, end: start + token.length };
 }
 
 /** The numbers of the tokens at which others begin to stand. */
