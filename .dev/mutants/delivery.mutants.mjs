@@ -3,8 +3,8 @@ export const delivery = [
   {
     mistake: 'The id of an event follows from its position in the stream',
     in: 'SessionEventLoader.load',
-    code: 'return toSessionEvent(entry, hash, this.#serializer);',
-    instead: `const event = toSessionEvent(entry, hash, this.#serializer);
+    code: 'return toSessionEvent(entry, hash, this.#serializer, this.session?.ids);',
+    instead: `const event = toSessionEvent(entry, hash, this.#serializer, this.session?.ids);
     return event && Object.defineProperty(event, 'id', { value: \`\${event.type}:\${entry.position}\` });`,
     killedBy: {
       spec: 'session-event-groups.spec.ts',

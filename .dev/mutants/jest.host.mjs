@@ -10,7 +10,9 @@ const MOST_MEMORY = 700_000_000;
 const before = process.getActiveResourcesInfo().length;
 
 process.on('disconnect', () => process.exit());
-process.on('message', async ({ files, pattern, env }) => {
+process.on('message', (request) => void run(request));
+
+async function run({ files, pattern, env }) {
   Object.assign(process.env, env);
   const cacheDirectory = `${process.cwd()}/cache`;
   const options = { ...OPTIONS, _: files, runTestsByPath: true, testNamePattern: pattern, cacheDirectory };
@@ -27,4 +29,4 @@ process.on('message', async ({ files, pattern, env }) => {
   // What a mistake has left running must not disturb the next run.
   const isUsedUp = process.getActiveResourcesInfo().length > before || process.memoryUsage.rss() > MOST_MEMORY;
   process.send({ tests, output, isUsedUp });
-});
+}

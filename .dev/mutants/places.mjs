@@ -129,7 +129,7 @@ function filesIn(folders, pattern) {
     .flatMap((each) => [`${each}/src`, `${each}/test`])
     .filter((room) => existsSync(join(root, room)));
   const files = rooms.flatMap((room) =>
-    readdirSync(join(root, room), { recursive: true }).map((path) => `${room}/${path}`),
+    readdirSync(join(root, room), { encoding: 'utf8', recursive: true }).map((path) => `${room}/${path}`),
   );
   return files.filter((file) => pattern.test(file)).sort();
 }

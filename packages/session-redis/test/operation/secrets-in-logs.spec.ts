@@ -1,12 +1,6 @@
 import { Controller, Injectable, Module, Post, Res } from '@nestjs/common';
 import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
-import {
-  OnSessionEvent,
-  Session,
-  SessionCreatedEvent,
-  SessionDeletedEvent,
-  SessionExpiredEvent,
-} from '@nest-session/core';
+import { OnSessionEvent, Session, SessionCreatedEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
