@@ -8,7 +8,7 @@ export const delivery = [
     return event && Object.defineProperty(event, 'id', { value: \`\${event.type}:\${entry.position}\` });`,
     killedBy: {
       spec: 'session-event-groups.spec.ts',
-      test: 'is replayed for the group that failed and the handler that failed, with the same id and data',
+      test: 'is replayed for the failed group and handler only, with the same id and data',
     },
   },
   {
@@ -18,7 +18,7 @@ export const delivery = [
     instead: '[]',
     killedBy: {
       spec: 'retries.spec.ts',
-      test: 'of two handlers of an event, the one that fails three times runs four times, and the other once',
+      test: 'of two handlers of an event, one that fails three times runs four times, and the other once',
     },
   },
   {
@@ -28,7 +28,7 @@ export const delivery = [
     instead: 'await this.group.acknowledge(entry); const failure =',
     killedBy: {
       spec: 'retries.spec.ts',
-      test: 'an event that failed on one instance is tried again by any other of the group',
+      test: 'an event that failed on one instance is retried by any instance of the group',
     },
   },
   {
@@ -38,7 +38,7 @@ export const delivery = [
     instead: '',
     killedBy: {
       spec: 'lease.spec.ts',
-      test: 'an entry that its instance takes over from itself, and finishes before it hears so, is not handled again',
+      test: 'an event that its own instance claims again and finishes before the reply is not handled twice',
     },
   },
   {
@@ -58,7 +58,7 @@ export const delivery = [
     instead: '',
     killedBy: {
       spec: 'session-event.trimmer.spec.ts',
-      test: 'forgets instances that ended without leaving their group, but none that has something unfinished',
+      test: 'instances that ended without leaving their group are removed, unless they have pending events',
     },
   },
   {
@@ -78,7 +78,7 @@ export const delivery = [
     instead: 'local has_finished = not (',
     killedBy: {
       spec: 'session-event.trimmer.spec.ts',
-      test: 'an event stays as long as one of the groups has not read it, and its data with it',
+      test: 'an event is kept with its data while one group has not read it',
     },
   },
   {
@@ -88,7 +88,7 @@ export const delivery = [
     instead: '',
     killedBy: {
       spec: 'broadcast.spec.ts',
-      test: 'is told of the gap, once, when events were removed meanwhile, and hears of the later ones',
+      test: 'is notified of the gap once when events were removed, and receives the later events',
     },
   },
 ];

@@ -60,7 +60,7 @@ function appModule() {
   };
 }
 
-it('message handlers of a hybrid application have no session of a request, and find sessions by their id', async () => {
+it('message handlers of a hybrid application have no request session and find sessions by id', async () => {
   const app = await NestFactory.create(appModule(), { logger: false, abortOnError: false });
   const microservice = app.connectMicroservice<MicroserviceOptions>(
     { transport: Transport.TCP, options: { host: '127.0.0.1', port: 0 } },

@@ -34,7 +34,7 @@ describe('configuration', () => {
     ['useFactory', { useFactory: async () => new Factory().createRedisSessionOptions() }],
     ['useClass', { useClass: Factory }],
     ['useExisting', { useExisting: Factory, imports: [FactoryModule] }],
-  ])('comes from forRootAsync with %s', async (_, options) => {
+  ])('is read by forRootAsync with %s', async (_, options) => {
     const imports = [SessionModule.forRoot(), RedisSessionModule.forRootAsync(options)];
     const app = await Test.createTestingModule({ imports }).compile();
     await app.init();
@@ -50,7 +50,7 @@ describe('configuration', () => {
     }
   });
 
-  it('names everything that is wrong with it at once, and what was probably meant', async () => {
+  it('reports all problems in one error, with the option names that were probably meant', async () => {
     const options = {
       url: 'localhost:6379',
       namespce: 'x',
@@ -82,13 +82,13 @@ describe('configuration', () => {
     }
   });
 
-  it('refuses a client whose key prefix scripts would not see', async () => {
+  it('rejects a client with a key prefix, which scripts would not apply', async () => {
     const client = new Redis(server.url, { keyPrefix: 'app:', lazyConnect: true });
     const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ client })];
     await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('keyPrefix');
   });
 
-  it('refuses a client of Redis Cluster', async () => {
+  it('rejects a Redis Cluster client', async () => {
     const client = new Cluster([server.url], { lazyConnect: true }) as never;
     const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ client })];
     await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('Redis Cluster');
@@ -97,19 +97,19 @@ describe('configuration', () => {
   it.each([
     ['forRoot()', () => RedisSessionModule.forRoot({ url: server.url })],
     ['forRootAsync()', () => RedisSessionModule.forRootAsync({ useFactory: async () => ({ url: server.url }) })],
-  ])('says that SessionModule is missing beside %s', async (_, redis) => {
+  ])('reports a missing SessionModule beside %s', async (_, redis) => {
     await expect(Test.createTestingModule({ imports: [redis()] }).compile()).rejects.toMatchObject({
       name: 'InvalidSessionOptionsError',
       problems: ['SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.'],
     });
   });
 
-  it('says that a store is missing', async () => {
+  it('reports a missing store', async () => {
     const app = await Test.createTestingModule({ imports: [SessionModule.forRoot()] }).compile();
     await expect(app.init()).rejects.toThrow(/RedisSessionModule.*MapSessionModule/);
   });
 
-  it('is replaced by another store in a test', async () => {
+  it('can be replaced by another store in a test', async () => {
     const imports = [SessionModule.forRoot(), MapSessionModule.forRoot()];
     const app = await Test.createTestingModule({ imports }).compile();
     expect(app.get(SessionRepository)).not.toBeInstanceOf(RedisSessionRepository);
@@ -118,7 +118,7 @@ describe('configuration', () => {
 });
 
 describe('an application', () => {
-  it('starts without Redis, serves what needs none, and has sessions as soon as Redis is there', async () => {
+  it('starts without Redis, serves routes without sessions, and has sessions once Redis is up', async () => {
     const port = await freePort();
     const app = await App.start({ redis: { url: `redis://127.0.0.1:${port}`, commandTimeout: '300ms' } });
     let late: RedisServer | undefined;
@@ -141,12 +141,12 @@ describe('an application', () => {
     }
   });
 
-  it('does not start without Redis when it is required', async () => {
+  it('does not start without Redis when requireAtStart is true', async () => {
     const redis = { url: `redis://127.0.0.1:${await freePort()}`, requireAtStart: true };
     await expect(App.start({ redis })).rejects.toThrow('requireAtStart');
   });
 
-  it('does not start on data of another format', async () => {
+  it('does not start on data of another format version', async () => {
     const client = new Redis(server.url);
     await client.hset('other:meta', 'version', '99');
     client.disconnect();
@@ -156,7 +156,7 @@ describe('an application', () => {
     });
   });
 
-  it('does not start where Redis replies with an error, unlike where it does not reply', async () => {
+  it('does not start when Redis replies with an error, but does start when it does not reply', async () => {
     const client = new Redis(server.url);
     await client.set('foreign:meta', '');
     client.disconnect();
@@ -164,7 +164,7 @@ describe('an application', () => {
     await expect(app).rejects.toThrow('WRONGTYPE');
   });
 
-  it('does not start with another number of partitions, and names both', async () => {
+  it('does not start with another number of partitions, and its error names both numbers', async () => {
     const redis = { url: server.url, namespace: 'partitioned' };
     await (await App.start({ redis: { ...redis, partitions: 4 } })).stop();
     await (await App.start({ redis: { ...redis, partitions: 4 } })).stop();
@@ -174,7 +174,7 @@ describe('an application', () => {
     });
   });
 
-  it('lets a request in flight finish and save before the connections close', async () => {
+  it('finishes and saves the requests in flight before it closes its connections', async () => {
     const app = await App.start({ redis: { url: server.url } });
     const agent = app.agent();
     await agent.post('/set/first', { value: 1 });
@@ -190,7 +190,7 @@ describe('an application', () => {
     client.disconnect();
   });
 
-  it('ends although Redis has gone, or does not answer', async () => {
+  it('shuts down although Redis has stopped or does not reply', async () => {
     const own = await RedisServer.start();
     const apps = [await App.start({ redis: { url: own.url } }), await App.start({ redis: { url: own.url } })] as const;
     await apps[0].agent().post('/set/a', { value: 1 });
@@ -202,7 +202,7 @@ describe('an application', () => {
     await own.stop();
   }, 60_000);
 
-  it('finds on its start what has expired while no instance was there', async () => {
+  it('reports at its start the sessions that expired while no instance was running', async () => {
     const options = { redis: { url: server.url, namespace: 'catch:up' } };
     const before = await App.start({ redis: { ...options.redis, notifications: 'off' }, handlers: false });
     const { id } = (await before.agent().post('/set/cart', { value: ['apple'] })).json() as { id: string };
@@ -222,7 +222,7 @@ describe('an application', () => {
     await after.stop();
   });
 
-  it('hears of expiries again after Redis was restarted without its settings', async () => {
+  it('receives expired notifications again after Redis restarted without its settings', async () => {
     const own = await RedisServer.start({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
     const app = await App.start({ session: { timeout: '1s' }, redis: { url: own.url } });
     try {

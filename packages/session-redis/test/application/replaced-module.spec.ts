@@ -82,7 +82,7 @@ describe('overrideModule(RedisSessionModule)', () => {
 
   afterEach(() => testing?.close());
 
-  it.each(stores)('lets a test do without Redis, with $name', async ({ store }) => {
+  it.each(stores)('lets a test run without Redis, with $name', async ({ store }) => {
     testing = await Test.createTestingModule(applicationWith(store()))
       .overrideModule(RedisSessionModule)
       .useModule(TestSessionModule.forRoot())
@@ -101,7 +101,7 @@ describe('overrideModule(RedisSessionModule)', () => {
   });
 });
 
-describe('what only Redis has', () => {
+describe('a provider of the Redis store, when another store replaces it', () => {
   @Injectable()
   class Operators {
     constructor(readonly groups: SessionEventGroups) {}
@@ -115,11 +115,11 @@ describe('what only Redis has', () => {
       .overrideModule(RedisSessionModule)
       .useModule(TestSessionModule.forRoot());
 
-  it('is missing, by name', async () => {
+  it('is reported as missing by name', async () => {
     await expect(withoutRedis().compile()).rejects.toThrow(/Operators .*SessionEventGroups/);
   });
 
-  it('is a stand-in of the test', async () => {
+  it('can be mocked by the test', async () => {
     const standIn = { list: async () => [] };
     const testing = await withoutRedis()
       .useMocker((token) => (token === SessionEventGroups ? standIn : undefined))
@@ -130,7 +130,7 @@ describe('what only Redis has', () => {
 });
 
 describe('RedisSessionModule', () => {
-  it('refuses to be configured twice, in whichever modules', async () => {
+  it('rejects a second configuration in any module', async () => {
     const { imports = [] } = applicationWith(RedisSessionModule.forRoot({ url }));
     const twice = Test.createTestingModule({
       imports: [...imports, RedisSessionModule.forRootAsync({ useClass: Factory })],
@@ -138,7 +138,7 @@ describe('RedisSessionModule', () => {
     await expect(twice.compile()).rejects.toThrow('RedisSessionModule: It is configured twice');
   });
 
-  it('may be imported in several places as one object', async () => {
+  it('can be imported by several modules as one object', async () => {
     const store = RedisSessionModule.forRoot({ url });
     const testing = await Test.createTestingModule({
       imports: [...(applicationWith(store).imports ?? []), store],

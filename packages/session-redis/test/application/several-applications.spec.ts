@@ -68,7 +68,7 @@ describe('several applications in one process', () => {
     expect(await read(admin, cookie)).toMatchObject({ id: ofAdmin.id, isNew: false });
   });
 
-  it('do not open the sessions of another namespace on the same Redis', async () => {
+  it('do not load the sessions of another namespace on the same Redis', async () => {
     const [ofShop, ofAdmin] = [await storedIn(shop), await storedIn(admin)];
     expect(await read(admin, `ADMIN=${ofShop.token}`)).toMatchObject({ isNew: true, attributes: {} });
     expect(await read(shop, `SHOP=${ofAdmin.token}`)).toMatchObject({ isNew: true, attributes: {} });
@@ -82,14 +82,14 @@ describe('several applications in one process', () => {
     expect((await Promise.all(found)).map((sessions) => sessions.length)).toEqual([1, 1, 0]);
   });
 
-  it('share the sessions of one namespace, whatever they run on', async () => {
+  it('share the sessions of one namespace across HTTP platforms', async () => {
     const onExpress = await storedIn(shop);
     expect(await read(shopOnFastify, `SHOP=${onExpress.token}`)).toMatchObject({ id: onExpress.id, isNew: false });
     const onFastify = await storedIn(shopOnFastify);
     expect(await read(shop, `SHOP=${onFastify.token}`)).toMatchObject({ id: onFastify.id, isNew: false });
   });
 
-  it('hear of the end of a session once for each namespace, in that namespace only', async () => {
+  it('handle the end of a session once, in its own namespace only', async () => {
     const [ofShop, ofAdmin] = [await storedIn(shop, 1), await storedIn(admin, 1)];
     expect((await heard('expired', ofShop.id)).session.getAttribute('of')).toBe(shop.url);
     expect((await heard('expired', ofAdmin.id)).session.getAttribute('of')).toBe(admin.url);
@@ -101,7 +101,7 @@ describe('several applications in one process', () => {
     expect(counts(ofAdmin.id)).toEqual([0, 0, 1]);
   });
 
-  it('go on when one of them is closed', async () => {
+  it('keep working when one of them is closed', async () => {
     const closing = await App.start(inShop);
     const [ofShop, ofAdmin] = [await storedIn(closing), await storedIn(admin, 1)];
     await closing.stop();

@@ -25,7 +25,7 @@ afterEach(() => proxy.release());
 const start = (requireAtStart: boolean) =>
   EventInstance.start({ redis: { url: proxy.url, commandTimeout: '100ms', requireAtStart } });
 
-it('an application starts although Redis has ceased to answer, and says later what is wrong with what is stored', async () => {
+it('an application starts while Redis does not reply, and logs an unknown data format once it does', async () => {
   await store.client.hset(store.partitions.meta, 'version', '99', 'partitions', '1');
   const instance = await start(false);
   expect(EventInstance.log.matching(/have format 99/)).toEqual([]);
@@ -34,6 +34,6 @@ it('an application starts although Redis has ceased to answer, and says later wh
   await instance.stop();
 });
 
-it('an application that requires Redis does not start when it has ceased to answer', async () => {
+it('an application with requireAtStart does not start while Redis does not reply', async () => {
   await expect(start(true)).rejects.toThrow('requireAtStart');
 });

@@ -50,7 +50,7 @@ async function attempts(client: Redis, count: number): Promise<void> {
   client.off('reconnecting', onReconnecting);
 }
 
-it('carries background work over an outage that ioredis by itself gives up on, and says so in two lines', async () => {
+it('background commands survive an outage that ioredis alone gives up on, with two log lines', async () => {
   const { background, reader } = connections;
   await Promise.all([background.set('a', '1'), reader.ping()]);
   proxy.refuse();
@@ -66,7 +66,7 @@ it('carries background work over an outage that ioredis by itself gives up on, a
   ]);
 });
 
-it('says that Redis can be reached again, although a connection was closed for good meanwhile', async () => {
+it('the end of an outage is logged although one connection was closed for good during it', async () => {
   const { background, reader } = connections;
   await Promise.all([background.ping(), reader.ping()]);
   proxy.refuse();
@@ -79,7 +79,7 @@ it('says that Redis can be reached again, although a connection was closed for g
   expect(logged).toHaveLength(2);
 });
 
-it('leaves a server that is no master any more, without asking it again and again', async () => {
+it('a connection leaves a demoted master at its first READONLY error', async () => {
   const { background, request } = connections;
   await Promise.all([background.set('a', '1'), request.connect()]);
   const ids = () => Promise.all([background.client('ID'), request.client('ID')]);
@@ -108,7 +108,7 @@ describe('a client of the application', () => {
     connectionName: 'theirs',
   };
 
-  it('says where Redis is, and not how the connections behave', async () => {
+  it('provides the address of Redis, but not the behaviour of the connections', async () => {
     const client = new Redis(proxy.port, { ...options });
     const own = createConnections(resolveRedisSessionOptions({ client }));
     try {
@@ -134,7 +134,7 @@ describe('a client of the application', () => {
     }
   });
 
-  it('is neither used, changed nor closed', async () => {
+  it('is not used, changed or closed', async () => {
     const client = new Redis(server.port, { ...options, commandTimeout: 60_000 });
     await client.connect();
     const id = await client.client('ID');
@@ -152,7 +152,7 @@ describe('a client of the application', () => {
   });
 });
 
-it('fails what is waiting when it is closed, also between two attempts to connect', async () => {
+it('closing a connection fails its waiting commands, also between two attempts to connect', async () => {
   const { background } = connections;
   await background.ping();
   proxy.refuse();
@@ -163,7 +163,7 @@ it('fails what is waiting when it is closed, also between two attempts to connec
   expect(await waiting).toContain('Connection is closed');
 });
 
-it('keeps no timer when it closes a connection that has ended', async () => {
+it('closing a connection that has ended starts no timer', async () => {
   const { background } = connections;
   await background.ping();
   await background.quit();
@@ -174,7 +174,7 @@ it('keeps no timer when it closes a connection that has ended', async () => {
   expect(timers()).toBe(before);
 });
 
-it('ends the timer of the socket timeout, which ioredis keeps under this name, with the connection', async () => {
+it('closing a connection clears the socket timeout timer, a private member of ioredis', async () => {
   const { background } = connections;
   await background.ping();
   const timer = () => (background as any).socketTimeoutTimer;

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const increment = (connection: RequestConnection, key: string) => connection.run((redis) => redis.incr(key));
 
-it('waits for a connection that is being made again, and sends each command once', async () => {
+it('a command waits for a reconnection and is sent once', async () => {
   const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   for (let round = 1; round <= 50; round++) {
     proxy.cut();
@@ -42,7 +42,7 @@ it('waits for a connection that is being made again, and sends each command once
   }
 });
 
-it('sends a command that comes between the loss of a connection and the event that tells of it', async () => {
+it('a command issued between the loss of a connection and its close event is sent', async () => {
   const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   for (let round = 1; round <= 10; round++) {
     client.stream.destroy();
@@ -51,7 +51,7 @@ it('sends a command that comes between the loss of a connection and the event th
   }
 });
 
-it('fails at once, not after its time, when the connection is lost before the answer', async () => {
+it('a command fails at once, without waiting for its timeout, when the connection is lost before the reply', async () => {
   const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   for (let round = 1; round <= 20; round++) {
     proxy.hold('reply', 'lost');
@@ -63,7 +63,7 @@ it('fails at once, not after its time, when the connection is lost before the an
   }
 });
 
-it('waits on the very first command too', async () => {
+it('the first command waits for the connection', async () => {
   const lazy = new Redis(proxy.url, { ...RULES, lazyConnect: true, disconnectTimeout: 10 });
   try {
     expect(await increment(new RequestConnection(lazy, { commandTimeout: 60_000 }), 'first')).toBe(1);
@@ -72,7 +72,7 @@ it('waits on the very first command too', async () => {
   }
 });
 
-it('fails in time when there is no connection, and does not send afterwards what it has given up', async () => {
+it('a command without a connection fails within the command timeout and is not sent later', async () => {
   const connection = new RequestConnection(client, { commandTimeout: 100 });
   proxy.refuse();
   proxy.cut();
@@ -82,7 +82,7 @@ it('fails in time when there is no connection, and does not send afterwards what
   expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'given-up')).toBe(1);
 });
 
-it('hears an answer that arrived while the process stood still, although the time is over', async () => {
+it('a reply that arrived while the event loop was blocked is used, although the timeout has passed', async () => {
   const connection = new RequestConnection(direct, { commandTimeout: 100 });
   // More than once only where Redis is slower than that.
   const answer = await eventually(async () => {
@@ -95,7 +95,7 @@ it('hears an answer that arrived while the process stood still, although the tim
   expect(answer).toBeGreaterThan(0);
 });
 
-it('never sends again what had no answer', async () => {
+it('a command without a reply is never sent again', async () => {
   const connection = new RequestConnection(client, { commandTimeout: 300 });
   const dropped = proxy.dropNextReply((burst) => burst.includes('unanswered'));
   await expect(increment(connection, 'unanswered')).rejects.toBeInstanceOf(SessionStoreError);
@@ -104,7 +104,7 @@ it('never sends again what had no answer', async () => {
   expect(await direct.get('unanswered')).toBe('1');
 });
 
-it('keeps the values of a command that failed out of its error', async () => {
+it('the error of a failed command does not contain its values', async () => {
   await direct.set('text', 'x');
   const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   const error: unknown = await connection
@@ -115,7 +115,7 @@ it('keeps the values of a command that failed out of its error', async () => {
   expect((error as Error).message).toContain('WRONGTYPE');
 });
 
-it('leaves nothing on its connection, and asks a command once in every outage', async () => {
+it('commands leave no listener on their connection, and each is sent once per outage', async () => {
   const connection = new RequestConnection(client, { commandTimeout: 60_000 });
   const left = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
   const before = left();

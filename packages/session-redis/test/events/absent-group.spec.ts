@@ -73,7 +73,7 @@ async function memory() {
   return { keys: keys.length, bytes: sizes.reduce<number>((sum, size) => sum + Number(size), 0), used: Number(used) };
 }
 
-it('a group that was away for half an hour gets all it has missed, in order, and nobody else notices', async () => {
+it('a group that was absent for half an hour handles all missed events in order, without delaying others', async () => {
   const away = await join('reports');
   const present = await join('web');
   const hasGroups = async () => (await present.groups.list()).length === 2;

@@ -79,7 +79,7 @@ function disconnect(): void {
   proxy.cut();
 }
 
-it('every instance hears of everything that is recorded from its start on, in that order; one handles it', async () => {
+it('every instance receives the events recorded since its start, in order, and one of them handles each', async () => {
   await endSession();
   const handled: string[] = [];
   @Injectable()
@@ -101,7 +101,7 @@ it('every instance hears of everything that is recorded from its start on, in th
   expect(caches.flatMap(({ gaps }) => gaps)).toEqual([]);
 });
 
-it('an instance hears of one event after the other, with its data, and one that fails is logged and not repeated', async () => {
+it('an instance receives broadcast events one by one with their data, and logs a failed one without a retry', async () => {
   const log: string[] = [];
   @Injectable()
   class Sockets {
@@ -126,7 +126,7 @@ it('an instance hears of one event after the other, with its data, and one that 
   expect(EventInstance.log.matching(/^error Sockets.close failed to handle session event created:/)).toHaveLength(2);
 });
 
-it('an instance without such methods opens no connection for them', async () => {
+it('an instance without broadcast handlers opens no connection for them', async () => {
   @Injectable()
   class Handlers {
     @OnSessionEvent(SessionEvent)
@@ -140,8 +140,8 @@ it('an instance without such methods opens no connection for them', async () => 
   await eventually(async () => expect(await names()).toContain('name=nest:session:broadcast'));
 });
 
-describe('an instance that was without Redis for a while', () => {
-  it('hears of what was recorded meanwhile, each once', async () => {
+describe('an instance after an outage', () => {
+  it('receives each event that was recorded during the outage once', async () => {
     const { heard, gaps, Cache } = cache();
     await start([Cache], { url: proxy.url });
     const names = await endSession();
@@ -157,7 +157,7 @@ describe('an instance that was without Redis for a while', () => {
     expect(gaps).toEqual([]);
   });
 
-  it('is told of the gap, once, when events were removed meanwhile, and hears of the later ones', async () => {
+  it('is notified of the gap once when events were removed, and receives the later events', async () => {
     const { heard, gaps, Cache } = cache();
     await start([Cache], { url: proxy.url });
     const names = await endSession();
@@ -179,7 +179,7 @@ describe('an instance that was without Redis for a while', () => {
     await isHeard(heard, [...names, 'gap', ...later, ...latest]);
   });
 
-  it('is told of the gap when everything was removed meanwhile', async () => {
+  it('is notified of the gap when all events were removed', async () => {
     const { heard, gaps, Cache } = cache();
     await start([Cache], { url: proxy.url });
     const names = await endSession();
@@ -195,7 +195,7 @@ describe('an instance that was without Redis for a while', () => {
     expect(gapsInLog()).toHaveLength(1);
   });
 
-  it('is told of no gap when only what it had heard of was removed', async () => {
+  it('is not notified of a gap when only events it had received were removed', async () => {
     const { heard, gaps, Cache } = cache();
     await start([Cache], { url: proxy.url });
     const names = await endSession();
@@ -210,7 +210,7 @@ describe('an instance that was without Redis for a while', () => {
   });
 });
 
-it('an instance is told of the gap when Redis has lost its data, and hears of what is recorded then', async () => {
+it('an instance is notified of the gap when Redis has lost its data, and receives the later events', async () => {
   const { heard, gaps, Cache } = cache();
   await start([Cache]);
   const names = await endSession();
@@ -225,7 +225,7 @@ it('an instance is told of the gap when Redis has lost its data, and hears of wh
   expect(gapsInLog()).toHaveLength(1);
 });
 
-it('an instance that starts without Redis hears of what is recorded when it is there', async () => {
+it('an instance that starts without Redis receives the events recorded once Redis is up', async () => {
   const port = await freePort();
   const { heard, gaps, Cache } = cache();
   const instance = await start([Cache], { url: `redis://127.0.0.1:${port}`, commandTimeout: '100ms' });
@@ -258,8 +258,8 @@ async function connected(server: RedisServer) {
   return client;
 }
 
-describe('at shutdown, a method that runs', () => {
-  it('is waited for', async () => {
+describe('at shutdown, a running broadcast handler', () => {
+  it('is awaited', async () => {
     let finish!: () => void;
     const log: string[] = [];
     @Injectable()
@@ -282,7 +282,7 @@ describe('at shutdown, a method that runs', () => {
     expect(log).toEqual(['begun', 'finished', 'stopped']);
   });
 
-  it('is waited for no longer than `shutdownTimeout`', async () => {
+  it('is awaited for no longer than `shutdownTimeout`', async () => {
     let begun = false;
     @Injectable()
     class Sockets {

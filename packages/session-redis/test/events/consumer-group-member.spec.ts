@@ -18,7 +18,7 @@ const RULES = {
   deadLetters: 100,
 };
 
-describe.each([1, 4])('in %d partitions', (partitions) => {
+describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
   const { signal } = new AbortController();
   let store: Store;
   let group: ConsumerGroupMember;
@@ -59,7 +59,7 @@ describe.each([1, 4])('in %d partitions', (partitions) => {
     }
   }
 
-  it.each([1, 2, 3, 5, 8, 100])('takes over each event once, and never more than %d at a time', async (places) => {
+  it.each([1, 2, 3, 5, 8, 100])('claims each event once, and never more than %d at a time', async (places) => {
     await abandon(6);
     const taken: string[] = [];
     for (let last = Infinity; last > 0;) {
@@ -72,14 +72,14 @@ describe.each([1, 4])('in %d partitions', (partitions) => {
     expect(new Set(taken).size).toBe(6 * partitions);
   });
 
-  it('takes over what there is in one partition only', async () => {
+  it('claims an event that is in one partition only', async () => {
     for (const events of streams().toReversed()) {
       await abandon(1, [events]);
       expect(await group.claimEvents(1, signal)).toHaveLength(1);
     }
   });
 
-  it('renews what it has in all partitions', async () => {
+  it('renews the leases of its events in all partitions', async () => {
     await abandon(2);
     const taken = await group.claimEvents(100, signal);
     await age('me');
@@ -89,7 +89,7 @@ describe.each([1, 4])('in %d partitions', (partitions) => {
     expect(await group.claimEvents(100, signal)).toHaveLength(2 * partitions);
   });
 
-  it('asks no partition more once it is to stop', async () => {
+  it('claims from no further partition once it is stopping', async () => {
     await abandon(1);
     const stopping = new AbortController();
     const taking = group.claimEvents(100, stopping.signal);
@@ -101,7 +101,7 @@ describe.each([1, 4])('in %d partitions', (partitions) => {
     expect(owned.flat()).toHaveLength(partitions);
   });
 
-  it('goes on where its streams have been deleted', async () => {
+  it('keeps working after its streams were deleted', async () => {
     await abandon(1);
     await store.client.flushall();
     expect(await group.claimEvents(100, signal)).toEqual([]);

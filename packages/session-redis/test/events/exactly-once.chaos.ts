@@ -40,7 +40,7 @@ async function endSessions(): Promise<string[]> {
   return ids;
 }
 
-it('without faults, each of 10,000 sessions is reported ended exactly once, with its data', async () => {
+it('without faults, the end of each of 10,000 sessions is reported exactly once, with its data', async () => {
   const begun = performance.now();
   const ids = await endSessions();
   const ends = () => apps.flatMap((app) => app.events.all()).filter(({ type }) => type !== 'created');

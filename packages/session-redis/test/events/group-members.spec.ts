@@ -37,7 +37,7 @@ async function endedBy(web: App): Promise<string> {
 }
 
 describe('an application', () => {
-  it('that only handles events and one that only has requests are enough', async () => {
+  it('that only handles events works beside one that only serves requests', async () => {
     const handled: string[] = [];
     @Injectable()
     class Handlers {
@@ -60,7 +60,7 @@ describe('an application', () => {
     expect(await store.consumers('default')).toHaveLength(1);
   });
 
-  it('without handlers leaves the events to those that have some', async () => {
+  it('without handlers leaves the events to instances with handlers', async () => {
     const redis = { url: store.server.url };
     const without = await opened(App.start({ redis, handlers: false }));
     const id = await endedBy(without);
@@ -69,7 +69,7 @@ describe('an application', () => {
     expect(await store.consumers('default')).toHaveLength(1);
   });
 
-  it('may have its handlers on controllers', async () => {
+  it('can have its handlers on controllers', async () => {
     const handled: string[] = [];
     @Controller('carts')
     class Carts {
@@ -107,7 +107,7 @@ describe('an instance that joins a group', () => {
   };
   const warnings = () => EventInstance.log.matching(/^warn Another instance/);
 
-  it('with other handlers than another one says so once, and what they are', async () => {
+  it('logs once which handlers it and another instance do not share', async () => {
     await join('mail', Reminders);
     expect(warnings()).toEqual([]);
     await join('mail', Carts);
@@ -115,7 +115,7 @@ describe('an instance that joins a group', () => {
     expect(warnings()).toEqual([expect.stringMatching(`of the group "mail" has other handlers.*${difference}`)]);
   });
 
-  it('says nothing when they have the same, or are of different groups', async () => {
+  it('logs nothing when the handlers are the same or the groups differ', async () => {
     await join('mail', Reminders, Carts);
     await join('mail', Carts, Reminders);
     await join('audit', Carts);

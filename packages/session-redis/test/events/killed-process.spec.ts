@@ -82,7 +82,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
 
   const isPending = (count: number) => eventually(async () => expect(await store.pending(GROUP)).toBe(count));
 
-  it('an event whose process is killed while it handles it is handled by another one, and delays no other', async () => {
+  it('an event whose process is killed while handling it is handled by another process and delays no other event', async () => {
     const doomed = await startWorker({ HANG: '1' });
     const id = await endSession();
     await doomed.saysLine(new RegExp(`^handling deleted:${id}`));
@@ -105,7 +105,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     await next.end();
   });
 
-  it('an event that is recorded while no process is there is delivered after the start', async () => {
+  it('an event recorded while no process is running is delivered after the next start', async () => {
     const id = await endSession();
     const next = await startWorker();
     await next.saysLine(new RegExp(`^handled deleted:${id}$`));

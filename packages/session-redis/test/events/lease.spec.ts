@@ -72,7 +72,7 @@ async function idleTimes(): Promise<number[]> {
   return pending.filter(([, consumer]) => consumer !== 'gone').map(([, , idle]) => idle);
 }
 
-it('a handler that takes three times the lease runs once, although others look for what was abandoned', async () => {
+it('a handler that takes three times the lease runs once, although others look for abandoned events', async () => {
   const { Handlers, runs, finish } = slowHandlers();
   const abandoned = await abandon();
   // From now on no more time goes by than the instances, however slow they are, have renewed their leases for.
@@ -91,7 +91,7 @@ it('a handler that takes three times the lease runs once, although others look f
   expect(runs).toEqual([id, abandoned]);
 });
 
-it('an entry that its instance takes over from itself, and finishes before it hears so, is not handled again', async () => {
+it('an event that its own instance claims again and finishes before the reply is not handled twice', async () => {
   const { Handlers, runs, finish } = slowHandlers();
   const takenOver = holdTakenOver();
   const acknowledged = jest.spyOn(ConsumerGroupMember.prototype, 'acknowledge');
@@ -113,7 +113,7 @@ it('an entry that its instance takes over from itself, and finishes before it he
   expect(runs).toEqual([id, next]);
 });
 
-it('the lease of what is handled is renewed three times while it lasts, and no more once the instance has ended', async () => {
+it('a lease is renewed every third of its length, and not after the instance has stopped', async () => {
   const { Handlers, runs, finish } = slowHandlers();
   const renewed = jest.spyOn(ConsumerGroupMember.prototype, 'renew');
   const instance = await start(Handlers);

@@ -78,7 +78,7 @@ async function recordAt(position: string): Promise<string[]> {
 }
 
 describe('an instance', () => {
-  it('handles the events of all partitions once each, never more at a time than it has places for', async () => {
+  it('handles each event of all partitions once, within its concurrency', async () => {
     const handled: string[] = [];
     const running = new Set<() => void>();
     @Injectable()
@@ -102,7 +102,7 @@ describe('an instance', () => {
     expect(handled.sort()).toEqual(ids.sort());
   });
 
-  it('hears of what is recorded while it waits, in whichever partition', async () => {
+  it('receives an event that is recorded while it waits, in any partition', async () => {
     const handled: string[] = [];
     @Injectable()
     class Handlers {
@@ -120,7 +120,7 @@ describe('an instance', () => {
     }
   });
 
-  it('leaves its group in all partitions, and what it has not finished to others', async () => {
+  it('leaves its group in all partitions and releases its unfinished events to others', async () => {
     const begun: string[] = [];
     @Injectable()
     class Hanging {
@@ -153,7 +153,7 @@ describe('an instance', () => {
 });
 
 describe('events at the same position in several partitions', () => {
-  it('are handled, repeated, set aside and replayed each for itself', async () => {
+  it('are handled, retried, moved to the dead letters and replayed independently', async () => {
     const seen: string[] = [];
     let isBroken = true;
     @Injectable()
@@ -200,7 +200,7 @@ describe('SessionEventGroups', () => {
   const setAside = (partition: number, position: string, group = 'mail') =>
     store.client.xadd(store.partitions.all[partition]!.deadLetters, position, 'group', group, 'reason', position);
 
-  it('tells of a group what it is in all partitions together', async () => {
+  it('sums up the state of a group over all partitions', async () => {
     expect(await groups.create('mail')).toBe(true);
     expect(await groups.create('mail')).toBe(false);
     await endSessions();
@@ -229,7 +229,7 @@ describe('SessionEventGroups', () => {
     expect(group!.oldestUnread).toBeLessThanOrEqual(since);
   });
 
-  it('removes a group in all partitions, and in none while an instance is at work in one', async () => {
+  it('removes a group in all partitions, and in none while an instance is active in one', async () => {
     await groups.create('mail');
     const last = store.partitions.all[PARTITIONS - 1]!;
     await endSessions();
@@ -242,7 +242,7 @@ describe('SessionEventGroups', () => {
     expect(await groups.remove('mail')).toBe('unknown');
   });
 
-  it('lists dead letters in the order of their time, and goes on behind any of them', async () => {
+  it('lists dead letters in time order and continues after any of them', async () => {
     const expected: string[] = [];
     // Also several at the same position, and more in one partition than are read at a time.
     for (let time = 1; time <= 30; time++) {
@@ -264,7 +264,7 @@ describe('SessionEventGroups', () => {
     expect(await groups.deadLetters()).toEqual([]);
   });
 
-  it('sees of dead letters those that were there at first, while others join them', async () => {
+  it('lists only the dead letters that existed when the listing began', async () => {
     const connection = new RequestConnection(store.client, { commandTimeout: MINUTE });
     const letters = new SessionDeadLetterReader(connection, store.partitions);
     for (const partition of [0, 3]) await setAside(partition, '5-1');
@@ -302,7 +302,7 @@ describe('trimming', () => {
     ]);
   });
 
-  it('tells once of a group that nobody reads, and of none that is read in one partition only', async () => {
+  it('logs an unread group once, but not a group that is read in one partition', async () => {
     const instance = await start(undefined);
     await groupsOf(instance).create('away');
     await groupsOf(instance).create('present');
@@ -314,7 +314,7 @@ describe('trimming', () => {
     expect(EventInstance.log.matching(/Nobody reads the events of group/)).toEqual([expect.stringContaining('"away"')]);
   });
 
-  it('forgets an instance that is gone in all partitions, but none that is at work in one', async () => {
+  it('removes an instance that is gone from all partitions, but not one that is active in one', async () => {
     const instance = await start(undefined);
     await groupsOf(instance).create('mail');
     for (const { events } of store.partitions.all) {
@@ -359,7 +359,7 @@ describe('a broadcast', () => {
     expect(heard.toSorted()).toEqual(names.toSorted());
   };
 
-  it('comes from all partitions, each event once, and of one session in its order', async () => {
+  it('delivers each event of all partitions once, those of one session in order', async () => {
     await endSessions();
     const { heard, gaps, Cache } = cache();
     await start(Cache);
@@ -370,7 +370,7 @@ describe('a broadcast', () => {
     expect(gaps).toEqual([]);
   });
 
-  it('is given in the order of time as far as one read sees, and after an outage goes on where it was', async () => {
+  it('delivers the events of one read in time order, and continues where it was after an outage', async () => {
     const proxy = await TcpProxy.start({ port: store.server.port });
     try {
       const { heard, gaps, Cache } = cache();
@@ -388,7 +388,7 @@ describe('a broadcast', () => {
     }
   });
 
-  it('with a gap in several partitions is told of one, before anything that comes later', async () => {
+  it('reports a gap in several partitions once, before any later event', async () => {
     const proxy = await TcpProxy.start({ port: store.server.port });
     try {
       const { heard, gaps, Cache } = cache();
@@ -414,7 +414,7 @@ describe('a broadcast', () => {
   });
 });
 
-it('nothing remains of sessions and events that are done with but what is documented', async () => {
+it('ended sessions and handled events leave only the documented keys', async () => {
   const handled: string[] = [];
   @Injectable()
   class Handlers {

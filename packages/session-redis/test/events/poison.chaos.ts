@@ -69,7 +69,7 @@ function nextDeadLetter(groups: SessionEventGroups, before?: SessionDeadLetter):
   });
 }
 
-it('is a dead letter after the attempts, with the reason and the data, and is replayed long after', async () => {
+it('an event that always fails becomes a dead letter with reason and data, and can be replayed long after', async () => {
   const id = await endSession('apple');
   const poison = new Set([id]);
   const { reminded, audited, mirrored } = await start(poison);
@@ -100,7 +100,7 @@ it('is a dead letter after the attempts, with the reason and the data, and is re
   expect(await groups.deadLetters()).toEqual([]);
 });
 
-it('fails again after a replay with as many attempts, and the data', async () => {
+it('a replayed event has all its attempts and its data again', async () => {
   const id = await endSession('apple');
   const { audited } = await start(new Set([id]));
   const groups = instance.module.get(SessionEventGroups);
@@ -113,7 +113,7 @@ it('fails again after a replay with as many attempts, and the data', async () =>
   expect(audited).toEqual([`deleted:${id}`]);
 });
 
-it('leaves room for others while it hangs when it is tried again', async () => {
+it('a retry that hangs leaves capacity for other events', async () => {
   const poison = new Set<string>();
   const seen: string[] = [];
   const hanging: string[] = [];
@@ -144,7 +144,7 @@ it('leaves room for others while it hangs when it is tried again', async () => {
   expect(hanging).toHaveLength(8);
 });
 
-it('does not delay the 10,000 events behind it', async () => {
+it('an event that always fails does not delay the 10,000 events behind it', async () => {
   /** Milliseconds until all but the poison have been handled, from when they are to be had. */
   const handleAll = async (poison: Set<string>, pace?: EventInstanceOptions['pace']): Promise<number> => {
     for (let i = 0; i < SESSIONS; i += AT_A_TIME) {

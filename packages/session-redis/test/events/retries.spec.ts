@@ -36,7 +36,7 @@ async function endSession(cart: string): Promise<string> {
 
 const whatIsSeen = ({ id, at, session }: SessionEvent) => ({ id, at, cart: session.getAttribute('cart') });
 
-it('of two handlers of an event, the one that fails three times runs four times, and the other once', async () => {
+it('of two handlers of an event, one that fails three times runs four times, and the other once', async () => {
   const attempts: unknown[] = [];
   const audited: unknown[] = [];
   @Injectable()
@@ -63,7 +63,7 @@ it('of two handlers of an event, the one that fails three times runs four times,
   expect(await store.client.exists(store.keys.failing(GROUP), store.keys.retries(GROUP))).toBe(0);
 });
 
-it('an event that failed on one instance is tried again by any other of the group', async () => {
+it('an event that failed on one instance is retried by any instance of the group', async () => {
   const log: string[] = [];
   const remindersOf = (instance: string, fails: boolean) => {
     @Injectable()
@@ -89,7 +89,7 @@ it('an event that failed on one instance is tried again by any other of the grou
   );
 });
 
-it('an event whose handling ends its instance again and again becomes a dead letter without being handled', async () => {
+it('an event that crashes its instances repeatedly becomes a dead letter without another attempt', async () => {
   const handled: string[] = [];
   @Injectable()
   class Reminders {

@@ -80,7 +80,7 @@ function reminders() {
 }
 
 describe('list()', () => {
-  it('tells what each group has not read, has not finished, and who is in it', async () => {
+  it('shows the lag, the pending events and the consumers of each group', async () => {
     expect(await groups.list()).toEqual([]);
     let finish!: () => void;
     const finished = new Promise<void>((resolve) => (finish = resolve));
@@ -133,7 +133,7 @@ describe('list()', () => {
     await eventually(async () => (await store.pending('slow')) === 0);
   });
 
-  it('counts what was recorded, not what Redis makes of it after something was removed', async () => {
+  it('computes the lag itself where Redis miscounts it after a removal', async () => {
     expect(await groups.create('away')).toBe(true);
     for (let i = 0; i < 1100; i++)
       await store.client.xadd(store.keys.events, '*', 'type', 'created', 'session', `${i}`);
@@ -141,7 +141,7 @@ describe('list()', () => {
     expect(await groups.list()).toMatchObject([{ name: 'away', lag: 1050 }]);
   });
 
-  it('shows an instance that waits for events for long as one that is at work', async () => {
+  it('shows an instance that has waited long for events as active', async () => {
     const { Reminders } = reminders();
     await start('mail', Reminders);
     const idle = async () => (await groups.list())[0]?.consumers[0]?.idle ?? Infinity;
@@ -153,7 +153,7 @@ describe('list()', () => {
 });
 
 describe('create()', () => {
-  it('has events kept for a group that is yet to come, from the oldest one or from now on', async () => {
+  it('keeps events for a future group, from the oldest event or from now on', async () => {
     await endSession();
     expect(await groups.create('all')).toBe(true);
     expect(await groups.create('all', { from: 'now' })).toBe(false);
@@ -169,7 +169,7 @@ describe('create()', () => {
     await eventually(() => seen.logged.length === 1);
   });
 
-  it('refuses a name without a character', async () => {
+  it('rejects an empty name', async () => {
     await expect(groups.create(' ')).rejects.toMatchObject({
       name: 'RangeError',
       message: 'The name of a group must not be empty',
@@ -178,7 +178,7 @@ describe('create()', () => {
 });
 
 describe('remove()', () => {
-  it('forgets a group that nobody is in, with all that was remembered of it', async () => {
+  it('deletes a group without consumers and all its keys', async () => {
     const { Reminders } = reminders();
     const instance = await start('mail', Reminders);
     await endSession();
@@ -213,7 +213,7 @@ describe('a dead letter', () => {
 
   const settled = () => eventually(async () => (await store.pending('mail')) === 0);
 
-  it('tells what could not be handled, by whom and why, with the data that the session had', async () => {
+  it('holds the event, the group, the handler, the reason and the session data', async () => {
     const before = await store.now();
     const { ids, letters, seen } = await die();
     const [letter] = letters as [SessionDeadLetter];
@@ -230,7 +230,7 @@ describe('a dead letter', () => {
     expect(letter.event!.sessionId).toBe(ids[0]);
   });
 
-  it('is replayed for the group that failed and the handler that failed, with the same id and data', async () => {
+  it('is replayed for the failed group and handler only, with the same id and data', async () => {
     const audited: object[] = [];
     @Injectable()
     class Audit {
@@ -261,7 +261,7 @@ describe('a dead letter', () => {
     expect(audited).toHaveLength(2);
   });
 
-  it('is replayed or discarded together with all others, or all of a group', async () => {
+  it('is replayed or discarded with all others or all of its group', async () => {
     const { seen } = await die(110);
     await store.client.xadd(store.keys.deadLetters, '*', 'group', 'other', 'reason', 'x', 'type', 'created');
     await store.client.xadd(store.keys.deadLetters, '*', 'member', 'stray', 'reason', 'not a member', 'at', '1');
@@ -287,14 +287,14 @@ describe('a dead letter', () => {
     expect(await groups.deadLetters()).toEqual([]);
   });
 
-  it('in which somebody else has written shows what can be read of it', async () => {
+  it('with foreign content shows its readable fields', async () => {
     const fields = ['group', 'mail', 'type', 'deleted', 'session', 's', 'at', '1', 'data', '{', 'done', '[1,"A.b"'];
     await store.client.xadd(store.keys.deadLetters, '*', ...fields);
     expect(await groups.deadLetters()).toMatchObject([{ succeeded: [], event: { id: 'deleted:s', dataLost: true } }]);
   });
 });
 
-it('a call fails within the command timeout when Redis does not answer', async () => {
+it('a call fails within the command timeout when Redis does not reply', async () => {
   const { module } = await opened({ redis: { url: store.server.url, commandTimeout: '100ms' } });
   store.server.freeze();
   try {

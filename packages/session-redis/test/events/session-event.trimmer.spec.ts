@@ -57,7 +57,7 @@ async function fail(group: string, position: string): Promise<void> {
 const dropped = () => store.client.hgetall(store.keys.dropped);
 
 describe('an event', () => {
-  it('that all groups have handled goes after the grace, and the data of the session that ended with it', async () => {
+  it('is removed after the grace period once all groups have handled it, with the data of its ended session', async () => {
     const [id = ''] = await endSessions(1);
     const alive = await store.create();
     for (const group of ['mail', 'audit']) await read(group, 3);
@@ -68,7 +68,7 @@ describe('an event', () => {
     expect(await store.isAlive(alive)).toBe(true);
   });
 
-  it('of an end leaves the data of a session that is alive all the same', async () => {
+  it('of an end does not remove the data of a session that is still alive', async () => {
     const alive = await store.create();
     await store.client.xadd(store.keys.events, '*', 'type', 'expired', 'session', alive, 'at', '1', 'dataLost', '1');
     await read('mail', 2);
@@ -77,7 +77,7 @@ describe('an event', () => {
     expect(await hasData(alive)).toBe(true);
   });
 
-  it('stays as long as one of the groups has not read it, and its data with it', async () => {
+  it('is kept with its data while one group has not read it', async () => {
     const [first = '', second = ''] = await endSessions(2);
     await read('mail', 4);
     await read('audit', 3);
@@ -86,7 +86,7 @@ describe('an event', () => {
     expect([await length(), await hasData(first), await hasData(second)]).toEqual([1, false, true]);
   });
 
-  it('stays as long as one of the groups has not finished it', async () => {
+  it('is kept while one group has not finished it', async () => {
     await endSessions(2);
     const [, second = ''] = await read('mail', 4, { acknowledge: false });
     await store.client.xack(
@@ -103,7 +103,7 @@ describe('an event', () => {
     expect(await trimmer().runOnce()).toMatchObject({ removed: 3 });
   });
 
-  it('stays up to the retention where there is no group: one may still come', async () => {
+  it('is kept for the retention when there is no group yet', async () => {
     const [id = ''] = await endSessions(1);
     await later(59);
     expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
@@ -111,7 +111,7 @@ describe('an event', () => {
     expect(await read('late', 9, { acknowledge: false })).toHaveLength(2);
   });
 
-  it('goes with the retention, whoever has not handled it; that is counted, and forgotten by the group', async () => {
+  it('is removed after the retention although a group has not handled it, and is counted as dropped', async () => {
     await endSessions(2);
     const [first = ''] = await read('mail', 1, { acknowledge: false });
     await fail('mail', first);
@@ -125,7 +125,7 @@ describe('an event', () => {
     expect([await length(), await hasData(recent)]).toEqual([2, true]);
   });
 
-  it('goes when there are too many, the oldest first, and its data with it', async () => {
+  it('is removed with its data when there are too many, the oldest first', async () => {
     const ids = await endSessions(3);
     await read('mail', 2);
     expect(await trimmer({ maxLength: 3 }).runOnce()).toEqual({ removed: 3, dropped: new Map([['mail', 1]]) });
@@ -138,8 +138,8 @@ describe('an event', () => {
   });
 });
 
-describe('a group that is not there', () => {
-  it('is waited for up to the retention, then no more until it reads again', async () => {
+describe('an absent group', () => {
+  it('holds back trimming for the retention, and not again until it reads', async () => {
     await read('away', 9);
     await endSessions(1);
     await read('away', 1);
@@ -162,7 +162,7 @@ describe('a group that is not there', () => {
     expect(await read('away', 100)).toHaveLength(2);
   });
 
-  it('is waited for although more events were recorded than are kept', async () => {
+  it('holds back trimming although more events were recorded than are kept', async () => {
     await endSessions(5);
     await read('slow', 1);
     await read('quick', 100);
@@ -173,7 +173,7 @@ describe('a group that is not there', () => {
     expect(await read('slow', 100)).toHaveLength(8);
   });
 
-  it('is waited for when it was created behind what was trimmed, and has read nothing yet', async () => {
+  it('holds back trimming when it was created after a trim and has read nothing', async () => {
     await endSessions(1);
     await read('there', 9);
     await later(70);
@@ -187,7 +187,7 @@ describe('a group that is not there', () => {
   });
 });
 
-it('a stream that has begun anew, at an earlier time, is one of which nothing was trimmed', async () => {
+it('a stream that was deleted and restarts at an earlier time counts as untrimmed', async () => {
   await endSessions(1);
   await read('there', 9);
   await later(61);
@@ -204,7 +204,7 @@ it('a stream that has begun anew, at an earlier time, is one of which nothing wa
   expect(await read('new', 9)).toHaveLength(2);
 });
 
-it('trims in as many calls as it takes, with others that trim at the same time', async () => {
+it('several trimmers at once trim in batches without counting an event twice', async () => {
   await endSessions(500);
   await read('mail', 1000);
   await read('audit', 600, { acknowledge: false });
@@ -220,7 +220,7 @@ it('trims in as many calls as it takes, with others that trim at the same time',
   );
 });
 
-it('is not held up by foreign keys, and by events that somebody else has removed', async () => {
+it('trimming continues despite foreign keys and events removed by others', async () => {
   const [first = '', second = ''] = await endSessions(2);
   const positions = await read('mail', 9, { acknowledge: false });
   await store.client.set(store.keys.failing('mail'), 'foreign');
@@ -235,7 +235,7 @@ it('is not held up by foreign keys, and by events that somebody else has removed
   expect(await store.client.xpending(store.keys.events, 'mail')).toEqual([0, null, null, null]);
 });
 
-it('forgets instances that ended without leaving their group, but none that has something unfinished', async () => {
+it('instances that ended without leaving their group are removed, unless they have pending events', async () => {
   await endSessions(1);
   await read('mail', 1, { consumer: 'finished' });
   await read('mail', 1, { consumer: 'unfinished', acknowledge: false });
@@ -256,7 +256,7 @@ describe('the log', () => {
   beforeEach(() => lines.splice(0));
   afterAll(() => spies.forEach((spy) => spy.mockRestore()));
 
-  it('tells once of a group that nobody reads, once that its events were removed, and when it is read again', async () => {
+  it('has one line for an unread group, one for its removed events, and one when it is read again', async () => {
     const job = trimmer();
     await read('reports', 9);
     await endSessions(1);
@@ -281,7 +281,7 @@ describe('the log', () => {
     expect(lines).toEqual(['The events of group "reports" are read again']);
   });
 
-  it('tells of each event that is removed although a group that is at work has not handled it', async () => {
+  it('has the number of removed events that an active group had not handled', async () => {
     const job = trimmer({ maxLength: 2 });
     await read('slow', 9);
     for (let i = 0; i < 2; i++) {

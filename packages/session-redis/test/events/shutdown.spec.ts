@@ -44,7 +44,7 @@ async function endSession(on = store): Promise<string> {
   return id;
 }
 
-it('waits for the handlers that run, begins no other, and leaves the group', async () => {
+it('shutdown waits for running handlers, starts no other, and leaves the group', async () => {
   const { instance, begun, finish } = await start();
   const id = await endSession();
   await eventually(() => begun.length === 1);
@@ -65,7 +65,7 @@ it('waits for the handlers that run, begins no other, and leaves the group', asy
   expect(await store.consumers(GROUP)).toEqual([]);
 });
 
-it('does not wait for ever: what has not finished in time is handled by another instance at once', async () => {
+it('shutdown is bounded: another instance handles an unfinished event at once', async () => {
   const { instance, begun, finish } = await start({ shutdownTimeout: '50ms' });
   const id = await endSession();
   await eventually(() => begun.length === 1);
@@ -81,7 +81,7 @@ it('does not wait for ever: what has not finished in time is handled by another 
   expect(other.begun).toEqual([id]);
 });
 
-it('leaves to another instance at once what it was given too late to begin', async () => {
+it('an event received too late to start is released to another instance at once', async () => {
   const proxy = await TcpProxy.start({ port: store.server.port });
   const { instance, begun } = await start({ url: proxy.url });
   try {
@@ -104,7 +104,7 @@ it('leaves to another instance at once what it was given too late to begin', asy
   }
 });
 
-it('ends while a handler hangs and Redis does not answer', async () => {
+it('shutdown ends while a handler hangs and Redis does not reply', async () => {
   const frozen = await Store.open();
   const { instance, begun } = await start({ url: frozen.server.url, shutdownTimeout: '50ms' });
   await endSession(frozen);

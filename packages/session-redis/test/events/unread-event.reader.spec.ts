@@ -11,7 +11,7 @@ LeakGuard.install();
 const GROUP = 'default';
 const HOUR = 3_600_000;
 
-describe.each([1, 4])('of %d partitions', (partitions) => {
+describe.each([1, 4])('a reader of %d partitions', (partitions) => {
   let store: Store;
   let client: Redis;
   let reader: UnreadEventReader;
@@ -53,7 +53,7 @@ describe.each([1, 4])('of %d partitions', (partitions) => {
   const every = Array.from({ length: partitions }, (_, i) => i);
   const namesIn = (reads: readonly StreamEntry[][]) => reads.flat().map(nameOf).sort();
 
-  it.each([1, 2, 3, 5, 8, 100])('gives each event once, and never more than %d at a time', async (places) => {
+  it.each([1, 2, 3, 5, 8, 100])('returns each event once, and never more than %d at a time', async (places) => {
     const names = await recordIn(every, 10);
     const reads: StreamEntry[][] = [];
     // Waits an hour where there is nothing more, but not for what others have.
@@ -62,12 +62,12 @@ describe.each([1, 4])('of %d partitions', (partitions) => {
     expect(namesIn(reads)).toEqual(names.sort());
   });
 
-  it('uses the places that there are', async () => {
+  it('fills all places', async () => {
     await recordIn(every, 24);
     expect((await read(3, 8)).map(({ length }) => length)).toEqual([8, 8, 8]);
   });
 
-  it('gives what was recorded in the order of its time', async () => {
+  it('returns events in time order', async () => {
     const names = await recordIn([...every, ...every.toReversed()], 3);
     const [entries] = await read(1, 100);
     const times = entries!.map(({ position }) => position.split('-').map(Number) as [number, number]);
@@ -75,7 +75,7 @@ describe.each([1, 4])('of %d partitions', (partitions) => {
     expect(namesIn([entries!])).toEqual(names.sort());
   });
 
-  it('waits nowhere for what another partition has, with a single place', async () => {
+  it('with a single place, never blocks on one partition while another has an event', async () => {
     const reads = jest.spyOn(client, 'xreadgroup');
     for (const partition of every) {
       const names = await recordIn([partition], 3);
@@ -104,7 +104,7 @@ describe.each([1, 4])('of %d partitions', (partitions) => {
     }
   });
 
-  it('waits no longer than it is to', async () => {
+  it('waits no longer than its timeout', async () => {
     for (let i = 0; i < 3; i++) expect(await reader.read(8, 1)).toEqual([]);
     for (let i = 0; i < 3 * partitions; i++) expect(await reader.read(1, 1)).toEqual([]);
   });

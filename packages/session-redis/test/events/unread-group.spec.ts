@@ -89,7 +89,7 @@ const length = () => store.client.xlen(store.keys.events);
 /** What was said of groups. */
 const logged = () => EventInstance.log.matching(/ group "/);
 
-it('a group that nobody reads is told of, waited for up to the retention, and then no more; what it misses is counted', async () => {
+it('an unread group is logged, holds its events for the retention, and has its dropped events counted', async () => {
   const { pass, visit, reports, groups, recorded } = await readAndUnread({ retention: '1h' });
   await pass(14);
   expect(await reports()).toMatchObject({ lag: 14 * PER_TICK, dropped: 0, consumers: [] });
@@ -113,7 +113,7 @@ it('a group that nobody reads is told of, waited for up to the retention, and th
   expect(await reports()).toMatchObject({ lag: 7 * PER_TICK });
 });
 
-it('a group that nobody reads keeps no more events than `maxLength`', async () => {
+it('an unread group keeps no more events than `maxLength`', async () => {
   const { pass, visit, reports, recorded } = await readAndUnread({ maxLength: 40 });
   await pass(1);
   await visit(PER_TICK);
@@ -122,7 +122,7 @@ it('a group that nobody reads keeps no more events than `maxLength`', async () =
   expect(await reports()).toMatchObject({ lag: 40, dropped: recorded() - PER_TICK - 40 });
 });
 
-it('an instance that is to hear of everything is told when events were removed that it has not heard of', async () => {
+it('an instance with broadcast handlers is notified when events were removed before it received them', async () => {
   const heard: string[] = [];
   const gaps: SessionEventGap[] = [];
   @Injectable()

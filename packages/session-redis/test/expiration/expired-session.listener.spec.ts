@@ -38,7 +38,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   const isRecorded = (id: string) =>
     eventually(async () => expect(await store.eventTypes(id)).toEqual(['created', 'expired']));
 
-  it('has the end of a session recorded as soon as Redis announces it, many in one call, and each once', async () => {
+  it('records each announced end at once, many in one call, and each once', async () => {
     const ids = await Promise.all(Array.from({ length: 250 }, () => store.create({ a: '1' })));
     const spy = claims();
     await expire(...ids.map((id) => shadow(id)));
@@ -49,7 +49,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(members(spy).toSorted()).toEqual(ids.map((id) => `expires:${id}`).toSorted());
   });
 
-  it('collects for a while, and claims a session once that was announced many times', async () => {
+  it('collects notifications for a while and claims a session once that was announced many times', async () => {
     const id = await store.create({ a: '1' });
     const spy = claims();
     await store.runOut(id);
@@ -62,7 +62,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(members(spy).length).toBeLessThan(20);
   });
 
-  it('is not sent what expires of others, nor what else happens to sessions', async () => {
+  it('receives no notification of foreign keys or of other key events of sessions', async () => {
     await store.client.config('SET', 'notify-keyspace-events', 'KEA');
     const spy = claims();
     const received = jest.spyOn(store.partitions, 'idOfShadow');
@@ -79,7 +79,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(received.mock.calls).toEqual([[shadow(own)]]);
   });
 
-  it('leaves a session alone that was renewed between its announcement and the claim', async () => {
+  it('does not end a session that was renewed between its notification and the claim', async () => {
     const id = await store.create({ a: '1' });
     await store.client.publish(`__keyspace@0__:${shadow(id)}`, 'expired');
     const marker = await store.create({ a: '1' });
@@ -89,7 +89,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await store.eventTypes(id)).toEqual(['created']);
   });
 
-  it('never takes a canary for a session, be it its own or that of another instance', async () => {
+  it("never takes a canary, its own or another instance's, for a session", async () => {
     const spy = claims();
     const another = KeyEvents.start(store);
     await eventually(() => another.notifications.health.state === 'listening');

@@ -85,7 +85,7 @@ it('three processes that sweep at once report each of 20,000 sessions once', asy
   );
 });
 
-it('three processes that hear Redis announce 20,000 sessions report each once', async () => {
+it('three processes that are notified of 20,000 ends report each once', async () => {
   await startWorkers({ NOTIFICATIONS: 'auto' });
   const ids = await createDueSessions();
   const begin = performance.now();

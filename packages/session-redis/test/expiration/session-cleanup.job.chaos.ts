@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-it('ticks once a minute beside the jobs of the application, which tick once as well', async () => {
+it("the cleanup job and the application's own cron job each run once a minute", async () => {
   /** The minutes of the ticks. A tick for which the machine was too slow is left out, of either. */
   const ticks = { ours: [] as number[], theirs: [] as number[], afterwards: [] as number[] };
 
@@ -58,7 +58,7 @@ it('ticks once a minute beside the jobs of the application, which tick once as w
   }
 }, 360_000);
 
-it('runs on its own in an application without @nestjs/schedule', async () => {
+it('the cleanup job runs in an application that does not import @nestjs/schedule', async () => {
   const redis = { url: server.url, notifications: 'off' as const, cleanup: { cron: '* * * * * *' } };
   const app = await App.start({ session: { timeout: '1s' }, redis });
   try {

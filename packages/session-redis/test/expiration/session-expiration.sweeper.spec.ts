@@ -9,7 +9,7 @@ Logger.overrideLogger(false);
 
 const HOUR = 60 * MINUTE;
 
-describe.each([1, 4])('with %d partitions', (partitions) => {
+describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
   let store: Store;
   beforeAll(async () => {
     store = await Store.open({ partitions });
@@ -24,7 +24,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     new SessionExpirationSweeper(store.client, store.scripts, store.partitions, { batchSize });
   const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
 
-  it('ends every session that is over, batch by batch, and no other one', async () => {
+  it('claims every session that has ended, batch by batch, and no other', async () => {
     const over = await many(150);
     const alive = await many(30);
     await Promise.all(over.map((id) => store.runOut(id)));
@@ -41,7 +41,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await sweeper(10).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, alive: 30, already: 0 });
   });
 
-  it('counts each session that is alive once, also where Redis returns it again since its set shrinks', async () => {
+  it('counts each live session once, although Redis returns it again while its set shrinks', async () => {
     for (let round = 0; round < 40; round++) {
       await store.client.flushall();
       const [over, alive] = [await many(60 * partitions), await many(3 * partitions)];
@@ -51,7 +51,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     }
   });
 
-  it('counts a session once that it moves to a minute which it looks at later', async () => {
+  it('counts a session once that it moves to a later minute of the same pass', async () => {
     const id = await store.create({ a: '1' }, { interval: 60 });
     await store.save(id, { maxInactiveInterval: 1800 });
     const [early] = await store.buckets(id);
@@ -60,7 +60,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await store.buckets(id)).not.toEqual([early]);
   });
 
-  it('takes the minutes up to the clock of Redis, and later ones only when it is asked to', async () => {
+  it('reads minutes up to the clock of Redis, and later ones only on request', async () => {
     const [id] = await many(1);
     await store.runOut(id!);
     expect(await sweeper().runOnce()).toMatchObject({ buckets: 0, claimed: 0 });
@@ -68,7 +68,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await store.client.exists(store.keys.bucketList)).toBe(0);
   });
 
-  it('gets past a bucket that is none, and a member that is none', async () => {
+  it('continues past a foreign key in place of a bucket and a foreign member', async () => {
     const { client, keys } = store;
     await client.zadd(keys.bucketList, MINUTE, String(MINUTE), 2 * MINUTE, String(2 * MINUTE));
     await client.rpush(keys.bucket(String(MINUTE)), 'a list');
@@ -81,7 +81,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, corrupt: 0 });
   });
 
-  it('records each end once when several instances sweep at a time', async () => {
+  it('records each end once when several instances sweep at the same time', async () => {
     const over = await many(300);
     await Promise.all(over.map((id) => store.runOut(id)));
     const results = await Promise.all([1, 2, 3].map(() => sweeper(20).runOnce({ ahead: HOUR })));
@@ -89,7 +89,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await store.eventTypesOf(over)).toEqual(over.map(() => ['created', 'expired']));
   });
 
-  it('takes the oldest minutes of all partitions first', async () => {
+  it('reads the oldest minutes of all partitions first', async () => {
     const intervals = [3600, 60, 1800];
     await Promise.all(Array.from({ length: 90 }, (_, i) => store.create({}, { interval: intervals[i % 3]! })));
     const claims = jest.spyOn(store.scripts, 'claimExpired');
@@ -100,7 +100,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(new Set(claims.mock.calls.map(([keys]) => keys))).toEqual(new Set(store.partitions.all));
   });
 
-  it('says what it cannot read of a partition, which is in the way of no other one', async () => {
+  it('logs a partition that it cannot read and sweeps the others', async () => {
     const over = await many(40);
     await Promise.all(over.map((id) => store.runOut(id)));
     const [foreign] = store.partitions.all;
@@ -114,7 +114,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: here.length });
   });
 
-  it('finds a session that was renewed while no sweeper was there, and moves it on', async () => {
+  it('moves a session that was renewed while no sweeper ran to its right minute', async () => {
     const id = await store.create({ a: '1' }, { interval: 60 });
     const [early] = await store.buckets(id);
     await store.save(id, { maxInactiveInterval: 7200 });
@@ -126,7 +126,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await sweeper().runOnce({ ahead: 3 * HOUR })).toMatchObject({ claimed: 1 });
   });
 
-  it('goes on with the other batches when one fails, and finds the rest in the next pass', async () => {
+  it('continues with the other batches when one fails, and claims the rest in the next pass', async () => {
     const over = await many(300);
     await Promise.all(over.map((id) => store.runOut(id)));
     const errors = jest.spyOn(Logger.prototype, 'error');
@@ -138,7 +138,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await sweeper(20).runOnce({ ahead: HOUR })).toMatchObject({ claimed: 300 - first.claimed });
   });
 
-  it('tells of those it found that an earlier pass should have found', async () => {
+  it('counts the sessions that an earlier pass should have claimed', async () => {
     const { client, keys } = store;
     const [late, justNow] = await many(2);
     await client.del(keys.session(late!), keys.shadow(late!));
@@ -149,7 +149,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 2, late: 1 });
   });
 
-  it('does not claim again what another instance has claimed since it looked', async () => {
+  it('does not claim again a session that another instance has just claimed', async () => {
     const over = await many(20);
     await Promise.all(over.map((id) => store.runOut(id)));
     const claim = store.scripts.claimExpired.bind(store.scripts);
@@ -161,7 +161,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     expect(await store.eventTypesOf(over)).toEqual(over.map(() => ['created', 'expired']));
   });
 
-  it('ends before its next batch when it is told to', async () => {
+  it('stops before its next batch when it is aborted', async () => {
     await many(300);
     const stop = new AbortController();
     const claim = store.scripts.claimExpired.bind(store.scripts);
