@@ -7,7 +7,7 @@ import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js'
 LeakGuard.install();
 
 describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
-  'when the clock of Redis is stepped, notifications $notifications,',
+  'an application, notifications $notifications, when the clock of Redis steps',
   ({ notifications }) => {
     let store: SteppableStore;
     let apps: App[];
@@ -51,7 +51,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       }
     }
 
-    it('ahead, reports what fell into the step, without its data only where that fell into it too', async () => {
+    it('forward, reports the sessions that ended within the step, without data only past the grace period', async () => {
       const [lost, over, alive] = [await open(3), await open(8), await open(30)];
       await stepAndSweep(10);
       await areReported(lost, { dataLost: true });
@@ -67,7 +67,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       await areReported(alive, { dataLost: false });
     });
 
-    it('back, reports nothing before its time and nothing late, and what was over already', async () => {
+    it('back, reports no session early, none late, and the sessions that had already ended', async () => {
       const [over, soon, renewed] = [await open(1), await open(3), await open(30)];
       await store.server.stepClock(1.5 * MINUTE);
       // Redis notices, but nobody records it before the clock is set back.
@@ -85,7 +85,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       await areReported(renewed, { dataLost: false });
     });
 
-    it('again and again, reports each session once, none before the clock has passed its end', async () => {
+    it('repeatedly, reports each session once and none before the clock has passed its end', async () => {
       const COUNT = 40;
       const steps = fc.array(
         fc.record({

@@ -49,7 +49,7 @@ async function isReported(id: string): Promise<void> {
   expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
 }
 
-it('a session that ends while no application runs is reported by the next one, with its data', async () => {
+it('a session that ends while no instance runs is reported by the next instance, with its data', async () => {
   app = await start('auto');
   const id = await openSession();
   await app.stop();
@@ -58,7 +58,7 @@ it('a session that ends while no application runs is reported by the next one, w
   await isReported(id);
 });
 
-it('a session that ends while nobody can hear Redis is reported as soon as somebody can, with its data', async () => {
+it('a session that ends while no subscriber is connected is reported on reconnection, with its data', async () => {
   app = await start('auto');
   const [heard, missed] = [await openSession(), await openSession()];
   await store.client.pexpire(store.keys.shadow(heard), 1);
@@ -70,7 +70,7 @@ it('a session that ends while nobody can hear Redis is reported as soon as someb
   await isReported(missed);
 });
 
-it('a session that ends is reported by the next sweep where notifications are off, with its data', async () => {
+it('a session that ends while notifications are off is reported by the next sweep, with its data', async () => {
   app = await start('off');
   const id = await openSession();
   await runOut(id);
@@ -78,7 +78,7 @@ it('a session that ends is reported by the next sweep where notifications are of
   await isReported(id);
 });
 
-it('a session that ends is reported again to a handler that has failed, with its data', async () => {
+it('the end of a session is retried with its data after its handler has failed', async () => {
   const seen: unknown[] = [];
   @Injectable()
   class Failing {

@@ -6,7 +6,7 @@ import { Sentinel } from '../support/sentinel.js';
 
 LeakGuard.install();
 
-it('goes on with the promoted replica after a failover: nothing that ended meanwhile is lost, and it hears again', async () => {
+it('after a failover, an application uses the promoted replica, loses no end of a session, and is notified again', async () => {
   const master = await RedisServer.start();
   const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
   const sentinel = await Sentinel.start('sessions', master);

@@ -86,7 +86,7 @@ const FAULTS: readonly Fault[] = [
 ];
 
 describe.each(FAULTS)('$name', ({ plant, recorded }) => {
-  it('is set aside and said once, while the others are reported', async () => {
+  it('becomes one dead letter and one log line, while the other sessions are reported', async () => {
     const others = await many(150);
     const bad = await store.create({ a: '1' }, { principal: 'bad', interval: 7200 });
     const neighbours = await Promise.all([1, 2, 3].map(() => store.create({ a: '1' }, { interval: 3600 })));
@@ -113,7 +113,7 @@ describe.each(FAULTS)('$name', ({ plant, recorded }) => {
   });
 });
 
-it('a session whose bucket was replaced is put into another one when it is renewed', async () => {
+it('a renewed session whose bucket was replaced moves to another bucket', async () => {
   const [touched, saved, rotated] = (await many(3)) as [string, string, string];
   const minute = await bucketOf(touched);
   await store.client.del(store.keys.bucket(minute));
@@ -134,7 +134,7 @@ it('a session whose bucket was replaced is put into another one when it is renew
   for (const id of [touched, saved, newId]) expect(await store.eventTypes(id)).toContain('expired');
 });
 
-it('a session is created, kept and reported although every bucket near its minute is foreign', async () => {
+it('a session is created, kept and reported although every bucket near its minute is a foreign key', async () => {
   const [probe] = await many(1);
   const minute = Number(await bucketOf(probe!));
   await store.client.flushall();
@@ -148,7 +148,7 @@ it('a session is created, kept and reported although every bucket near its minut
   expect(await sweep()).toMatchObject({ claimed: 1 });
 });
 
-it('sessions that live are put into another bucket when theirs was replaced, and the others are reported', async () => {
+it('live sessions move to another bucket when theirs was replaced, and ended ones are reported', async () => {
   const alive = await many(250);
   const [over, lost] = (await many(2)) as [string, string];
   const minute = await bucketOf(over);
@@ -164,7 +164,7 @@ it('sessions that live are put into another bucket when theirs was replaced, and
   expect(await sweep()).toMatchObject({ claimed: 250, corrupt: 0 });
 });
 
-it('a session that is announced is reported although its bucket was replaced', async () => {
+it('a session whose key event arrives is reported although its bucket was replaced', async () => {
   const [id] = (await many(1)) as [string];
   const minute = await bucketOf(id);
   await store.client.del(store.keys.bucket(minute));
@@ -174,7 +174,7 @@ it('a session that is announced is reported although its bucket was replaced', a
   expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
 });
 
-it('a hash in the place of an index keeps nobody from saving, changing the id or logging out', async () => {
+it('a hash in place of an index does not prevent saves, changes of id or logouts', async () => {
   const id = await store.create({ a: '1' }, { principal: 'bad' });
   const index = store.keys.index('principal', 'bad');
   await store.client.del(index);
@@ -189,7 +189,7 @@ it('a hash in the place of an index keeps nobody from saving, changing the id or
   expect(await store.client.hgetall(index)).toEqual({ planted: '1' });
 });
 
-it('whatever stands in the fields of sessions, each of them is reported', async () => {
+it('each session is reported, whatever its fields contain', async () => {
   const text = fc.oneof(
     fc.json(),
     fc.string({ unit: 'binary' }),

@@ -27,7 +27,7 @@ describe.each([
   { notifications: 'auto', count: 4 },
   { notifications: 'off', count: 1 },
 ] as const)(
-  'an outage of interval and grace and more, notifications $notifications, $count partitions',
+  'an outage longer than idle timeout and grace period, notifications $notifications, $count partitions,',
   ({ notifications, count }) => {
     const partitions = new SessionPartitions('nest:session', count);
     let server: SteppableRedisServer;
@@ -68,7 +68,7 @@ describe.each([
       );
     };
 
-    it('misses no session: each that has ended is reported, each that lives is found and ends later', async () => {
+    it('loses no session: each ended one is reported, each live one is found and ends later', async () => {
       const before = await start();
       const repository = before.nest.get(RedisSessionRepository, { strict: false });
       const [lost, kept, alive] = (await Promise.all(

@@ -96,7 +96,7 @@ async function isLive(): Promise<void> {
   await isRecordedOnce(await createOver(1));
 }
 
-it('catches up after the subscriber was killed, and says so in one line for each state', async () => {
+it('an application catches up after its subscriber was killed, and logs one line for each state', async () => {
   await start();
   proxy.refuse();
   await store.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
@@ -108,7 +108,7 @@ it('catches up after the subscriber was killed, and says so in one line for each
   await hasLogged(ANNOUNCES, GONE, ANNOUNCES, caughtUp(50));
 });
 
-it('loses no expiry while the subscriber is killed again and again', async () => {
+it('an application loses no expiry while its subscriber is killed repeatedly', async () => {
   await start();
   const ids = await create(100);
   for (let round = 0; round < 10; round++) {
@@ -120,7 +120,7 @@ it('loses no expiry while the subscriber is killed again and again', async () =>
   await isLive();
 });
 
-it('notices that its connection leads nowhere, and catches up when one leads to Redis again', async () => {
+it('an application detects a dead connection and catches up once Redis is reachable', async () => {
   await start({ silence: SILENCE });
   proxy.blackHole();
   const lost = await create(50);
@@ -132,7 +132,7 @@ it('notices that its connection leads nowhere, and catches up when one leads to 
   await hasLogged(ANNOUNCES, GONE, ANNOUNCES, caughtUp(50));
 });
 
-it('catches up when more was announced at once than the output buffer holds', async () => {
+it('an application catches up after its notifications overflowed the output buffer', async () => {
   await start();
   // They shall end in one go: when they are asked for, and not while Redis comes across one after the other.
   await store.client.call('DEBUG', 'SET-ACTIVE-EXPIRE', '0');
@@ -154,7 +154,7 @@ it('catches up when more was announced at once than the output buffer holds', as
   await hasLogged(ANNOUNCES, GONE, ANNOUNCES, expect.stringMatching(/^Caught up with [1-9]/));
 });
 
-it('catches up when Redis was restarted without its CONFIG, and sets it again', async () => {
+it('an application catches up after Redis restarted without its CONFIG, and sets it again', async () => {
   await start();
   const lost = await create(50);
   proxy.refuse();
@@ -167,7 +167,7 @@ it('catches up when Redis was restarted without its CONFIG, and sets it again', 
   expect(await store.client.config('GET', 'notify-keyspace-events')).toEqual(['notify-keyspace-events', 'xK']);
 });
 
-it('is there again when Redis was frozen', async () => {
+it('an application is notified again after Redis was frozen', async () => {
   await start({ silence: SILENCE });
   const lost = await create(50);
   store.server.freeze();
@@ -177,7 +177,7 @@ it('is there again when Redis was frozen', async () => {
   await isLive();
 });
 
-it('switches notifications on again when they were switched off in the middle, and catches up', async () => {
+it('an application switches notifications on again when they were switched off, and catches up', async () => {
   await start({ url: proxy.url });
   // So that it does not notice at once.
   proxy.hold('request', 'notify-keyspace-events');
@@ -191,7 +191,7 @@ it('switches notifications on again when they were switched off in the middle, a
   await hasLogged(ANNOUNCES, caughtUp(50));
 });
 
-it('leaves it to the sweep where CONFIG is not allowed, and hears again when notifications are switched on', async () => {
+it('an application without CONFIG relies on the sweep until notifications are switched on', async () => {
   await startAs('&*', '-config');
   await eventually(() => state() === 'silent');
   expect(logged).toEqual([expect.stringMatching(/cleanup job will find them: CONFIG is not allowed .*NOPERM.* "Kx"/)]);
@@ -212,7 +212,7 @@ it('leaves it to the sweep where CONFIG is not allowed, and hears again when not
   await eventually(() => expect(found().reduce((sum, count) => sum + count, 0)).toBe(50));
 });
 
-it('leaves it to the sweep where the channel is not allowed, and hears as soon as it is', async () => {
+it('an application without the right to its channel relies on the sweep until it has that right', async () => {
   await startAs('resetchannels');
   await eventually(() => state() === 'refused');
   expect(logged).toEqual([expect.stringMatching(/cleanup job will find them: the channel is not allowed .*NOPERM/)]);

@@ -43,7 +43,7 @@ afterAll(async () => {
   await store.close();
 });
 
-it('every script is among them', () => {
+it('the calls of this test cover every script', () => {
   const folder = new URL('../../src/scripts/', import.meta.url);
   const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
   const scripts = files.filter((name) => name.endsWith('.lua') && !name.startsWith('includes/'));
@@ -126,7 +126,7 @@ describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
     await Promise.all([requestClient, serviceClient].map(isBack));
   });
 
-  it.each(CALLS_OF_REQUESTS)('a request is told of an error, $script: $what', async (call) => {
+  it.each(CALLS_OF_REQUESTS)('a request gets an error, $script: $what', async (call) => {
     const { before, executed } = await rehearse(call);
     const outcome = await suffer(() => request.run((client) => call.send(client, store)));
     expect(outcome).toEqual({ error: expect.any(SessionStoreError) });
@@ -136,7 +136,7 @@ describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
     expect(await dump(store.client)).toEqual(isExecuted ? executed : before);
   });
 
-  it.each(CALLS_OF_SERVICES)('a service gets its answer, and its call has one effect, $script: $what', async (call) => {
+  it.each(CALLS_OF_SERVICES)('a background call gets its reply and has one effect, $script: $what', async (call) => {
     const { executed } = await rehearse(call);
     const outcome = await suffer(() => call.send(serviceClient, store));
     expect(outcome).toEqual({ value: call.reply });
@@ -144,7 +144,7 @@ describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
   });
 });
 
-it('a script that Redis has forgotten is sent whole, and not a second time when that is not answered', async () => {
+it('a script missing from the cache of Redis is sent in full, and not again when that has no reply', async () => {
   const call = CALLS_OF_REQUESTS.find(({ what }) => what === 'a new id')!;
   const { executed } = await rehearse(call);
   await isBack(requestClient);
@@ -157,7 +157,7 @@ it('a script that Redis has forgotten is sent whole, and not a second time when 
   expect(await dump(store.client)).toEqual(executed);
 });
 
-describe('an application whose save is not answered', () => {
+describe('an application whose save has no reply', () => {
   let app: App;
   let other: App;
   beforeAll(async () => {
@@ -182,7 +182,7 @@ describe('an application whose save is not answered', () => {
     return response;
   }
 
-  it('says so, and does not write it over what another node has written since', async () => {
+  it('responds 503 and does not overwrite a later save of another instance', async () => {
     const agent = app.agent();
     const { id: sessionId } = (await agent.post('/set/a', { value: 'first' })).json() as { id: string };
     const failed = await unanswered(agent, '/set/a', { value: 'second' });
@@ -197,7 +197,7 @@ describe('an application whose save is not answered', () => {
     expect((await agent.get('/read')).json()).toMatchObject({ attributes: { a: 'third', b: 1 } });
   });
 
-  describe('and that saves once more in the same request', () => {
+  describe('and that saves again in the same request', () => {
     const repository = () => app.nest.get(RedisSessionRepository, { strict: false });
     /** Whether Redis gets the first save or not, the request is not told. */
     const failToSave = async (session: Session, isExecuted: boolean) => {
@@ -210,7 +210,7 @@ describe('an application whose save is not answered', () => {
       await failed;
     };
 
-    it.each([true, false])('stores a new session once, with all that was set; Redis had the first: %p', async (had) => {
+    it.each([true, false])('stores a new session once with all attributes, first save executed: %p', async (had) => {
       await store.client.flushall();
       const session = repository().createSession();
       session.setAttribute('a', 1);
@@ -222,7 +222,7 @@ describe('an application whose save is not answered', () => {
       expect(await store.client.xlen(store.keys.events)).toBe(1);
     });
 
-    it.each([true, false])('changes the id once, and stores all that was set; Redis had the first: %p', async (had) => {
+    it.each([true, false])('changes the id once and stores all attributes, first save executed: %p', async (had) => {
       await store.client.flushall();
       const session = repository().createSession();
       session.setAttribute('a', 1);
@@ -241,7 +241,7 @@ describe('an application whose save is not answered', () => {
     ['a new session', '/set/a', { value: 1 }, ['created']],
     ['a logout', '/logout', undefined, ['created', 'deleted']],
     ['a counter', '/count', undefined, ['created']],
-  ])('answers 503 without a cookie for %s, and has recorded it once', async (_, path, body, recorded) => {
+  ])('responds 503 without a cookie to %s, and records it once', async (_, path, body, recorded) => {
     await store.client.del(store.keys.events);
     const agent = app.agent();
     if (path !== '/set/a') await agent.post('/set/count', { value: 0 });

@@ -49,7 +49,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       await eventually(async () => (await store.client.pttl(store.keys.shadow(id))) > 60_000);
     });
 
-    it('what would be written is refused as a whole, with a 503 and no cookie', async () => {
+    it('a save is rejected as a whole, with a 503 and no cookie', async () => {
       await agent.post('/set/count', { value: 1 });
       await fillUp();
       // Not how far the handlers have come with the events.
@@ -72,7 +72,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       expect((await agent.get('/read')).json()).toMatchObject({ id, attributes: { cart: ['apple'], count: 1 } });
     });
 
-    it('users can log out, and that is reported with the data', async () => {
+    it('users can log out, and the end is reported with its data', async () => {
       await fillUp();
       expect((await agent.post('/logout')).status).toBe(201);
       expect(await store.isAlive(id)).toBe(false);
@@ -81,7 +81,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       expect(event.session.getAttribute('cart')).toEqual(['apple']);
     });
 
-    it('an interval of 0 ends the session, and that is reported with what was set beside it', async () => {
+    it('an interval of 0 ends the session, and the end is reported with the attributes set beside it', async () => {
       await fillUp();
       expect((await agent.post('/set/cart', { value: ['pear'], interval: 0 })).status).toBe(201);
       expect(await store.isAlive(id)).toBe(false);
@@ -90,7 +90,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       expect(event.session.getAttribute('cart')).toEqual(['pear']);
     });
 
-    it('sessions expire, and that is reported with the data', async () => {
+    it('sessions expire, and their ends are reported with their data', async () => {
       await fillUp();
       await store.client.pexpire(store.keys.shadow(id), 1);
       await eventually(async () => !(await store.isAlive(id)));
@@ -100,7 +100,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
     });
 
-    it('an instance that starts works as the others do', async () => {
+    it('a starting instance works like the others', async () => {
       await fillUp();
       const started = await App.start(options);
       try {
@@ -113,7 +113,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       }
     });
 
-    it('and when there is memory again, sessions are stored again', async () => {
+    it('once there is memory again, sessions are stored again', async () => {
       await fillUp();
       expect((await agent.post('/set/cart', { value: ['pear'] })).status).toBe(503);
       await store.client.config('SET', 'maxmemory', '0');

@@ -21,10 +21,10 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe('a save that fails is an error, without a cookie', () => {
+describe('a save fails with an error and no cookie', () => {
   const unavailable = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
 
-  it('when Redis does not answer in time', async () => {
+  it('when Redis does not reply in time', async () => {
     proxy.hold('request', (burst) => burst.includes('sessionAttr') || burst.includes(':sessions:'));
     const response = await app.agent().post('/set/a', { value: 1 });
     proxy.release('request');
@@ -33,7 +33,7 @@ describe('a save that fails is an error, without a cookie', () => {
     expect(response.setCookies).toEqual([]);
   });
 
-  it('when the connection is lost, and works again when it is back', async () => {
+  it('when the connection is lost, and succeeds once it is back', async () => {
     proxy.refuse();
     proxy.cut();
     const response = await app.agent().post('/set/a', { value: 1 });

@@ -85,7 +85,7 @@ function gate() {
 }
 
 describe('a notification', () => {
-  it('says what has happened to which key, and on which channel that was announced', async () => {
+  it('names the event, the key and the channel', async () => {
     const events = listener.listen({ events: ['del', 'set'], handler });
     const patterns = listener.listen({ keys: 'cart:*', events: 'del', database: '*', handler });
     const names = listener.listen({ keys: ['cart:ann', 'cart:bob'], events: '*', handler });
@@ -107,7 +107,7 @@ describe('a notification', () => {
     );
   });
 
-  it('comes from the database of the listener, or from the one that was named', async () => {
+  it('comes from the database of the listener or the one in the options', async () => {
     const own = started(`${server.url}/3`);
     await isListening(own.listen({ events: 'set', handler }), own.listen({ events: 'del', database: 5, handler }));
     await client
@@ -129,7 +129,7 @@ describe('a notification', () => {
 });
 
 describe('the handler', () => {
-  it('is called with one after the other, in their order, or with as many at a time as are allowed', async () => {
+  it('is called for one notification after the other in order, or concurrently up to `concurrency`', async () => {
     const doors = { one: gate(), three: gate() };
     const order: string[] = [];
     await isListening(
@@ -158,7 +158,7 @@ describe('the handler', () => {
     }
   });
 
-  it('hands what it fails on, what is too much for it and what the end leaves to the error handler', async () => {
+  it('reports failed, surplus and unhandled notifications to `onError`', async () => {
     const failed: [string, string][] = [];
     const door = gate();
     const subscription = listener.listen({
@@ -212,7 +212,7 @@ describe('the handler', () => {
     }
   });
 
-  it('leaves a line in the log when nobody takes its errors, without the key, and so does a failing taker', async () => {
+  it('logs one line without the key when there is no `onError` or it fails', async () => {
     const events = ['expired', 'evicted'];
     const fail = (message: string) => () => {
       throw new Error(message);
@@ -230,7 +230,7 @@ describe('the handler', () => {
   });
 });
 
-it('says in one line that more is announced than its handler can keep up with', async () => {
+it('a listener logs one line when its handler is too slow', async () => {
   const door = gate();
   const subscription = listener.listen({ events: 'expired', handler: () => door.wait() });
   await isListening(subscription);
@@ -247,7 +247,7 @@ it('says in one line that more is announced than its handler can keep up with', 
   ]);
 });
 
-it('works on a connection without RESP3, which takes no other commands once it is subscribed', async () => {
+it('a listener works without RESP3, where a subscribed connection takes no other commands', async () => {
   const subscriber = subscriberTo(server.url).duplicate({ protocol: 2 });
   const commands = new Redis(server.url);
   const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, probe: 100 });
@@ -267,7 +267,7 @@ it('works on a connection without RESP3, which takes no other commands once it i
 });
 
 describe('a subscription', () => {
-  it('may be made before the start or at any time later, and ends on its own', async () => {
+  it('can be made before or after the start, and closed on its own', async () => {
     const listener = created(server.url);
     const first = listener.listen({ keys: 'a:*', events: 'set', handler });
     expect(first.health.state).toBe('stopped');
@@ -290,7 +290,7 @@ describe('a subscription', () => {
     await eventually(async () => expect(await client.pubsub('NUMPAT')).toBe(0));
   });
 
-  it('is made again with each connection, not with the next heartbeat', async () => {
+  it('is renewed with each connection, not at the next heartbeat', async () => {
     const listener = created(server.url, { heartbeat: 600_000, probe: 600_000 });
     listener.start();
     const subscription = listener.listen({ keys: 'a', events: 'set', handler });
@@ -303,7 +303,7 @@ describe('a subscription', () => {
     }
   });
 
-  it('takes these rights, and no others but those of any connection', async () => {
+  it('needs exactly these rights beside those of any connection', async () => {
     const any = ['+hello', '+auth', '+client', '+info', '+config', '+set', '+exists', '~cart:*'];
     const these = ['+subscribe', '+psubscribe', '+unsubscribe', '+punsubscribe', '+ping', '&__keyspace@0__:cart:*'];
     await client.acl('SETUSER', 'frugal', 'reset', 'on', '>secret', ...any, ...these);
@@ -314,7 +314,7 @@ describe('a subscription', () => {
     await eventually(async () => expect(await client.pubsub('NUMPAT')).toBe(0));
   });
 
-  it('is refused with all that is wrong with it', () => {
+  it('is rejected with all problems of its options', () => {
     const wrong = { events: [], keys: [''], concurency: 2, database: -1, canary: '', onGap: 1 } as never;
     expect(() => listener.listen(wrong)).toThrow(
       expect.objectContaining({
@@ -336,7 +336,7 @@ describe('a subscription', () => {
     expect(listener.health.state).toBe('stopped');
   });
 
-  it('that is not allowed is in the way of no other one', async () => {
+  it('that Redis refuses does not affect others', async () => {
     await client.acl('SETUSER', 'half', 'on', '>secret', '~*', '+@all', '&__keyevent@0__:set');
     const half = started(`redis://half:secret@127.0.0.1:${server.port}`);
     const refused = half.listen({ events: 'del', handler });
@@ -349,8 +349,8 @@ describe('a subscription', () => {
   });
 });
 
-describe('its health', () => {
-  it('follows the connection, and each change of it is told once, or logged in one line', async () => {
+describe('the health of a subscription', () => {
+  it('follows the connection, and each change is reported once or logged in one line', async () => {
     const states: string[] = [];
     const told = listener.listen({ events: 'set', handler, onHealth: ({ state }) => states.push(state) });
     const silently = listener.listen({ events: 'del', handler });
@@ -367,7 +367,7 @@ describe('its health', () => {
     ]);
   });
 
-  it('is unproven where CONFIG is not allowed, unless a canary proves the contrary', async () => {
+  it('is unproven without the right to CONFIG, unless a canary proves otherwise', async () => {
     await client.acl('SETUSER', 'modest', 'on', '>secret', '~*', '&*', '+@all', '-config');
     await setFlags('Kx');
     const modest = started(`redis://modest:secret@127.0.0.1:${server.port}`);
@@ -382,15 +382,15 @@ describe('its health', () => {
     await eventually(() => withCanary.health.state === 'listening');
   });
 
-  it('is that of a subscription whose canary is not among its keys: silent', async () => {
+  it('is silent when its canary is not among its keys', async () => {
     const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'b:canary', handler });
     await eventually(() => subscription.health.state === 'silent');
     expect(subscription.health.reason).toContain('no notification arrives');
   });
 });
 
-describe('at rest it', () => {
-  it('asks for a sign of life with each heartbeat, and for a proof no more often than it is to', async () => {
+describe('at rest, a listener', () => {
+  it('sends one ping per heartbeat, and a proof no more often than configured', async () => {
     const patient = created(server.url, { heartbeat: 50, probe: 3_600_000 });
     patient.start();
     await isListening(patient.listen({ keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler }));
@@ -402,7 +402,7 @@ describe('at rest it', () => {
     expect([...(await commandStats(client)).keys()].toSorted()).toEqual(['config|resetstat', 'info', 'ping']);
   });
 
-  it('writes no flags that are set', async () => {
+  it('writes no flags that are already set', async () => {
     await isListening(listener.listen({ keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler }));
     await client.config('RESETSTAT');
     await eventually(async () => (await proofs()) >= 3);
@@ -411,7 +411,7 @@ describe('at rest it', () => {
 });
 
 describe('a gap', () => {
-  it('is told of when notifications arrive that others have switched on', async () => {
+  it('is reported when others have switched notifications on', async () => {
     await client.acl('SETUSER', 'bound', 'on', '>secret', '~*', '&*', '+@all', '-config');
     const bound = started(`redis://bound:secret@127.0.0.1:${server.port}`);
     let gaps = 0;
@@ -423,7 +423,7 @@ describe('a gap', () => {
     await eventually(() => gaps === 2);
   });
 
-  it('is told of at the start, after each lost connection and when notifications were off, one call at a time', async () => {
+  it('is reported at the start, after each lost connection and after notifications were off, one call at a time', async () => {
     const gaps: (number | undefined)[] = [];
     let calls = 0;
     const door = gate();
@@ -456,7 +456,7 @@ describe('a gap', () => {
     expect(gaps).toHaveLength(3);
   });
 
-  it('that could not be dealt with is logged', async () => {
+  it('is logged when its handler fails', async () => {
     const subscription = listener.listen({ events: 'set', handler, onGap: () => Promise.reject(new Error('no time')) });
     await isListening(subscription);
     await eventually(() => logged.length === 2);
@@ -464,7 +464,7 @@ describe('a gap', () => {
   });
 });
 
-it('leaves a server that answers, but is no longer the one where the keys are', async () => {
+it('a listener leaves a server that replies but no longer holds the keys', async () => {
   const next = await RedisServer.start({ args: ['--notify-keyspace-events', 'Kx'] });
   const subscriber = subscriberTo(server.url);
   const commands = new Redis(server.url, { disconnectTimeout: 10 });
@@ -490,7 +490,7 @@ it('leaves a server that answers, but is no longer the one where the keys are', 
   await next.stop();
 });
 
-it('does not take the canary of another instance for its own', async () => {
+it('a listener does not take the canary of another instance for its own', async () => {
   const states: string[] = [];
   const onHealth = ({ state }: KeyspaceHealth) => states.push(state);
   const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler, onHealth });
@@ -506,7 +506,7 @@ it('does not take the canary of another instance for its own', async () => {
   expect(states).toEqual(['connecting', 'listening']);
 });
 
-it('reports no canary, be it its own or that of another instance, and leaves none behind', async () => {
+it("a listener reports no canary, its own or another instance's, and leaves none behind", async () => {
   const other = started(server.url);
   const options = { keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler } as const;
   await isListening(listener.listen(options), other.listen(options));

@@ -20,7 +20,7 @@ afterAll(async () => {
 
 const connected = async () => [...String(await client.client('LIST')).matchAll(/ name=(\S+)/g)].map(([, name]) => name);
 
-it('is injected, hears from the start of the application on, and is stopped with it', async () => {
+it('an injected listener starts and stops with its application', async () => {
   const released: string[] = [];
   let finish!: () => void;
   const finished = new Promise<void>((resolve) => (finish = resolve));
@@ -59,7 +59,7 @@ it('is injected, hears from the start of the application on, and is stopped with
   expect(notifications.health.state).toBe('stopped');
 });
 
-it('has no connection where nothing is listened to', async () => {
+it('a listener without subscriptions opens no connection', async () => {
   const app = await App.start({ redis: { url: server.url, namespace: 'quiet' } });
   await eventually(async () => expect(await connected()).toContain('quiet:subscriber'));
   expect(await connected()).not.toContain('quiet:notifications');

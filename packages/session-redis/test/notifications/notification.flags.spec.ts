@@ -43,13 +43,13 @@ it.each([
   ['AK', 'Ex', 'AKE', true],
   ['E', 'En', 'nE', true],
   ['gx', `K${classesOf(['*'])}`, 'AK', true],
-])('adds to %p what is missing of %p', async (before, needed, after, wereMissing) => {
+])('requireFlags adds to %p the missing flags of %p', async (before, needed, after, wereMissing) => {
   await client.config('SET', 'notify-keyspace-events', before);
   expect(await requireFlags(client, needed)).toBe(wereMissing);
   expect(await flags()).toEqual(new Set(after));
 });
 
-it('has changed nothing where Redis does not show a flag that is set', async () => {
+it('requireFlags reports no change where Redis does not show a flag that is set', async () => {
   await client.config('SET', 'notify-keyspace-events', 'AEn');
   expect(await requireFlags(client, 'En')).toBe(false);
 });
@@ -120,12 +120,12 @@ const CAUSES: Record<string, string[]> = {
   new: ['SET k v'],
 };
 
-describe('the flags of events', () => {
-  it('are known of those that are tried here', () => {
+describe('the flags of an event', () => {
+  it('are tested for each known event', () => {
     expect(new Set(Object.values(KEY_EVENTS).flat())).toEqual(new Set(Object.keys(CAUSES)));
   });
 
-  it.each(Object.entries(CAUSES))('have Redis announce "%s"', async (event, causes) => {
+  it.each(Object.entries(CAUSES))('make Redis publish "%s"', async (event, causes) => {
     await requireFlags(client, `E${classesOf([event])}`);
     for (const cause of causes) {
       const [command = '', ...args] = cause.split(' ');
@@ -141,7 +141,7 @@ describe('the flags of events', () => {
     expect(await flags()).toEqual(new Set(`E${classesOf([event])}`));
   });
 
-  it('of an event that is not known here are those of all', () => {
+  it('that is unknown are the flags of all events', () => {
     expect(classesOf(['expired', 'something-new'])).toBe('xg$lshzetd');
     expect(classesOf(['*'])).toBe('g$lshzxetd');
     expect(classesOf(['expired', 'del', 'expire'])).toBe('xg');

@@ -31,7 +31,7 @@ class Handlers {
   }
 }
 
-it.each([1, 4])('an instance at rest polls and asks nothing else, with %d partitions', async (partitions) => {
+it.each([1, 4])('an instance at rest sends only its polls, with %d partitions', async (partitions) => {
   const store = await Store.open({ partitions });
   const redis = { url: store.server.url, partitions, cleanup: { cron: '0 0 0 29 2 *' } };
   const instance = await EventInstance.start({ redis, providers: [Handlers], pace: { pollInterval: POLL } });

@@ -34,7 +34,7 @@ const LINES = [
   },
 ];
 
-describe('while something foreign stands in the place of the events stream', () => {
+describe('an instance, while a foreign key is in place of the events stream,', () => {
   const log = new LineRecorder();
   let store: Store;
   let instance: EventInstance;
@@ -54,7 +54,7 @@ describe('while something foreign stands in the place of the events stream', () 
   /** How often a command has failed. */
   const failures = async (name: string) => (await commandStats(store.client)).get(name)?.failed ?? 0;
 
-  it.each(['xreadgroup', 'xinfo|stream'])('asks again after a pause, not at once: %s', async (name) => {
+  it.each(['xreadgroup', 'xinfo|stream'])('pauses before it asks again: %s', async (name) => {
     await eventually(async () => (await failures(name)) > 0);
     const before = await failures(name);
     const begin = performance.now();
@@ -63,7 +63,7 @@ describe('while something foreign stands in the place of the events stream', () 
     expect(performance.now() - begin).toBeGreaterThan(3 * PAUSE * 0.9);
   });
 
-  it('says once what fails, and once that it succeeds again', async () => {
+  it('logs the failure once and the recovery once', async () => {
     await eventually(() => LINES.forEach(({ failing }) => expect(log.matching(failing)).toHaveLength(1)));
     for (const { recovered } of LINES) expect(log.matching(recovered)).toEqual([]);
     await store.client.del(store.keys.events);

@@ -45,7 +45,7 @@ class LateController {
 class LateModule {}
 
 /** The id is the token: what shows it, gives the session away. */
-describe('no line of the log has a token or the value of an attribute,', () => {
+describe('the log contains no token and no value of an attribute', () => {
   const log = new LineRecorder();
   const tokens = new Set<string>();
   let server: RedisServer;
@@ -81,7 +81,7 @@ describe('no line of the log has a token or the value of an attribute,', () => {
   const isLogged = (...lines: RegExp[]) =>
     eventually(() => lines.forEach((line) => expect(log.matching(line)).not.toEqual([])));
 
-  it('where handlers fail', async () => {
+  it('when handlers fail', async () => {
     const { agent } = await visitor();
     await agent.post('/logout');
     await isLogged(
@@ -93,20 +93,20 @@ describe('no line of the log has a token or the value of an attribute,', () => {
     );
   });
 
-  it('where a change comes too late', async () => {
+  it('when a change comes too late', async () => {
     const { agent } = await visitor();
     await agent.post('/too-late');
     await isLogged(/Changes of session sha256:\S+ are lost/);
   });
 
-  it('where an attribute cannot be decoded', async () => {
+  it('when an attribute cannot be decoded', async () => {
     const { agent, id } = await visitor();
     await client.hset(`nest:session:sessions:${id}`, 'sessionAttr:cart', `{${SECRET}`);
     await agent.get('/read');
     await isLogged(/attribute "cart" cannot be decoded/);
   });
 
-  it('where Redis has no memory for a save', async () => {
+  it('when Redis is out of memory', async () => {
     const { agent } = await visitor();
     await client.config('SET', 'maxmemory', '1');
     expect((await agent.post('/set/cart', { value: `${SECRET} again` })).status).toBe(503);
@@ -115,7 +115,7 @@ describe('no line of the log has a token or the value of an attribute,', () => {
     await isLogged(/The session store failed.*OOM/, /The session store replies again/);
   });
 
-  it('where something foreign is in the way of everything', async () => {
+  it('when foreign keys are in place of all keys', async () => {
     const { agent, id } = await visitor();
     const expiring = await visitor();
     await client.rename(EVENTS, 'away');

@@ -85,7 +85,7 @@ function heardOn(connection: EventEmitter): (string | symbol)[] {
   return ['message', 'pmessage'].filter((name) => connection.listenerCount(name) > 0);
 }
 
-it('closes what brings work first, and what work in flight needs at the end', async () => {
+it('shutdown closes the sources of work first, and the connections of work in flight last', async () => {
   const { instance, begun, finish } = await start([ScheduleModule.forRoot()]);
   expect(await connections()).toEqual(['background', 'broadcast', 'notifications', 'reader', 'request', 'subscriber']);
   await endSession();
@@ -106,7 +106,7 @@ it('closes what brings work first, and what work in flight needs at the end', as
   await eventually(async () => expect(await connections()).toEqual([]));
 });
 
-it('leaves no timer and no listener, and says nothing', async () => {
+it('shutdown leaves no timer and no listener, and logs nothing', async () => {
   const timers = new Timers();
   timers.start();
   const listeners = () => process.eventNames().map((name) => [name, process.listenerCount(name)]);

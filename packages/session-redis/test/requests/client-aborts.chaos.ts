@@ -43,7 +43,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe.each(['express', 'fastify'] as const)(`clients that leave, ${ABORTS} of them, on %s`, (adapter) => {
+describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnect, on %s,`, (adapter) => {
   let app: App;
   let visits: Visits;
   let sources: EndlessSources;
@@ -137,7 +137,7 @@ describe.each(['express', 'fastify'] as const)(`clients that leave, ${ABORTS} of
     await eventually(() => sessions.areWhole());
   }
 
-  it('leave nothing behind when they leave while their session is loaded', async () => {
+  it('leave nothing behind when they disconnect during the load', async () => {
     for (let batch = 0; batch < BATCHES; batch++) {
       wire.request = '';
       proxy.hold('reply', LOAD);
@@ -151,7 +151,7 @@ describe.each(['express', 'fastify'] as const)(`clients that leave, ${ABORTS} of
     await nothingIsLeft();
   });
 
-  it('leave nothing behind when they leave while the handler works', async () => {
+  it('leave nothing behind when they disconnect while the handler runs', async () => {
     for (let batch = 0; batch < BATCHES; batch++) {
       visits.closeDoor();
       const all = visitors(`handler-${batch}`, WAITING);
@@ -164,7 +164,7 @@ describe.each(['express', 'fastify'] as const)(`clients that leave, ${ABORTS} of
     await nothingIsLeft();
   });
 
-  describe.each(['answered', 'executed', 'refused'] as const)('during a save that is %s then', (outcome) => {
+  describe.each(['answered', 'executed', 'refused'] as const)('during a save that is then %s', (outcome) => {
     const SSE = 10;
     const batches = { answered: 4, executed: 3, refused: 3 }[outcome];
 
@@ -203,7 +203,7 @@ describe.each(['express', 'fastify'] as const)(`clients that leave, ${ABORTS} of
     }
   });
 
-  it('leave nothing behind when they leave while they are answered', async () => {
+  it('leave nothing behind when they disconnect during the response', async () => {
     for (let batch = 0; batch < BATCHES; batch++) {
       const all = visitors(`answer-${batch}`, ENDLESS);
       await leaveWhileAnswered(all);

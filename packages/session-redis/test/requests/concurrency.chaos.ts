@@ -21,8 +21,8 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe(`two requests at once, ${ROUNDS} rounds`, () => {
-  it('keep what both have set', async () => {
+describe(`two concurrent requests, ${ROUNDS} rounds,`, () => {
+  it('keep the attributes that each has set', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const agent = app.agent();
       await agent.post('/set/first', { value: round });
@@ -38,7 +38,7 @@ describe(`two requests at once, ${ROUNDS} rounds`, () => {
     }
   });
 
-  it('keep what both add to one attribute with updateAttribute', async () => {
+  it('keep the items that each adds to one attribute with updateAttribute', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const agent = app.agent();
       await agent.post('/set/list', { value: [] });
@@ -48,14 +48,14 @@ describe(`two requests at once, ${ROUNDS} rounds`, () => {
     }
   });
 
-  it('count both, also when they count from the same number', async () => {
+  it('are both counted, also when they start from the same number', async () => {
     const agent = app.agent();
     await agent.post('/set/count', { value: 0 });
     for (let round = 0; round < ROUNDS; round++) await Promise.all([agent.post('/count'), agent.post('/count')]);
     expect((await agent.get('/read')).json()).toMatchObject({ attributes: { count: 2 * ROUNDS } });
   });
 
-  it('do not bring a session back that one of them has ended', async () => {
+  it('do not bring back a session that one of them has ended', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const agent = app.agent();
       const { id } = (await agent.post('/set/first', { value: round })).json() as { id: string };
@@ -78,7 +78,7 @@ describe(`two requests at once, ${ROUNDS} rounds`, () => {
     }
   });
 
-  it('do not lose what a late one sets across a login, and do not open the session to the old cookie', async () => {
+  it('keep the attributes of a late one across a login, without opening the session to the old cookie', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const agent = app.agent();
       await agent.post('/set/first', { value: round });

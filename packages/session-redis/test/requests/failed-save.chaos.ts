@@ -41,8 +41,8 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
   describe.each([
     ['a new session', () => ({})],
     ['a stored session', () => ({ cookie })],
-  ])('of %s', (_kind, headersOf) => {
-    it.each(rowsOf(column))('fails instead of %s', async (_row, row) => {
+  ])('with %s', (_kind, headersOf) => {
+    it.each(rowsOf(column))('responds 503 when the save fails, instead of %s', async (_row, row) => {
       app.takeFilterCalls();
       const headers = { ...ACCEPT, ...row.headers, ...headersOf() };
       const answer = await app.client.ask({ ...row, headers });
@@ -53,7 +53,7 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
     });
   });
 
-  it('has stored nothing, and leaves nothing behind', async () => {
+  it('stores nothing and leaves nothing behind after failed saves', async () => {
     const { text } = await app.client.ask({ path: '/api/read', headers: { cookie } });
     expect(JSON.parse(text)).toEqual(['value']);
     app.client.close();

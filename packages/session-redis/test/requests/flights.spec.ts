@@ -53,7 +53,7 @@ describe.each([1, 4])('round trips between the application and Redis, with %d pa
     expect(await proxy.flightsDuring(() => agent.post('/logout'))).toBe(2);
   });
 
-  it('are two for a session in the place of one that is over, and one more when it is in another partition', async () => {
+  it('are two to replace a session that has ended, and three across partitions', async () => {
     const others = new Set<number>();
     for (let round = 0; round < 40; round++) {
       const agent = app.agent();
@@ -63,7 +63,7 @@ describe.each([1, 4])('round trips between the application and Redis, with %d pa
     expect(others).toEqual(new Set(partitions === 1 ? [2] : [2, 3]));
   });
 
-  it('are one for five cookies of the name, of which the last opens the session', async () => {
+  it('are one for five session cookies, of which the last opens the session', async () => {
     const agent = app.agent();
     await agent.post('/set/a', { value: 1 });
     const unknown = Array.from({ length: 4 }, () => generateSessionKey().token.reveal());

@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 describe.each(['express', 'fastify'] as const)(
-  'requests of a session in flight during its login, on %s,',
+  'requests in flight during the login of their session, on %s,',
   (adapter) => {
     let app: App;
     let agent: HttpAgent;
@@ -87,7 +87,7 @@ describe.each(['express', 'fastify'] as const)(
     }
 
     it(
-      `set no cookie, and neither take nor end the session, ${ROUNDS} rounds`,
+      `set no cookie, and neither take over nor end the session, ${ROUNDS} rounds`,
       async () => {
         const kinds = LATE_KINDS.filter((kind) => !['logout', 'zero'].includes(kind));
         const ids = new Set<string>();
@@ -123,7 +123,7 @@ describe.each(['express', 'fastify'] as const)(
     );
 
     it(
-      `end the session if they log out, which a change of its id must not undo, ${LOGOUT_ROUNDS} rounds`,
+      `end the session when they log out, in spite of its new id, ${LOGOUT_ROUNDS} rounds`,
       async () => {
         const kinds = ['logout', 'attribute', 'login'];
         const ids = new Set<string>();

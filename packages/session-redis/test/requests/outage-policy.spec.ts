@@ -54,7 +54,7 @@ describe.each(['express', 'fastify'] as const)('an outage of Redis, on %s,', (ad
     await server.stop();
   });
 
-  it('is answered by each route as its policy says, and is over without a restart of the application', async () => {
+  it('makes each route respond by its policy, and ends without a restart of the application', async () => {
     await eventually(async () => expect((await client.post('/set/a', { value: 'kept' })).status).toBe(201));
     await isKept();
     for (let outage = 1; outage <= 2; outage++) {

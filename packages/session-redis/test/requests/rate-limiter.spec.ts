@@ -57,7 +57,7 @@ describe('a rate limiter', () => {
     return { first, second, flights: proxy.flights };
   }
 
-  it('on the server that Nest is given turns requests away before anybody asks for their session', async () => {
+  it('on the HTTP adapter rejects requests before their session is loaded', async () => {
     const adapter = new ExpressAdapter();
     adapter.use(limiter());
     const app = await NestFactory.create<NestExpressApplication>(appModule(), adapter, options);
@@ -66,7 +66,7 @@ describe('a rate limiter', () => {
     expect([second.status, second.text, second.setCookies, flights]).toEqual([429, 'slow down', [], 0]);
   });
 
-  it('in the application knows the session', async () => {
+  it('in the application can read the session', async () => {
     const app = await NestFactory.create<NestExpressApplication>(appModule(), options);
     const keys: string[] = [];
     const keyGenerator = (request: { session?: Session }) => {

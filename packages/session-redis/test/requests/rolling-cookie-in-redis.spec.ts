@@ -29,7 +29,7 @@ describe.each(['express', 'fastify'] as const)('a cookie with Max-Age, on %s,', 
   });
   afterAll(() => app.stop());
 
-  it('is sent again when the session is renewed, after one more round trip', async () => {
+  it('is sent again when the session is renewed, in one more round trip', async () => {
     const agent = app.agent();
     expect(await proxy.flightsDuring(() => agent.post('/set/a', { value: 1 }))).toBe(1);
     const token = agent.cookie('SESSION');
@@ -62,7 +62,7 @@ describe.each(['express', 'fastify'] as const)('a cookie with Max-Age, on %s,', 
     expect([(await response).status, (await response).setCookies]).toEqual([201, []]);
   });
 
-  it('is sent when Redis has answered, and not before', async () => {
+  it('is sent after Redis has replied, not before', async () => {
     const agent = app.agent();
     await agent.post('/set/a', { value: 1 });
     let isAnswered = false;

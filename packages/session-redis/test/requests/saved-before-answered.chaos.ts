@@ -28,7 +28,7 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
   });
   afterAll(() => app.stop());
 
-  it.each(rowsOf(column))('saves before it answers: %s', async (_row, row) => {
+  it.each(rowsOf(column))('saves the session before the response: %s', async (_row, row) => {
     const { status, marks, filters = 0, check } = row;
     const order: string[] = [];
     app.takeFilterCalls();
@@ -55,7 +55,7 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
     expect(JSON.parse((await read({ cookie })).text)).toEqual([...marks, ...marks]);
   });
 
-  it('had its companion at work', () => {
+  it('runs with its companion at work', () => {
     expect(app.companion?.hasWorked(answers) ?? true).toBe(true);
   });
 });

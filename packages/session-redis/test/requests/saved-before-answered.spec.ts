@@ -46,7 +46,7 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
       ['a new session', () => Promise.resolve({})],
       ['a stored session', storedSession],
     ])('%s', (_, headersOf) => {
-      it.each(rows)('is saved before the client hears anything: %s', async (_row, row) => {
+      it.each(rows)('is saved before the client receives a byte: %s', async (_row, row) => {
         const headers = { ...row.headers, ...(await headersOf(app)) };
         const order: string[] = [];
         proxy.hold('reply', isSave);
@@ -62,7 +62,7 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
     });
   });
 
-  describe('that fails to save', () => {
+  describe('failing to save', () => {
     const few = ['a value', '@Res()', '@Redirect()', 'a generator', 'a guard that denies'];
     beforeAll(async () => {
       await app.stop();
@@ -75,7 +75,7 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
     ])('%s', (_, headersOf) => {
       const asked = rows.filter(([title]) => few.includes(title));
 
-      it.each(asked)('because the reply is lost, answers 503 without a cookie instead of %s', async (_row, row) => {
+      it.each(asked)('responds 503 without a cookie when the reply is lost, instead of %s', async (_row, row) => {
         const headers = { ...row.headers, ...(await headersOf(app)) };
         const lost = proxy.dropNextReply(isSave);
         const answer = await app.client.ask({ ...row, headers });
@@ -84,7 +84,7 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
       });
 
       it.each(asked.filter(([title]) => /value|Res/.test(title)))(
-        'because the reply is late, answers 503 without a cookie instead of %s',
+        'responds 503 without a cookie when the reply is late, instead of %s',
         async (_row, row) => {
           const headers = { ...row.headers, ...(await headersOf(app)) };
           proxy.hold('reply', isSave);

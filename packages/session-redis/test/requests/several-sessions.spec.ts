@@ -21,7 +21,7 @@ class AccountsController {
 @Module({ controllers: [AccountsController] })
 class AccountsModule {}
 
-it('lists the sessions of a browser, which came about on several nodes, in one round trip beside that of the request', async () => {
+it('the sessions of a browser, created on several instances, are listed in one more round trip', async () => {
   const server = await RedisServer.start();
   const proxy = await TcpProxy.start({ port: server.port });
   const options: AppOptions = {

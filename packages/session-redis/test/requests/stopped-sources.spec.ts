@@ -25,7 +25,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe.each(['express', 'fastify'] as const)('the source of an answer, on %s,', (adapter) => {
+describe.each(['express', 'fastify'] as const)('the source of a response, on %s,', (adapter) => {
   let app: App;
   let sources: EndlessSources;
   let agent: HttpAgent;
@@ -48,7 +48,7 @@ describe.each(['express', 'fastify'] as const)('the source of an answer, on %s,'
   afterEach(() => agent.close());
 
   it.each(['file', 'generator', 'sse', 'pipeline', 'pipe', 'writes'])(
-    'stops when the save has failed, although its client stays: %s',
+    'stops when the save has failed, although its client stays connected: %s',
     async (kind) => {
       proxy.hold('request', SAVE);
       const answer = agent.get(`/${kind}/refused`);
@@ -63,7 +63,7 @@ describe.each(['express', 'fastify'] as const)('the source of an answer, on %s,'
     },
   );
 
-  it('is broken off when it floods the queue during the save, which goes on', async () => {
+  it('is aborted when it floods the queue during the save, and the save completes', async () => {
     proxy.hold('request', SAVE);
     const answer = agent.get('/flood/flooded').catch((error: Error) => error.message);
     expect(await answer).toBe('socket hang up');
@@ -74,7 +74,7 @@ describe.each(['express', 'fastify'] as const)('the source of an answer, on %s,'
     expect((await agent.get('/returned/afterwards')).status).toBe(200);
   });
 
-  it('is garbage after all that, and so is what it was the source of', async () => {
+  it('is garbage-collected afterwards, with its response', async () => {
     await eventually(async () => expect(await sources.garbage.left()).toEqual({}));
   });
 });

@@ -63,7 +63,7 @@ async function owners(): Promise<Record<string, unknown>> {
 const positionsOf = (taken: readonly (readonly unknown[])[]) => taken.map(([position]) => position);
 
 describe('claim-events', () => {
-  it('gives what is due again, then what its instance has abandoned, and nothing else', async () => {
+  it('returns the events due for a retry, then the abandoned ones, and no others', async () => {
     const [due, early, abandoned, held, unread] = await endSessions(5);
     await read(other, 4);
     await fail(other, due!, { done: ['Audit.write'] });
@@ -82,7 +82,7 @@ describe('claim-events', () => {
     expect(await read(me, 10)).toEqual([[store.keys.events, [[unread, expect.anything()]]]]);
   });
 
-  it('gives as many as asked for, what was due first before what was due later', async () => {
+  it('returns as many events as requested, the earliest due first', async () => {
     const positions = await endSessions(4);
     await read(other, 4);
     for (const position of positions) await fail(other, position);
@@ -95,7 +95,7 @@ describe('claim-events', () => {
     expect(positionsOf(await scripts.claimEvents(store.keys, me, LEASE, 3))).toEqual(positions.slice(0, 1));
   });
 
-  it('sees what was abandoned behind any number that wait for their next attempt', async () => {
+  it('finds abandoned events behind any number of events that wait for a retry', async () => {
     const positions = await endSessions(60);
     await read(other, 60);
     const abandoned = positions.pop()!;
@@ -107,14 +107,14 @@ describe('claim-events', () => {
     expect(positionsOf(await scripts.claimEvents(store.keys, me, LEASE, 2))).toEqual([abandoned]);
   });
 
-  it('takes back what this instance itself was given and never heard of', async () => {
+  it('claims an event that this instance was given without receiving the reply', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
     await age(me, position!);
     expect(positionsOf(await scripts.claimEvents(store.keys, me, LEASE, 2))).toEqual([position]);
   });
 
-  it('forgets what has been removed from the stream', async () => {
+  it('removes the traces of events that were removed from the stream', async () => {
     const [due, abandoned] = await endSessions(2);
     await read(other, 2);
     await fail(other, due!);
@@ -128,7 +128,7 @@ describe('claim-events', () => {
 });
 
 describe('settle-event', () => {
-  it('has a group forget what is done', async () => {
+  it('removes the traces of a handled event from the group', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
     await fail(me, position!);
@@ -139,7 +139,7 @@ describe('settle-event', () => {
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
 
-  it('lets each attempt wait twice as long as the one before, up to a limit, and remembers what is done', async () => {
+  it('doubles the back-off of each retry up to a limit, and records the handlers that have succeeded', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
     for (const [i, minutes] of [10, 20, 40, 50, 50].entries()) {
@@ -155,7 +155,7 @@ describe('settle-event', () => {
     }
   });
 
-  it('keeps the data of an ended session for the retention from each attempt on, and leaves that of a live one', async () => {
+  it('keeps the data of an ended session for the retention after each attempt, not that of a live one', async () => {
     const [position] = await endSessions(1);
     const ended = store.keys.session(await sessionOf(position!));
     const live = await store.create({ a: '1' }, { interval: 60 });
@@ -169,7 +169,7 @@ describe('settle-event', () => {
     expect(await store.client.pexpiretime(store.keys.session(live))).toBe(before);
   });
 
-  it('makes a dead letter of the last attempt, with the reason and a copy of the data, and is done with it', async () => {
+  it('turns the last attempt into a dead letter with the reason and a copy of the data', async () => {
     const [position] = await endSessions(1, { cart: '["apple"]' });
     const id = await sessionOf(position!);
     const [{ at } = {}] = await store.events(id);
@@ -197,7 +197,7 @@ describe('settle-event', () => {
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
 
-  it('keeps about as many dead letters as it is told to', async () => {
+  it('caps the dead letters at about the given number', async () => {
     const positions = await endSessions(400);
     await read(me, 400);
     for (const position of positions) {
@@ -209,7 +209,7 @@ describe('settle-event', () => {
     expect([kept >= 150, kept < 250]).toEqual([true, true]);
   });
 
-  it('keeps the data of what was replayed, and says which handlers have succeeded by now', async () => {
+  it('keeps the data of a replayed event, with the handlers that have succeeded', async () => {
     const fields = { type: 'deleted', session: 'gone', at: '7', group, done: '["A.a"]', data: '{"creationTime":"5"}' };
     const position = await store.client.xadd(store.keys.events, '*', ...Object.entries(fields).flat());
     await read(me, 1);
@@ -219,7 +219,7 @@ describe('settle-event', () => {
     ]);
   });
 
-  it('is not kept from it by a foreign key in the place of the session', async () => {
+  it('continues despite a foreign key in place of the session', async () => {
     const [position] = await endSessions(1);
     await store.client.set(store.keys.session(await sessionOf(position!)), 'planted');
     await read(me, 1);
@@ -230,7 +230,7 @@ describe('settle-event', () => {
     expect(await store.deadLetters()).toEqual([expect.objectContaining({ data: '{}' })]);
   });
 
-  it('does nothing with what failed here and is in the hands of another instance by now, or nobody', async () => {
+  it('does nothing with a failed event that another instance has claimed or that was removed', async () => {
     const [taken, removed] = await endSessions(2);
     await read(me, 2);
     await age(me, taken!);
@@ -245,7 +245,7 @@ describe('settle-event', () => {
   });
 });
 
-it('all goes on when Redis is out of memory', async () => {
+it('the delivery scripts work when Redis is out of memory', async () => {
   const [retried, dead, done, held] = await endSessions(4);
   await store.client.config('SET', 'maxmemory', '1');
   try {
@@ -264,7 +264,7 @@ it('all goes on when Redis is out of memory', async () => {
 });
 
 describe('renew-lease', () => {
-  it('keeps what is still in the hands of this instance, and takes nothing back', async () => {
+  it('renews the events that this instance still owns, and claims none back', async () => {
     const [held, taken, done] = await endSessions(3);
     await read(me, 3);
     for (const position of [held!, taken!]) await age(me, position);
@@ -277,7 +277,7 @@ describe('renew-lease', () => {
 });
 
 describe('release-events', () => {
-  it('leaves what is not finished to others at once, without counting it as an attempt, and then the group', async () => {
+  it('releases unfinished events at once without counting an attempt, then leaves the group', async () => {
     const [kept, left] = await endSessions(2);
     await read(me, 2);
     expect(await scripts.releaseEvents(store.keys, me, [kept!])).toBe('staying');
@@ -293,14 +293,14 @@ describe('register-handlers', () => {
   const register = (member: typeof me, ...names: string[]) =>
     scripts.registerHandlers(store.keys, member, names, LEASE);
 
-  it('tells of other handlers while another instance is at work', async () => {
+  it('returns the differing handlers of another active instance', async () => {
     expect(await register(other, 'A.a')).toEqual(['registered']);
     expect(await register(me, 'A.a', 'B.b')).toEqual(['differing', '["A.a"]']);
     expect(await register(other, 'A.a', 'B.b')).toEqual(['registered']);
     expect(await store.client.hgetall(store.keys.handlers)).toEqual({ [group]: '["A.a","B.b"]' });
   });
 
-  it('tells nothing when there is only this instance, or what waits for its next attempt', async () => {
+  it('returns no handlers when there is only this instance, or only events that wait for a retry', async () => {
     const [position] = await endSessions(1);
     await register(me, 'A.a');
     await read(me, 1);
@@ -309,7 +309,7 @@ describe('register-handlers', () => {
   });
 });
 
-describe('a call that is sent twice, because its answer was lost, has one effect', () => {
+describe('a call that is sent twice because its reply was lost has one effect', () => {
   it.each<[string, (position: string) => Promise<unknown>]>([
     ['claim-events', () => scripts.claimEvents(store.keys, me, LEASE, 10)],
     ['an acknowledgement', (position) => scripts.acknowledge(store.keys, me, position)],
@@ -329,7 +329,7 @@ describe('a call that is sent twice, because its answer was lost, has one effect
   });
 });
 
-describe('while a key is of a foreign type', () => {
+describe('while a key has a foreign type', () => {
   const KEYS = ['events', 'failing', 'retries', 'deadLetters', 'handlers'] as const;
   const keyOf = (name: (typeof KEYS)[number]) => {
     const key = store.keys[name];

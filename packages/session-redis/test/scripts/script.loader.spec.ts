@@ -36,7 +36,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'stream/replay-dead-letter': 'ReplayReply',
 };
 
-it('the table of replies names each script', () => {
+it('the table of reply types names each script', () => {
   expect(Object.keys(REPLY_TYPES).toSorted()).toEqual(names.toSorted());
 });
 
@@ -55,17 +55,17 @@ describe.each(names)('%s.lua', (name) => {
     return match ? Number(match[1]) : undefined;
   };
 
-  it('begins with its flags', () => {
+  it('begins with the flags of the script', () => {
     expect(source).toMatch(/^#!lua( flags=(allow-oom|no-writes))?\n/);
   });
 
-  it.each(['KEYS', 'ARGV'] as const)('documents exactly the %s that it uses', (array) => {
+  it.each(['KEYS', 'ARGV'] as const)('documents exactly the %s it uses', (array) => {
     const documented = numbers(header, array).filter((each) => each !== openEnd(array));
     expect(documented).toEqual(documented.map((_, i) => i + 1));
     expect(numbers(body, array).filter((each) => each < (openEnd(array) ?? Infinity))).toEqual(documented);
   });
 
-  it('documents exactly the words that it returns', () => {
+  it('documents exactly the outcomes it returns', () => {
     const returns = header.slice(header.indexOf('Returns'));
     const documented = new Set([...returns.matchAll(/^ {4}\{?'([a-z]+)'/gm)].map((match) => match[1]));
     // In the body, replies are `return { 'word'`, `return 'word'`, and the words that claim() ends with.
@@ -76,11 +76,11 @@ describe.each(names)('%s.lua', (name) => {
 
   const type = REPLY_TYPES[name];
   if (type === null) {
-    it('returns no words', () => expect(header.slice(header.indexOf('Returns'))).not.toMatch(/'[a-z]+'/));
+    it('returns no outcomes', () => expect(header.slice(header.indexOf('Returns'))).not.toMatch(/'[a-z]+'/));
   }
   if (!type) return;
 
-  it(`returns exactly the words of ${type}`, () => {
+  it(`returns exactly the outcomes of ${type}`, () => {
     const returns = header.slice(header.indexOf('Returns'));
     const documented = [...returns.matchAll(/^ {4}\{?'([a-z]+)'/gm)].map((match) => match[1]);
     const declaration = new RegExp(`export (?:type|interface) ${type} ([\\s\\S]+?);\\n`).exec(declarations)![1]!;
@@ -89,7 +89,7 @@ describe.each(names)('%s.lua', (name) => {
   });
 });
 
-describe('the bucket of an end', () => {
+describe('the bucket of a session that ends', () => {
   let store: Store;
   beforeAll(async () => {
     store = await Store.open();
@@ -103,7 +103,7 @@ describe('the bucket of an end', () => {
     [1404361800001, '1404361860000'],
     [1404361859999, '1404361860000'],
     [1404361860000, '1404361920000'],
-  ])('of %d is %s', async (endsAt, minute) => {
+  ])('at %d is %s', async (endsAt, minute) => {
     const include = loadScript('session/touch-session').replace(/--\[\[[\s\S]*?\]\]/, '');
     const functions = include.slice(0, include.indexOf('local session = live_session'));
     const script = `${functions}\nreturn bucket_of(tonumber(ARGV[5]))`;

@@ -47,7 +47,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       }
     });
 
-    it('refuses an id that is taken', async () => {
+    it('rejects an id that is taken', async () => {
       const id = await store.create({ a: '1' });
       const times = { maxInactiveInterval: 60, absoluteTimeout: -1 };
       const again = { presentedIds: [], ...times, attributes: new Map([['a', '2']]), indexes: new Map() };
@@ -55,7 +55,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect((await store.session(id))['sessionAttr:a']).toBe('1');
     });
 
-    it('refuses a late request of a session that has just changed its id', async () => {
+    it('rejects a late request of a session that has just changed its id', async () => {
       const presentedId = await store.create({ a: '1' });
       await store.save(presentedId, { newId: store.id(presentedId) });
       const id = store.id(presentedId);
@@ -81,14 +81,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.client.pexpiretime(store.keysOf(id).shadow(id))).toBe(Number(absoluteExpiry));
     });
 
-    it('gives a session without an interval the end of its absolute timeout', async () => {
+    it('ends a session without an idle timeout at its absolute timeout', async () => {
       const id = await store.create({ a: '1' }, { interval: -1, absoluteTimeout: 600 });
       const { creationTime } = await store.session(id);
       expect(await store.client.pexpiretime(store.keysOf(id).shadow(id))).toBe(Number(creationTime) + 600_000);
       expect(await store.buckets(id)).toHaveLength(1);
     });
 
-    it('puts a session without end into no bucket', async () => {
+    it('puts a session without an end into no bucket', async () => {
       const id = await store.create({ a: '1' }, { interval: -1 });
       expect(await store.client.pttl(store.keysOf(id).session(id))).toBe(-1);
       expect(await store.client.pttl(store.keysOf(id).shadow(id))).toBe(-1);
@@ -108,7 +108,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   });
 
   describe('save-session', () => {
-    it('writes only what changed', async () => {
+    it('writes only changed fields', async () => {
       const id = await store.create({ a: '1', b: '2', c: '3' });
       expect(
         await store.save(id, {
@@ -130,7 +130,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect((await store.session(id))['sessionAttr:a']).toBe('1');
     });
 
-    it('makes no half session of a shadow that has lost its hash', async () => {
+    it('does not recreate the session hash of a shadow key that has lost it', async () => {
       const id = await store.create({ a: '1' });
       await store.client.del(store.keysOf(id).session(id));
       expect(await store.save(id, { attributes: [['a', '2']] })).toEqual({ outcome: 'gone' });
@@ -138,7 +138,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.isAlive(id)).toBe(false);
     });
 
-    it('moves a session, with all that belongs to it, to a new id', async () => {
+    it('moves a session with all its keys to a new id', async () => {
       const { client } = store;
       const id = await store.create({ a: '1' }, { principal: 'mover' });
       const keys = store.keysOf(id);
@@ -164,7 +164,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.session(newId)).not.toHaveProperty('bucket');
     });
 
-    it('lets a late save follow the move with its attributes, and with nothing else', async () => {
+    it('forwards the attributes of a late save to the new id, and nothing else', async () => {
       const id = await store.create({ a: '1' });
       const newId = store.id(id);
       await store.save(id, { newId });
@@ -181,7 +181,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.client.exists(store.keysOf(id).index('principal', 'eve'))).toBe(0);
     });
 
-    it('tells a late request nothing of what the session holds after the move', async () => {
+    it('reveals nothing of the session under its new id to a late request', async () => {
       const id = await store.create({ secret: '"before"' });
       const newId = store.id(id);
       await store.save(id, { newId, attributes: [['secret', '"of the victim"']] });
@@ -192,7 +192,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await swap('"of the victim"')).toEqual({ outcome: 'forwarded' });
     });
 
-    it('answers a change of id that is sent twice as it did the first time', async () => {
+    it('gives a change of id that is sent twice the same reply', async () => {
       const id = await store.create({ a: '1' });
       const newId = store.id(id);
       expect(await store.save(id, { newId })).toEqual({ outcome: 'saved' });
@@ -200,14 +200,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.eventTypes(newId)).toEqual(['id-changed']);
     });
 
-    it('refuses a new id that is taken', async () => {
+    it('rejects a new id that is taken', async () => {
       const taken = await store.create({ a: '1' });
       const id = await store.create({ b: '1' }, { id: store.id(taken) });
       expect(await store.save(id, { newId: taken, attributes: [['b', '2']] })).toEqual({ outcome: 'collision' });
       expect((await store.session(id))['sessionAttr:b']).toBe('1');
     });
 
-    it('compares and sets', async () => {
+    it('compares and sets an attribute', async () => {
       const id = await store.create({ n: '1' });
       const swap = (text: string | undefined, next: string) =>
         store.save(id, { attributes: [['n', next]], expected: { name: 'n', text } });
@@ -225,7 +225,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.save(id, late)).toEqual({ outcome: 'conflict', current: undefined });
     });
 
-    it('keeps the index exact', async () => {
+    it('keeps the index entries of a session exact', async () => {
       const { client } = store;
       const id = await store.create({}, { principal: 'old' });
       const keys = store.keysOf(id);
@@ -244,7 +244,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await client.exists(keys.index('team', 'red'))).toBe(0);
     });
 
-    it('moves the bucket member only for an earlier end', async () => {
+    it('moves the bucket member for an earlier end only', async () => {
       const id = await store.create({ a: '1' });
       const [first] = await store.buckets(id);
       await store.save(id, { maxInactiveInterval: 36_000 });
@@ -264,7 +264,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.buckets(id)).toHaveLength(1);
     });
 
-    it('puts a session whose minute is past into the right one', async () => {
+    it('moves a session whose minute has passed to its right bucket', async () => {
       const id = await store.create({ a: '1' });
       const [bucket] = await store.buckets(id);
       // As if no sweeper had been there for a long time.
@@ -278,7 +278,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.client.zscore(store.keysOf(id).bucketList, '60000')).toBeNull();
     });
 
-    it('counts an absolute timeout from the creation that is recorded', async () => {
+    it('counts an absolute timeout from the recorded creation time', async () => {
       const { client } = store;
       const id = await store.create({ a: '1' });
       const keys = store.keysOf(id);
@@ -295,7 +295,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await client.pttl(keys.shadow(id))).toBeGreaterThan(1_700_000);
     });
 
-    it('records no access that is to keep the session idle', async () => {
+    it('records no access when the session is to stay idle', async () => {
       const { client } = store;
       const id = await store.create({ a: '1' });
       const keys = store.keysOf(id);
@@ -315,7 +315,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.eventTypes(newId)).toEqual(['id-changed', 'expired']);
     });
 
-    it('ends the session, as expired, for an absolute timeout that is over', async () => {
+    it('ends the session as expired when its absolute timeout has passed', async () => {
       const { client } = store;
       const id = await store.create({ a: '1' });
       const keys = store.keysOf(id);
@@ -327,7 +327,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
     });
 
-    it('ends the session for an interval of 0, with what was set last', async () => {
+    it('ends the session with its last attributes for an interval of 0', async () => {
       const id = await store.create({ a: '1' }, { principal: 'zero' });
       expect(await store.save(id, { maxInactiveInterval: 0, attributes: [['a', '2']] })).toEqual({ outcome: 'saved' });
       expect(await store.isAlive(id)).toBe(false);
@@ -339,7 +339,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.eventTypes(id)).toEqual(['created', 'deleted']);
     });
 
-    it('never lets the last access go back', async () => {
+    it('never sets the last access back', async () => {
       const id = await store.create({ a: '1' });
       const future = String(Date.now() + 3_600_000);
       await store.client.hset(store.keysOf(id).session(id), 'lastAccessedTime', future);
@@ -358,7 +358,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   });
 
   describe('touch-session', () => {
-    it('renews, under whatever id the session has now', async () => {
+    it('renews a session under its current id', async () => {
       const id = await store.create({ a: '1' });
       const newId = store.id(id);
       await store.save(id, { newId });
@@ -371,14 +371,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.scripts.touch(store.id())).toEqual({ outcome: 'gone' });
     });
 
-    it('leaves nothing where no session is', async () => {
+    it('creates nothing when there is no session', async () => {
       const id = store.id();
       expect(await store.scripts.touch(id)).toEqual({ outcome: 'gone' });
       expect(await store.session(id)).toEqual({});
       expect(await store.isAlive(id)).toBe(false);
     });
 
-    it('ends a shadow that has lost its hash', async () => {
+    it('deletes a shadow key that has lost its session hash', async () => {
       const id = await store.create({ a: '1' });
       await store.client.del(store.keysOf(id).session(id));
       expect(await store.scripts.touch(id)).toEqual({ outcome: 'gone' });
@@ -435,7 +435,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.buckets(id)).toEqual([]);
     });
 
-    it('leaves a session alone that is alive, and moves it to the minute of its end', async () => {
+    it('does not end a live session, and moves it to the minute of its end', async () => {
       const id = await store.create({ a: '1' }, { interval: 60 });
       const [early] = await store.buckets(id);
       await store.client.hset(store.keysOf(id).session(id), 'maxInactiveInterval', '1800');
@@ -450,7 +450,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.eventTypes(id)).toEqual(['created']);
     });
 
-    it('reports a session whose data has gone, once and only by whoever takes the member', async () => {
+    it('reports a session without data once, by the caller that removes its member', async () => {
       const id = await store.create({ a: '1' });
       const [bucket] = await store.buckets(id);
       await store.client.del(store.keysOf(id).session(id), store.keysOf(id).shadow(id));
@@ -461,7 +461,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
     });
 
-    it('puts what it cannot claim among the dead letters, and goes on', async () => {
+    it('moves members that it cannot claim to the dead letters, and claims the others', async () => {
       const { client } = store;
       const good = await store.create({ a: '1' });
       const keys = store.keysOf(good);
@@ -493,7 +493,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       await client.del(keys.deadLetters);
     });
 
-    it('leaves a session in its minute whose end is the first moment of it, to the millisecond', async () => {
+    it('keeps a session in its minute when it ends at the first millisecond of it', async () => {
       const id = await store.create({ a: '1' });
       const keys = store.keysOf(id);
       const minute = (Math.ceil((await store.now()) / MINUTE) + 10) * MINUTE;
@@ -505,13 +505,13 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.buckets(id)).toEqual([String(minute + MINUTE)]);
     });
 
-    it('forgets a minute whose bucket is empty', async () => {
+    it('removes a minute without a bucket from the bucket list', async () => {
       await store.client.zadd(store.keys.bucketList, 60000, '60000');
       expect(await store.scripts.claimExpired(store.keys, [], '60000')).toEqual([]);
       expect(await store.client.zscore(store.keys.bucketList, '60000')).toBeNull();
     });
 
-    it('records nothing while a key that all sessions share has another type', async () => {
+    it('records nothing while a shared key has another type', async () => {
       const { client } = store;
       const id = await store.create({ a: '1' });
       const keys = store.keysOf(id);
@@ -523,7 +523,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await claimIn(id)).toEqual(['claimed']);
     });
 
-    it('ends sessions, touches and deletes when Redis is out of memory, and refuses to create or save', async () => {
+    it('claims, touches and deletes when Redis is out of memory, but does not create or save', async () => {
       const expired = await store.create({ a: '1' });
       const deleted = await store.create({ a: '1' });
       const ended = await store.create({ a: '1' });

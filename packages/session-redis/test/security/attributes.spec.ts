@@ -49,8 +49,8 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe('names that mean something elsewhere', () => {
-  it('are names of attributes like all others', async () => {
+describe('names with a meaning in JavaScript or Redis', () => {
+  it('are valid names of attributes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(names, fc.jsonValue()), async (attributes) => {
         const given = Object.entries(attributes).filter(([, value]) => value !== null);
@@ -76,7 +76,7 @@ describe('names that mean something elsewhere', () => {
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
 
-  it('are names of principals like all others, each found by exactly that name', async () => {
+  it('are valid names of principals, each found by exactly its name', async () => {
     await fc.assert(
       fc.asyncProperty(names, names, async (name, other) => {
         const session = sessions.createSession();
@@ -94,7 +94,7 @@ describe('names that mean something elsewhere', () => {
     expect(await client.keys('nest:session:index:*')).toEqual([]);
   });
 
-  it('are ids of nothing', async () => {
+  it('are ids of no session', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(names, fc.string({ unit: 'binary' })), async (id) => {
         expect(await sessions.findById(id)).toBeNull();
@@ -103,7 +103,7 @@ describe('names that mean something elsewhere', () => {
     );
   });
 
-  it('find nothing in an index that there is not', async () => {
+  it('find no session in an unknown index', async () => {
     for (const name of [...PROTOTYPE_NAMES, ...KEY_NAMES]) expect(await sessions.findByIndex(name, name)).toEqual([]);
   });
 });
@@ -130,7 +130,7 @@ describe('values that cannot be stored', () => {
     ['a function', () => () => SECRET, 'holds a value that is a function'],
     ['a symbol', () => Symbol(SECRET), 'holds a value that is a symbol'],
     ['a date', () => new Date(0), 'holds a value that is a Date'],
-  ])('are refused where they are set, by the name of the attribute: %s', async (_, make, problem) => {
+  ])('are rejected at setAttribute, with the name of the attribute: %s', async (_, make, problem) => {
     const session = sessions.createSession();
     session.setAttribute('kept', 1);
     const error = errorOf(() => session.setAttribute('__proto__', make()));
@@ -144,7 +144,7 @@ describe('values that cannot be stored', () => {
     expect((await sessions.findById(session.id))!.attributeNames).toEqual(['kept']);
   });
 
-  it('are refused at the save when an object has become one', async () => {
+  it('are rejected at the save when an object has become one', async () => {
     const session = sessions.createSession();
     const list: string[] = [];
     session.setAttribute('list', list);
@@ -155,7 +155,7 @@ describe('values that cannot be stored', () => {
     expect((await sessions.findById(session.id))!.getAttribute('list')).toEqual([]);
   });
 
-  it('are removals when they are nothing at all', async () => {
+  it('remove the attribute when they are undefined or null', async () => {
     const session = sessions.createSession();
     session.setAttribute('a', 1);
     session.setAttribute('b', undefined);
@@ -169,7 +169,7 @@ describe('values that cannot be stored', () => {
     ['\ud800', 'of well-formed Unicode'],
     [Symbol.iterator, 'is a non-empty string'],
     [{ toString: () => 'name' }, 'is a non-empty string'],
-  ])('are names as well: %p', (name, problem) => {
+  ])('are rejected as names, too: %p', (name, problem) => {
     expect(() => sessions.createSession().setAttribute(name as string, 1)).toThrow(problem);
   });
 });

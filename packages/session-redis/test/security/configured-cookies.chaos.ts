@@ -28,7 +28,7 @@ describe.each<[string, 'express' | 'fastify', SessionModuleOptions, number]>([
   ['are one for each alias', 'fastify', { multipleSessions: true }, 1],
   ['are of a domain', 'express', { cookie: { domainPattern: String.raw`.+\.(\w+\.org)`, maxAge: '1d' } }, 1],
   ['are of a domain', 'fastify', { cookie: { domainPattern: String.raw`.+\.(\w+\.org)`, maxAge: '1d' } }, 1],
-])('requests with anything in them, where cookies %s on %s,', (_, adapter, session, flightsOfToken) => {
+])('requests with arbitrary headers, where cookies %s on %s,', (_, adapter, session, flightsOfToken) => {
   const log = new LogRecorder();
   let server: RedisServer;
   let proxy: TcpProxy;
@@ -48,7 +48,7 @@ describe.each<[string, 'express' | 'fastify', SessionModuleOptions, number]>([
     await server.stop();
   });
 
-  it('are answered as requests without a session, and Redis is not asked', async () => {
+  it('get the response of a request without a session, without a round trip to Redis', async () => {
     const flights = await proxy.flightsDuring(() =>
       fc.assert(
         fc.asyncProperty(target, lines, host, async ([name, value], given, at) => {
@@ -63,7 +63,7 @@ describe.each<[string, 'express' | 'fastify', SessionModuleOptions, number]>([
     expect(flights).toBe(0);
   });
 
-  it('are given cookies as they were configured, with tokens of ours', async () => {
+  it('get cookies as configured, with newly generated tokens', async () => {
     const issued: string[] = [];
     await fc.assert(
       fc.asyncProperty(target, lines, host, async ([name, value], given, at) => {
@@ -83,7 +83,7 @@ describe.each<[string, 'express' | 'fastify', SessionModuleOptions, number]>([
     for (const value of issued) expect(log.lines.join('\n')).not.toContain(value);
   });
 
-  it('are looked up where they bring what could be a token of ours', async () => {
+  it('cause a load only when they have a well-formed token', async () => {
     const token = randomBytes(32).toString('base64url');
     const read = () => sendRaw(app.url, 'GET /read', [`Cookie: SESSION=${token}`]);
     expect(await proxy.flightsDuring(async () => expect((await read()).status).toBe(200))).toBe(flightsOfToken);

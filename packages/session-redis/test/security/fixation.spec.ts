@@ -53,7 +53,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     return attacker.cookie('SESSION')!;
   }
 
-  it('opens nothing with it on any node, once the login has been answered', async () => {
+  it('opens no session with it on any instance after the login', async () => {
     const token = await plant();
     const victim = here.agent();
     victim.setCookie(`SESSION=${token}`);
@@ -67,7 +67,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     expect((await victim.get('/read')).json()).toMatchObject({ attributes: { user: 'ann', planted: true } });
   });
 
-  it(`sees no session with a user in it, however he polls while the victim logs in, ${ROUNDS} rounds`, async () => {
+  it(`sees no session of the user by polling while the victim logs in, ${ROUNDS} rounds`, async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const token = await plant();
       const attacker = clientWith(token, there);
@@ -93,7 +93,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     }
   });
 
-  it('does not get the session of the victim with a login of his own that was held open across it', async () => {
+  it('does not get the session of the victim with an own login that was in flight during it', async () => {
     const token = await plant();
     const round = `held-${adapter}`;
     const attacker = clientWith(token, there);
@@ -115,7 +115,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     expect(await client.smembers(keys.index(PRINCIPAL_NAME_INDEX_NAME, 'mallory'))).toEqual([]);
   });
 
-  it('cannot choose a token: one that was never issued is adopted by no request, and the login has another', async () => {
+  it('cannot choose a token: no request adopts one that was never issued, and the login issues another', async () => {
     const chosen = randomBytes(32).toString('base64url');
     const id = createHash('sha256').update(chosen).digest('base64url');
     const victim = here.agent();
@@ -128,7 +128,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     expect(await client.exists(keys.session(id), keys.shadow(id))).toBe(0);
   });
 
-  it('opens nothing with what the store holds: an id is no token', async () => {
+  it('opens no session with a session id from the store', async () => {
     const victim = here.agent();
     const { id } = (await victim.post('/set/a', { value: 1 })).json<Answer>();
     expect(id).toHaveLength(43);
@@ -148,7 +148,7 @@ describe('a login that is sent again with the old token', () => {
     await server.stop();
   });
 
-  it('at the same moment, as by a double click, leaves the client the one session with its data', async () => {
+  it('at the same moment, as by a double click, leaves the client one session with its data', async () => {
     const agent = app.agent();
     await agent.post('/set/cart', { value: ['apple'] });
     const logins = await Promise.all(Array.from({ length: 8 }, () => agent.post('/login/ann')));
@@ -157,7 +157,7 @@ describe('a login that is sent again with the old token', () => {
     expect((await agent.get('/read')).json()).toMatchObject({ attributes: { cart: ['apple'], user: 'ann' } });
   });
 
-  it('after its answer was lost, is given no session for as long as it could be a late request', async () => {
+  it('after its response was lost, gets no session while it could be a late request', async () => {
     const agent = app.agent();
     await agent.post('/set/cart', { value: ['apple'] });
     const old = { headers: { cookie: `SESSION=${agent.cookie('SESSION')}` } };

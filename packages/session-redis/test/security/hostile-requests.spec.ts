@@ -13,7 +13,7 @@ import { sendRaw } from '../support/raw.request.js';
 
 LeakGuard.install();
 
-describe.each(['express', 'fastify'] as const)('requests with anything in their headers, on %s,', (adapter) => {
+describe.each(['express', 'fastify'] as const)('requests with arbitrary headers, on %s,', (adapter) => {
   const log = new LogRecorder();
   const keys = new SessionKeys(adapter);
   let server: RedisServer;
@@ -46,7 +46,7 @@ describe.each(['express', 'fastify'] as const)('requests with anything in their 
     await server.stop();
   });
 
-  it('are answered as requests without a session, and Redis is not asked', async () => {
+  it('get the response of a request without a session, without a round trip to Redis', async () => {
     const flights = await proxy.flightsDuring(() =>
       fc.assert(
         fc.asyncProperty(lines, async (given) => {
@@ -61,7 +61,7 @@ describe.each(['express', 'fastify'] as const)('requests with anything in their 
     expect(flights).toBe(0);
   });
 
-  it('store what they set under a token of ours, whatever they bring', async () => {
+  it('store their attributes under a newly generated token only', async () => {
     const issued: string[] = [];
     await fc.assert(
       fc.asyncProperty(lines, async (given) => {
@@ -82,7 +82,7 @@ describe.each(['express', 'fastify'] as const)('requests with anything in their 
     for (const token of issued) expect(log.lines.join('\n')).not.toContain(token);
   });
 
-  it.each(MALFORMED)('cost no round trip: %j', async (value) => {
+  it.each(MALFORMED)('cause no round trip: %j', async (value) => {
     const flights = await proxy.flightsDuring(async () => {
       for (const name of ['Cookie: SESSION=', 'X-Auth-Token: ']) {
         expect([200, ...NO_REQUESTS]).toContain((await sendRaw(app.url, 'GET /read', [`${name}${value}`])).status);
@@ -91,7 +91,7 @@ describe.each(['express', 'fastify'] as const)('requests with anything in their 
     expect(flights).toBe(0);
   });
 
-  it('cost one round trip with 300 cookies of the name, and none with 300 of other names', async () => {
+  it('cause one round trip with 300 session cookies, and none with 300 other cookies', async () => {
     const tokens = Array.from({ length: 300 }, () => generateSessionKey().token.reveal());
     const read = (name: (i: number) => string) =>
       sendRaw(app.url, 'GET /read', [`Cookie: ${tokens.map((token, i) => `${name(i)}=${token}`).join('; ')}`]);
@@ -99,7 +99,7 @@ describe.each(['express', 'fastify'] as const)('requests with anything in their 
     expect(await proxy.flightsDuring(async () => expect((await read((i) => `S${i}`)).status).toBe(200))).toBe(0);
   });
 
-  it('have left nothing in the log but what to correct, and not one of the values', async () => {
+  it('leave only warnings without any of their values in the log', async () => {
     expect(log.matching(/^error/)).toEqual([]);
     const heard = log.lines.length;
     expect(heard).toBeLessThanOrEqual(2);

@@ -11,7 +11,7 @@ LeakGuard.install();
 const PROGRAM = fileURLToPath(new URL('../support/large-headers.mjs', import.meta.url));
 const SIZE = 64 * 1024;
 
-describe.each(['express', 'fastify'])('an application that takes headers of 128 KB, on %s,', (adapter) => {
+describe.each(['express', 'fastify'])('an application that accepts headers of 128 KB, on %s,', (adapter) => {
   let server: RedisServer;
   let client: Redis;
   let program: WorkerProcess;
@@ -63,7 +63,7 @@ describe.each(['express', 'fastify'])('an application that takes headers of 128 
     ],
     ['a header for a token of 64 KB', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`, 0],
     ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`, 0],
-  ])('answers, and looks up no more than five sessions: %s', async (_, header, expected) => {
+  ])('responds and loads no more than five sessions: %s', async (_, header, expected) => {
     const before = await lookups();
     const answer = await sendRaw(url, 'GET /read', [header()]);
     expect([answer.status, answer.setCookies, answer.body]).toEqual([200, [], expect.stringContaining('"isNew":true')]);

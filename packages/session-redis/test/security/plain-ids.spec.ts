@@ -36,7 +36,7 @@ class LateController {
 @Module({ controllers: [LateController] })
 class LateModule {}
 
-describe('sessions whose ids are plain, drawn by a generator of the application,', () => {
+describe("sessions with plain ids of the application's own generator", () => {
   const log = new LogRecorder();
   let server: RedisServer;
   let client: Redis;
@@ -59,7 +59,7 @@ describe('sessions whose ids are plain, drawn by a generator of the application,
     await server.stop();
   });
 
-  it('are stored under what the cookie holds, and rotate', async () => {
+  it('are stored under the value of the cookie, and rotate', async () => {
     const agent = app.agent();
     const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
     expect(agent.cookie('SESSION')).toBe(id);
@@ -73,7 +73,7 @@ describe('sessions whose ids are plain, drawn by a generator of the application,
     expect(old.json()).toMatchObject({ isNew: true, attributes: {} });
   });
 
-  it('are in the log as fingerprints only', async () => {
+  it('appear in the log as fingerprints only', async () => {
     const agent = app.agent();
     const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
     await agent.post('/too-late');
@@ -85,7 +85,7 @@ describe('sessions whose ids are plain, drawn by a generator of the application,
     expect(log.lines.join('\n')).not.toContain(id);
   });
 
-  it('are not in the log where something foreign stands in the place of a session', async () => {
+  it('do not appear in the log when a foreign key is in place of a session', async () => {
     const agent = app.agent();
     const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
     const shadow = `nest:session:sessions:expires:${id}`;

@@ -50,7 +50,7 @@ class Poll {
 describe.each([
   ['express', 'fastify'],
   ['fastify', 'express'],
-] as const)('when a session gets another id on %s, then on another node, on %s,', (adapter, otherAdapter) => {
+] as const)('when a session changes its id on %s, then on another instance, on %s,', (adapter, otherAdapter) => {
   const keys = new SessionKeys(adapter);
   let server: RedisServer;
   let client: Redis;
@@ -114,7 +114,7 @@ describe.each([
     };
   }
 
-  it(`the old token is dead at once, each of several in a row, ${ROUNDS} rounds`, async () => {
+  it(`each old token is invalid at once, also after several changes, ${ROUNDS} rounds`, async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const old = [await begun()];
       const browser = browserWith(old[0]!, here);
@@ -131,7 +131,7 @@ describe.each([
     }
   });
 
-  it('a save in flight reaches the session under its new id, also under the one after that', async () => {
+  it('a save in flight reaches the session under its new id, also after two changes', async () => {
     const token = await begun();
     const requests = await held(['attribute', 'update', 'save'], token, 'in-flight');
     const browser = browserWith(token, here);
@@ -142,7 +142,7 @@ describe.each([
     expect((await browser.get('/read')).json()).toMatchObject({ isNew: false, attributes });
   });
 
-  it('a request held open across that changes no id, no principal and no time, and gets no cookie', async () => {
+  it('a request in flight changes no id, no principal and no timeout, and gets no cookie', async () => {
     const token = await begun();
     const kinds = ['rotation', 'principal', 'login', 'interval', 'absoluteTimeout'];
     const requests = await held(kinds, token, 'held-open');
@@ -153,19 +153,16 @@ describe.each([
     expect(await stored(id)).toEqual(before);
   });
 
-  it.each(['logout', 'zero'])(
-    'a request held open across that ends the session leaves the cookie: %s',
-    async (kind) => {
-      const token = await begun();
-      const requests = await held([kind], token, `ends-by-${kind}`);
-      const browser = browserWith(token, here);
-      const { id } = (await browser.post('/login/ann')).json<Answer>();
-      for (const answer of await requests.goOn()) expect([answer.status, answer.setCookies]).toEqual([201, []]);
-      expect(await client.exists(keys.shadow(id))).toBe(0);
-    },
-  );
+  it.each(['logout', 'zero'])('a request in flight that ends the session leaves the cookie: %s', async (kind) => {
+    const token = await begun();
+    const requests = await held([kind], token, `ends-by-${kind}`);
+    const browser = browserWith(token, here);
+    const { id } = (await browser.post('/login/ann')).json<Answer>();
+    for (const answer of await requests.goOn()) expect([answer.status, answer.setCookies]).toEqual([201, []]);
+    expect(await client.exists(keys.shadow(id))).toBe(0);
+  });
 
-  it('a late request of the old token begins no session, whose cookie would replace that of the login', async () => {
+  it('a late request with the old token creates no session, so that the cookie of the login stays', async () => {
     const token = await begun();
     const browser = browserWith(token, here);
     const { id } = (await browser.post('/login/ann')).json<Answer>();
@@ -179,7 +176,7 @@ describe.each([
     expect(await stored(id)).toEqual(before);
   });
 
-  it(`who polls with a planted token, before, during and after, sees no user, ${ROUNDS} rounds`, async () => {
+  it(`an attacker who polls with a planted token never sees the user, ${ROUNDS} rounds`, async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const token = await begun();
       const polls = ['/read', '/read', '/set/mine'].map(
@@ -214,7 +211,7 @@ describe.each([
     }
   });
 
-  it(`who logs in with a planted token at the same moment shares no session with the victim, ${ROUNDS} rounds`, async () => {
+  it(`an attacker who logs in with a planted token at the same moment shares no session, ${ROUNDS} rounds`, async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const token = await begun();
       const users = { ann: browserWith(token, here), mallory: browserWith(token, there) };

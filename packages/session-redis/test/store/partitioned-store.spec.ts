@@ -46,7 +46,7 @@ async function cleanUp(instance: { get: App['nest']['get'] }): Promise<void> {
   await instance.get(SessionEventTrimmer, { strict: false }).runOnce();
 }
 
-it('requests, logins, look-ups and ends find the sessions of all partitions, and every instance hears of them', async () => {
+it('requests, logins, look-ups and ends work in all partitions, and every instance is notified', async () => {
   const heard = new SessionEventRecorder();
   @Injectable()
   class Everywhere {
@@ -106,7 +106,7 @@ it('requests, logins, look-ups and ends find the sessions of all partitions, and
   }
 });
 
-it('events of all partitions are tried again, set aside, replayed and taken over, and leave nothing', async () => {
+it('events of all partitions are retried, made dead letters, replayed and claimed, and leave no key', async () => {
   let isRepaired = false;
   const handled: string[] = [];
   const failed = new Set<string>();

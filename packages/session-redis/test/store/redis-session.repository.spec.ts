@@ -8,7 +8,7 @@ import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
-describe.each([1, 4])('with %d partitions', (count) => {
+describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
   const partitions = new SessionPartitions('nest:session', count);
   let server: RedisServer;
   let client: Redis;
@@ -26,19 +26,19 @@ describe.each([1, 4])('with %d partitions', (count) => {
     await server.stop();
   });
 
-  it('is what the ports stand for', () => {
+  it('is bound to both repository classes', () => {
     expect(app.nest.get(SessionRepository, { strict: false })).toBe(sessions);
     expect(app.nest.get(IndexedSessionRepository, { strict: false })).toBe(sessions);
   });
 
-  it('finds no session where only half of one is', async () => {
+  it('finds no session when its session hash is incomplete', async () => {
     const half = 'h'.repeat(43);
     await client.hset(partitions.of(half).session(half), 'lastAccessedTime', Date.now());
     await client.set(partitions.of(half).shadow(half), '');
     expect(await sessions.findById(half)).toBeNull();
   });
 
-  it('finds no session where a foreign key is, and all the others of that principal', async () => {
+  it('finds no session at a foreign key, but the other sessions of its principal', async () => {
     const [bad, good] = [sessions.createSession(), sessions.createSession()];
     for (const session of [bad, good]) {
       session.principalName = 'neighbour';
@@ -49,7 +49,7 @@ describe.each([1, 4])('with %d partitions', (count) => {
     expect((await sessions.findByPrincipalName('neighbour')).map((session) => session.id)).toEqual([good.id]);
   });
 
-  it('forgets in the index the sessions whose end was not noticed', async () => {
+  it('removes sessions whose end was missed from the index', async () => {
     const open = async () => {
       const session = sessions.createSession();
       session.principalName = 'ann';
@@ -69,7 +69,7 @@ describe.each([1, 4])('with %d partitions', (count) => {
     expect(await client.exists(indexes)).toBe(0);
   });
 
-  it('finds all sessions of a principal, wherever they are, and fails where a foreign key is in the way', async () => {
+  it('finds the sessions of a principal in all partitions, and fails at a foreign key', async () => {
     const open = async () => {
       const session = sessions.createSession();
       session.principalName = 'everywhere';
@@ -88,7 +88,7 @@ describe.each([1, 4])('with %d partitions', (count) => {
     await expect(sessions.findByPrincipalName('everywhere')).rejects.toThrow('WRONGTYPE');
   });
 
-  it('keeps a session in its partition when its id changes, and refuses one to whoever presented the id before', async () => {
+  it('keeps a session in its partition across changes of id, and creates none for a late request', async () => {
     const session = sessions.createSession();
     session.principalName = 'rotator';
     await session.save();
@@ -105,7 +105,7 @@ describe.each([1, 4])('with %d partitions', (count) => {
     }
   });
 
-  it('leaves the client of the application as it was', async () => {
+  it('does not modify the client of the application', async () => {
     expect(client.status).toBe('ready');
     expect(client.listenerCount('message')).toBe(0);
     expect((client as unknown as Record<string, unknown>)['saveSession']).toBeUndefined();

@@ -166,7 +166,7 @@ describe.each([
   });
   afterAll(() => store.close());
 
-  it('ends when its times say so, never after its absolute end, whatever touches, saves, rotates and changes it', async () => {
+  it('ends by its timeouts, never after the absolute one, under any sequence of touches, saves and rotations', async () => {
     let count = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30 }), async (steps) => {

@@ -6,7 +6,7 @@ const SLOTS = 16_384;
 const partitionsOf = (count?: number) => new SessionPartitions('nest:session', count);
 const randomId = () => randomBytes(32).toString('base64url');
 
-it('one partition has no tag in its keys', () => {
+it('the keys of a single partition have no hash tag', () => {
   const partitions = partitionsOf();
   expect(partitions.all.map(({ prefix }) => prefix)).toEqual(['nest:session:']);
   expect(partitions.of(randomId())).toBe(partitions.all[0]);
@@ -14,7 +14,7 @@ it('one partition has no tag in its keys', () => {
   expect(partitions.meta).toBe('nest:session:meta');
 });
 
-it('several have the tags by which their sessions are found in all versions', () => {
+it('the hash tags of several partitions are fixed for all versions', () => {
   const { all, shadows, meta } = partitionsOf(4);
   const tags = ['0-0', '1-2', '2-0', '3-2'];
   expect(all.map(({ prefix }) => prefix)).toEqual(tags.map((tag) => `nest:session:{${tag}}:`));
@@ -24,26 +24,29 @@ it('several have the tags by which their sessions are found in all versions', ()
   expect(partitionsOf(1024).all.at(-1)!.prefix).toBe('nest:session:{1023-229}:');
 });
 
-it.each([2, 3, 64, 1000])('the slots of %d are spread evenly, and all keys of one are in the same', (count) => {
-  const { all } = partitionsOf(count);
-  const slots = all.map((keys) => {
-    const names = [
-      keys.session('x'),
-      keys.shadow('y'),
-      keys.forwardingMark('z'),
-      keys.bucket('60000'),
-      keys.index('a', 'b'),
-    ];
-    const [slot, ...others] = new Set(
-      [...names, keys.bucketList, keys.events, keys.failing('g')].map((key) => slotOf(key)),
-    );
-    expect(others).toEqual([]);
-    return slot!;
-  });
-  expect(slots.map((slot) => Math.floor((slot * count) / SLOTS))).toEqual(all.map((_, i) => i));
-});
+it.each([2, 3, 64, 1000])(
+  'the slots of %d partitions are spread evenly, and the keys of each are in one slot',
+  (count) => {
+    const { all } = partitionsOf(count);
+    const slots = all.map((keys) => {
+      const names = [
+        keys.session('x'),
+        keys.shadow('y'),
+        keys.forwardingMark('z'),
+        keys.bucket('60000'),
+        keys.index('a', 'b'),
+      ];
+      const [slot, ...others] = new Set(
+        [...names, keys.bucketList, keys.events, keys.failing('g')].map((key) => slotOf(key)),
+      );
+      expect(others).toEqual([]);
+      return slot!;
+    });
+    expect(slots.map((slot) => Math.floor((slot * count) / SLOTS))).toEqual(all.map((_, i) => i));
+  },
+);
 
-it('sessions are spread evenly, be their ids random or not', () => {
+it('sessions are spread evenly over partitions, for random and other ids', () => {
   for (const idOf of [randomId, (i: number) => `session-${String(i).padStart(30, '0')}`]) {
     const partitions = partitionsOf(16);
     const counts = new Map(partitions.all.map((keys) => [keys, 0]));
@@ -58,7 +61,7 @@ it('sessions are spread evenly, be their ids random or not', () => {
   }
 });
 
-it.each([undefined, 4])('the id of a shadow is that of a session in its partition, with %s partitions', (count) => {
+it.each([undefined, 4])('the id in a shadow key is read for its own partition only, with %s partitions', (count) => {
   const partitions = partitionsOf(count);
   for (let i = 0; i < 50; i++) {
     const id = randomId();

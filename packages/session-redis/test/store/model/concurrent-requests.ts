@@ -27,7 +27,7 @@ export function describeSessions(runs: number): void {
     afterAll(() => store.close());
 
     it(
-      'are as in the model, in whatever order requests, the clock and the cleanup take their steps',
+      'equal the model for any interleaving of requests, clock and sweeper',
       async () => {
         const property = fc.asyncProperty(opening, actors, fc.nat(), (acts, plans, order) =>
           Sequence.run(store, turns, schedulerOf(order), acts, plans),
