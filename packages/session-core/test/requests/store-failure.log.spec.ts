@@ -15,7 +15,7 @@ it('says once that the store fails and once that it replies again, each time', (
     for (let i = 0; i < 3; i++) log.succeeded();
     expect(lines).toEqual([
       expect.stringMatching(/^The session store failed.*: no reply/),
-      expect.stringMatching(/^The session store replies again after 3 failed calls/),
+      expect.stringMatching(/^The session store works again after 3 failed calls/),
     ]);
   }
 });

@@ -56,8 +56,8 @@ describe('an instance, while a foreign key is in place of the events stream,', (
 
   it.each(['xreadgroup', 'xinfo|stream'])('pauses before it asks again: %s', async (name) => {
     await eventually(async () => (await failures(name)) > 0);
-    const before = await failures(name);
     const begin = performance.now();
+    const before = await failures(name);
     await eventually(async () => (await failures(name)) >= before + 4);
     // Three whole pauses at least lie between them.
     expect(performance.now() - begin).toBeGreaterThan(3 * PAUSE * 0.9);
@@ -86,7 +86,7 @@ it('says once that the store fails requests, and once that it replies again, in 
       await eventually(async () => expect((await agent.get('/read')).status).toBe(200));
       for (let i = 0; i < 3; i++) expect((await agent.get('/read')).status).toBe(200);
       expect(log.matching(/^The session store failed/)).toHaveLength(outage);
-      expect(log.matching(/^The session store replies again after \d+ failed calls/)).toHaveLength(outage);
+      expect(log.matching(/^The session store works again after \d+ failed calls/)).toHaveLength(outage);
       await eventually(() => expect(log.matching(/^Redis can be reached again/)).toHaveLength(outage));
       expect(log.matching(/^Redis cannot be reached/)).toHaveLength(outage);
     }
