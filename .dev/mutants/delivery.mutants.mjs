@@ -3,9 +3,11 @@ export const delivery = [
   {
     mistake: 'The id of an event follows from its position in the stream',
     in: 'SessionEventLoader.load',
-    code: 'return toSessionEvent(entry, hash, this.#serializer, this.session?.ids);',
-    instead: `const event = toSessionEvent(entry, hash, this.#serializer, this.session?.ids);
-    return event && Object.defineProperty(event, 'id', { value: \`\${event.type}:\${entry.position}\` });`,
+    code: 'return toSessionEvent(',
+    instead: `return ((...of: Parameters<typeof toSessionEvent>) => {
+      const event = toSessionEvent(...of);
+      return event && Object.defineProperty(event, 'id', { value: \`\${event.type}:\${entry.position}\` });
+    })(`,
     killedBy: {
       spec: 'session-event-groups.spec.ts',
       test: 'is replayed for the failed group and handler only, with the same id and data',

@@ -326,13 +326,13 @@ const repository = [
   },
   {
     mistake: 'A load is forwarded to the session after the login',
-    code: `    const replies = await this.#pipeline((pipeline) => {
-      for (const id of ids) {`,
-    instead: `    const marks = await this.#pipeline((pipeline) => {
-      for (const id of ids) pipeline.get(partitions.of(id).moved(id));
+    in: 'RedisSessionRepository.load',
+    code: 'const replies = await',
+    instead: `const marks = await this.#pipeline((pipeline) => {
+      for (const id of ids) pipeline.get(this.#partitions.of(id).forwardingMark(id));
     });
-    const replies = await this.#pipeline((pipeline) => {
-      for (const id of ids.map((each, i) => (marks[i] ?? each) as string)) {`,
+    ids = ids.map((id, i) => (marks[i] ?? id) as string);
+    const replies = await`,
     killedBy: byContract('rotation ends the old id for loading at once'),
   },
   {
