@@ -50,7 +50,7 @@ export const delivery = [
     instead: 'pending_at(KEYS[1], ARGV[1], position)',
     killedBy: {
       spec: 'delivery.scripts.spec.ts',
-      test: 'renew-lease keeps what is still in the hands of this instance, and takes nothing back',
+      test: 'renew-lease renews the events that this instance still owns, and claims none back',
     },
   },
   {
@@ -70,7 +70,7 @@ export const delivery = [
     instead: 'if true then',
     killedBy: {
       spec: 'delivery.scripts.spec.ts',
-      test: 'settle-event makes a dead letter of the last attempt, with the reason and a copy of the data, and is done with it',
+      test: 'settle-event turns the last attempt into a dead letter with the reason and a copy of the data',
     },
   },
   {

@@ -2,18 +2,18 @@
 // behind, a recovery that is never noted, a secret in the log, a busy loop.
 const inSpec = (spec, test) => ({ killedBy: { spec: `${spec}.spec.ts`, test } });
 
-const LEASE = inSpec(
-  'lease',
-  'the lease of what is handled is renewed three times while it lasts, and no more once the instance has ended',
+const LEASE = inSpec('lease', 'a lease is renewed every third of its length, and not after the instance has stopped');
+const AT_REST = inSpec('idle', 'an instance at rest sends only its polls, with 1 partitions');
+const ORDER = inSpec(
+  'shutdown',
+  'shutdown closes the sources of work first, and the connections of work in flight last',
 );
-const AT_REST = inSpec('idle', 'an instance at rest polls and asks nothing else, with 1 partitions');
-const ORDER = inSpec('shutdown', 'closes what brings work first, and what work in flight needs at the end');
-const LEFTOVERS = inSpec('shutdown', 'leaves no timer and no listener, and says nothing');
+const LEFTOVERS = inSpec('shutdown', 'shutdown leaves no timer and no listener, and logs nothing');
 const REQUESTS = inSpec(
   'request.connection',
-  'leaves nothing on its connection, and asks a command once in every outage',
+  'commands leave no listener on their connection, and each is sent once per outage',
 );
-const RIGHTS = inSpec('rights', 'an instance has exactly the rights that are documented, and needs each');
+const RIGHTS = inSpec('rights', 'an instance needs all documented rights and no others');
 
 export const operation = [
   {
@@ -56,14 +56,14 @@ export const operation = [
     in: 'SessionEventConsumer.#run',
     code: 'await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);',
     instead: '',
-    ...inSpec('recovery', 'asks again after a pause, not at once: xreadgroup'),
+    ...inSpec('recovery', 'pauses before it asks again: xreadgroup'),
   },
   {
     mistake: 'Nobody is told that what has failed succeeds again',
     in: 'FailureLog.succeeded',
     code: 'if (this.#isFailing) logger.log(this.recovered);',
     instead: '',
-    ...inSpec('recovery', 'says once what fails, and once that it succeeds again'),
+    ...inSpec('recovery', 'logs the failure once and the recovery once'),
   },
   {
     mistake: 'Each request after an outage says that the store replies again',
@@ -79,7 +79,7 @@ export const operation = [
     instead: '',
     ...inSpec(
       'redis.connections',
-      'says that Redis can be reached again, although a connection was closed for good meanwhile',
+      'the end of an outage is logged although one connection was closed for good during it',
     ),
   },
   {
@@ -150,10 +150,7 @@ export const operation = [
     in: 'ListenerSubscription.#conclude',
     code: "(before === 'silent' && heard)",
     instead: 'false',
-    ...inSpec(
-      'keyspace-notification.listener',
-      'a gap is told of when notifications arrive that others have switched on',
-    ),
+    ...inSpec('keyspace-notification.listener', 'a gap is reported when others have switched notifications on'),
   },
   {
     mistake: 'Notifications are proved at every heartbeat',
@@ -162,7 +159,7 @@ export const operation = [
     instead: 'this.#nextCheck = 0',
     ...inSpec(
       'keyspace-notification.listener',
-      'asks for a sign of life with each heartbeat, and for a proof no more often than it is to',
+      'sends one ping per heartbeat, and a proof no more often than configured',
     ),
   },
   {
@@ -170,14 +167,14 @@ export const operation = [
     in: 'RequestSessionLoader.#touch',
     code: 'this.options.ids.shown(session.id)',
     instead: 'session.id',
-    ...inSpec('secrets-in-logs', 'where something foreign is in the way of everything'),
+    ...inSpec('secrets-in-logs', 'when foreign keys are in place of all keys'),
   },
   {
     mistake: 'The log shows the token of a session whose event a handler failed',
     in: 'SessionEventDispatcher.#callAll',
     code: 'this.#shown(event)',
     instead: 'event.id',
-    ...inSpec('secrets-in-logs', 'where handlers fail'),
+    ...inSpec('secrets-in-logs', 'when handlers fail'),
   },
   {
     mistake: 'A trim needs a right that is not documented',

@@ -23,7 +23,7 @@ end`,
     code: 'local session = live_session(',
     instead: `redis.call('HSET', KEYS[3], 'lastAccessedTime', integer(now_in_ms()))
 local session = live_session(`,
-    killedBy: byScripts('touch-session leaves nothing where no session is'),
+    killedBy: byScripts('touch-session creates nothing when there is no session'),
   },
   {
     mistake: 'An access puts off the absolute end',
@@ -186,7 +186,7 @@ const deleteSession = script('delete-session', [
     instead: '#!lua',
     beyondModel: 'it has memory enough',
     killedBy: byScripts(
-      'claim-expired ends sessions, touches and deletes when Redis is out of memory, and refuses to create or save',
+      'claim-expired claims, touches and deletes when Redis is out of memory, but does not create or save',
     ),
   },
 ]);
@@ -211,9 +211,7 @@ const claimExpired = script('claim-expired', [
     mistake: 'What has lost its data is reported by everybody who looks, and not by who takes the member',
     code: "if not remove_member(member) then return 'already' end\n    record(",
     instead: 'remove_member(member)\n    record(',
-    killedBy: byScripts(
-      'claim-expired reports a session whose data has gone, once and only by whoever takes the member',
-    ),
+    killedBy: byScripts('claim-expired reports a session without data once, by the caller that removes its member'),
   },
   {
     mistake: 'A sweep takes a session that is alive out of its bucket, and puts it into no other',
@@ -294,7 +292,7 @@ const deadlines = script('includes/expiration', [
     mistake: 'A minute whose bucket is empty stays in the list',
     code: "if redis.call('EXISTS', bucket_key(minute)) == 0 then redis.call('ZREM', bucket_list, minute) end",
     instead: '',
-    killedBy: byScripts('claim-expired forgets a minute whose bucket is empty'),
+    killedBy: byScripts('claim-expired removes a minute without a bucket from the bucket list'),
   },
   {
     mistake: 'The data goes together with the session',
@@ -327,12 +325,12 @@ const repository = [
   {
     mistake: 'A load is forwarded to the session after the login',
     in: 'RedisSessionRepository.load',
-    code: 'const replies = await',
+    code: 'const replies = await this.#pipeline((pipeline) => { for (const id of ids) {',
     instead: `const marks = await this.#pipeline((pipeline) => {
       for (const id of ids) pipeline.get(this.#partitions.of(id).forwardingMark(id));
     });
-    ids = ids.map((id, i) => (marks[i] ?? id) as string);
-    const replies = await`,
+    const replies = await this.#pipeline((pipeline) => {
+      for (const id of ids.map((each, i) => (marks[i] ?? each) as string)) {`,
     killedBy: byContract('rotation ends the old id for loading at once'),
   },
   {
