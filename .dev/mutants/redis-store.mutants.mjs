@@ -340,7 +340,7 @@ const repository = [
     beyondModel: 'it is asked with one partition',
     killedBy: {
       spec: 'redis-session.repository.spec.ts',
-      test: 'keeps a session in its partition when its id changes, and refuses one to whoever presented the id before',
+      test: 'keeps a session in its partition across changes of id, and creates none for a late request',
     },
   },
 ].map((mutant) => ({ in: 'RedisSessionRepository', ...mutant }));
