@@ -140,13 +140,20 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
 
   it('counts the sessions that an earlier pass should have claimed', async () => {
     const { client, keys } = store;
-    const [late, justNow] = await many(2);
+    const [late, justNow, due] = await many(3);
+    const minute = `${Math.floor((await store.now()) / 60_000) * 60_000}`;
+    const ofDue = store.keysOf(due!);
+    await client.srem(ofDue.bucket((await store.buckets(due!))[0]!), `expires:${due}`);
+    await client.sadd(ofDue.bucket(minute), `expires:${due}`);
+    await client.zadd(ofDue.bucketList, minute, minute);
+    await client.hset(ofDue.session(due!), 'bucket', minute);
+    await store.runOut(due!);
     await client.del(keys.session(late!), keys.shadow(late!));
     await client.srem(keys.bucket((await store.buckets(late!))[0]!), `expires:${late}`);
     await client.sadd(keys.bucket('60000'), `expires:${late}`);
     await client.zadd(keys.bucketList, 60000, '60000');
     await store.runOut(justNow!);
-    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 2, late: 1 });
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 3, late: 1 });
   });
 
   it('does not claim again a session that another instance has just claimed', async () => {
