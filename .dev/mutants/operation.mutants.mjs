@@ -70,7 +70,7 @@ export const operation = [
     in: 'StoreFailureLog.succeeded',
     code: 'this.#failures = 0;',
     instead: '',
-    ...inSpec('recovery', 'says once that the store fails requests, and once that it replies again, in each outage'),
+    ...inSpec('recovery', 'a failing store is logged once, and its recovery once, in each outage'),
   },
   {
     mistake: 'A connection that was closed during an outage keeps the recovery from being said',
@@ -136,14 +136,20 @@ export const operation = [
     in: 'ExpiredSessionListener.#report',
     code: 'void this.#substitute?.close();',
     instead: '',
-    ...inSpec('expired-session.listener', 'hears what expires of everybody only until its own sessions are announced'),
+    ...inSpec(
+      'expired-session.listener',
+      'the listener of expired sessions receives the expirations of all keys only until its own arrive',
+    ),
   },
   {
     mistake: 'Claims in flight are cut off when an instance ends',
     in: 'ExpiredSessionListener.stop',
     code: 'Promise.all([this.notifications.stop(), this.#claiming])',
     instead: 'this.notifications.stop()',
-    ...inSpec('expired-session.listener', 'ends only when the claims that it has sent are answered'),
+    ...inSpec(
+      'expired-session.listener',
+      'the listener of expired sessions stops only after the replies to its claims',
+    ),
   },
   {
     mistake: 'What expired while others had switched notifications off is looked for by nobody',

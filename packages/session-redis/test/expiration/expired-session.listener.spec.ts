@@ -9,7 +9,7 @@ import { Store } from '../support/store.fixture.js';
 LeakGuard.install();
 Logger.overrideLogger(false);
 
-describe.each([1, 4])('with %d partitions', (partitions) => {
+describe.each([1, 4])('the listener of expired sessions with %d partitions', (partitions) => {
   let store: Store;
   let instance: KeyEvents;
 
@@ -101,7 +101,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   });
 });
 
-it('hears what expires of everybody only until its own sessions are announced', async () => {
+it('the listener of expired sessions receives the expirations of all keys only until its own arrive', async () => {
   const store = await Store.open({ args: ['--notify-keyspace-events', 'Ex'] });
   await store.client.acl('SETUSER', 'app', 'on', '>secret', '~*', '&*', '+@all', '-config');
   const instance = KeyEvents.start(store, `redis://app:secret@127.0.0.1:${store.server.port}`);
@@ -117,7 +117,7 @@ it('hears what expires of everybody only until its own sessions are announced', 
   }
 });
 
-it('ends only when the claims that it has sent are answered', async () => {
+it('the listener of expired sessions stops only after the replies to its claims', async () => {
   const store = await Store.open();
   const proxy = await TcpProxy.start({ port: store.server.port });
   const instance = KeyEvents.start(store, proxy.url);

@@ -39,7 +39,7 @@ interface Fault {
 
 const FAULTS: readonly Fault[] = [
   {
-    name: 'a string in the place of a session',
+    name: 'a string in place of a session hash',
     plant: async (id) => {
       await store.client.set(store.keys.session(id), 'planted');
       return `expires:${id}`;
@@ -47,7 +47,7 @@ const FAULTS: readonly Fault[] = [
     recorded: ['created'],
   },
   {
-    name: 'a list in the place of a shadow',
+    name: 'a list in place of a shadow key',
     plant: async (id) => {
       await store.client.rpush(store.keys.shadow(id), 'planted');
       return `expires:${id}`;
@@ -55,7 +55,7 @@ const FAULTS: readonly Fault[] = [
     recorded: ['created'],
   },
   {
-    name: 'a hash in the place of an index',
+    name: 'a hash in place of an index',
     plant: async (id) => {
       await store.client.del(store.keys.index('principal', 'bad'));
       await store.client.hset(store.keys.index('principal', 'bad'), 'planted', '1');
@@ -65,7 +65,7 @@ const FAULTS: readonly Fault[] = [
     recorded: ['created', 'expired'],
   },
   {
-    name: 'a list in the place of a bucket',
+    name: 'a list in place of a bucket',
     plant: async (id) => {
       const minute = await bucketOf(id);
       await store.client.del(store.keys.bucket(minute));

@@ -191,7 +191,7 @@ describe('the handler', () => {
     await stopped;
   });
 
-  it('leaves a line in the log for each time that too many are waiting', async () => {
+  it('logs one line each time its queue is full', async () => {
     let waiting = gate();
     let handled = 0;
     await isListening(

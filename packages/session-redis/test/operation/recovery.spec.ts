@@ -72,7 +72,7 @@ describe('an instance, while a foreign key is in place of the events stream,', (
   });
 });
 
-it('says once that the store fails requests, and once that it replies again, in each outage', async () => {
+it('a failing store is logged once, and its recovery once, in each outage', async () => {
   const server = await RedisServer.start();
   const app = await App.start({ redis: { url: server.url, commandTimeout: '200ms' } });
   const log = new LineRecorder().install();

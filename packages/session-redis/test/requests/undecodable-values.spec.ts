@@ -48,7 +48,7 @@ function linesAbout(id: string): string[] {
   return lines.filter((line) => line.includes(id));
 }
 
-describe('garbage in the hash of a session', () => {
+describe('garbage in a session hash', () => {
   it('is dropped by default, and stays in Redis until the attribute is set', async () => {
     const { agent, id } = await visit(undefined);
     const response = await agent.get('/read');
@@ -62,7 +62,7 @@ describe('garbage in the hash of a session', () => {
     expect(lines.join()).not.toContain('secret');
   });
 
-  it('is an error for whoever reads it with `throw`, and for nobody else', async () => {
+  it('throws at the read of that attribute only, with `throw`', async () => {
     const { agent, id } = await visit('throw');
     const response = await agent.get('/read');
     expect(response.status).toBe(500);
@@ -72,7 +72,7 @@ describe('garbage in the hash of a session', () => {
     expect((await agent.get('/read')).json()).toEqual({ id, isNew: false, attributes: { fine: 2, broken: 'mended' } });
   });
 
-  it('ends the session with `drop-session`: the request gets a new one, and handlers what could be read', async () => {
+  it('ends the session with `drop-session`: the request gets a new one, handlers the readable attributes', async () => {
     const { agent, id } = await visit('drop-session');
     const response = await agent.get('/read');
     expect(response.json()).toMatchObject({ isNew: true, attributes: {} });

@@ -479,7 +479,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.eventTypes(good)).toEqual(['created', 'expired']);
     });
 
-    it('keeps about as many dead letters as it is told to', async () => {
+    it('caps the dead letters at about the given number', async () => {
       const { client, keys } = store;
       await client.del(keys.deadLetters);
       const few = new SessionScripts(client, store.partitions, { ...KEEPING_RULES, deadLetters: 150 });

@@ -121,8 +121,8 @@ describe('values that cannot be stored', () => {
   it.each<[string, () => unknown, string]>([
     ['a BigInt', () => 1234567890123n, 'holds a value that is a bigint'],
     ['a BigInt inside', () => ({ SECRET, n: [1n] }), 'holds a value at .n[0] that is a bigint'],
-    ['what refers to itself', () => circular, 'holds a value at .self that refers back to itself'],
-    ['what is nested too deeply', deep, 'holds a value that is nested too deeply'],
+    ['an object that refers to itself', () => circular, 'holds a value at .self that refers back to itself'],
+    ['an object nested too deeply', deep, 'holds a value that is nested too deeply'],
     ['5 MB', () => SECRET.padEnd(5 * 1024 * 1024), 'takes 5242882 bytes, more than the option `maxAttributeSize`'],
     ['5 MB in many pieces', () => Array(800_000).fill(SECRET), 'takes 8000001 bytes, more than the option'],
     ['5 MB that are 2 MB of characters', () => '\u20ac'.repeat(2 ** 20), 'takes 3145730 bytes, more than the option'],

@@ -52,7 +52,7 @@ describe.each(['express', 'fastify'])('an application that accepts headers of 12
     ],
     ['64 KB of semicolons', () => `Cookie: ${';'.repeat(SIZE)}`, 0],
     ['64 KB of names without values', () => `Cookie: ${'SESSION;'.repeat(SIZE / 8)}`, 0],
-    ['64 KB of empty cookies of the name', () => `Cookie: ${'SESSION=;'.repeat(SIZE / 9)}`, 0],
+    ['64 KB of empty session cookies', () => `Cookie: ${'SESSION=;'.repeat(SIZE / 9)}`, 0],
     [
       '64 KB of unknown tokens',
       () =>
@@ -61,7 +61,7 @@ describe.each(['express', 'fastify'])('an application that accepts headers of 12
           .join('; ')}`,
       5,
     ],
-    ['a header for a token of 64 KB', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`, 0],
+    ['a token of 64 KB in a header', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`, 0],
     ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`, 0],
   ])('responds and loads no more than five sessions: %s', async (_, header, expected) => {
     const before = await lookups();

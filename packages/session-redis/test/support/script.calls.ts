@@ -154,7 +154,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   },
   {
     script: 'claim-expired',
-    what: 'what a key event named',
+    what: 'the session of a key event',
     prepare: async (store) => {
       await openSession(store);
       await store.runOut(ID);
@@ -179,7 +179,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   },
   {
     script: 'claim-events',
-    what: 'an event that is tried again',
+    what: 'an event that is retried',
     prepare: async (store) => {
       const position = await givenEvent(store, ME.consumer);
       await failedOnce(store.client, store, 5);
@@ -218,7 +218,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   },
   {
     script: 'release-events',
-    what: 'what an instance has not finished',
+    what: 'the unfinished events of an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: (client, store) => new DeliveryScripts(client).releaseEvents(store.keys, ME, []),
     reply: 'left',
@@ -239,7 +239,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   },
   {
     script: 'trim-events',
-    what: 'events that are too many',
+    what: 'surplus events',
     prepare: async (store) => {
       await givenEvent(store, ME.consumer);
       await sessionScripts(store.client, store).delete(ID);
