@@ -127,7 +127,7 @@ describe('an application', () => {
       expect((await agent.get('/plain')).status).toBe(200);
       expect((await agent.post('/set/a', { value: 1 })).status).toBe(503);
       late = await RedisServer.start({ port });
-      // What takes longer than the short command timeout is asked for again.
+      // Retries when the short command timeout has passed on a slow machine.
       const { id } = await eventually(async () => {
         const response = await agent.post('/set/a', { value: 1 });
         expect(response.status).toBe(201);

@@ -14,7 +14,7 @@ import { SessionClock, SessionEventRecorder, TestSessionModule } from '@nest-ses
 
 LeakGuard.install();
 
-/** Stands where Redis would: nobody is to come. */
+/** A server at the address of Redis that expects no connection. */
 let server: Server;
 let url: string;
 let visitors = 0;

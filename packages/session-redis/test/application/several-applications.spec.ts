@@ -35,7 +35,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Stores a session in an application, and gives what a client of it has then. */
+/** Stores a session in an application; the cookie of its client. */
 async function storedIn(app: App, interval?: number): Promise<{ id: string; token: string }> {
   const agent = app.agent();
   const response = await agent.post('/set/of', { value: app.url, interval });
@@ -93,7 +93,7 @@ describe('several applications in one process', () => {
     const [ofShop, ofAdmin] = [await storedIn(shop, 1), await storedIn(admin, 1)];
     expect((await heard('expired', ofShop.id)).session.getAttribute('of')).toBe(shop.url);
     expect((await heard('expired', ofAdmin.id)).session.getAttribute('of')).toBe(admin.url);
-    // The next events are recorded after whatever may still be recorded of these.
+    // These events are recorded after any late event of the sessions above.
     for (const app of [shop, admin]) await heard('created', (await storedIn(app)).id);
     const counts = (id: string) => apps.map((app) => app.events.count('expired', id));
     const [onExpress, onFastify, elsewhere] = counts(ofShop.id);

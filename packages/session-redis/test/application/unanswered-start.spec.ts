@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await store.client.flushall();
-  // A connection can be made; but it cannot be asked what is stored.
+  // Connections succeed, but the check of the stored data has no reply.
   proxy.hold('reply', 'hmget');
 });
 afterEach(() => proxy.release());

@@ -41,7 +41,7 @@ const failure = (promise: Promise<unknown>) =>
     (error: unknown) => String(error),
   );
 
-/** Resolves when a connection has failed to connect so often. */
+/** Resolves when a connection has failed to connect `count` times. */
 async function attempts(client: Redis, count: number): Promise<void> {
   let failed = 0;
   const onReconnecting = () => failed++;

@@ -84,9 +84,9 @@ it('a command without a connection fails within the command timeout and is not s
 
 it('a reply that arrived while the event loop was blocked is used, although the timeout has passed', async () => {
   const connection = new RequestConnection(direct, { commandTimeout: 100 });
-  // More than once only where Redis is slower than that.
+  // A second attempt is needed only when Redis is slower than the block.
   const answer = await eventually(async () => {
-    // Timers are next, and then what has arrived.
+    // The next phases of the event loop are timers, then arrived data.
     await nextTurn();
     const late = increment(connection, 'stalled');
     for (const end = performance.now() + 200; performance.now() < end;);

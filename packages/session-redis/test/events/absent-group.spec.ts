@@ -26,7 +26,7 @@ afterAll(async () => {
   await store.close();
 });
 
-/** An instance of a group, and what it has handled, in the order of the start. */
+/** An instance of a group, and the events that it has handled, in order. */
 async function join(group: string) {
   const handled: { readonly id: string; readonly hasData: boolean }[] = [];
   @Injectable()
@@ -36,7 +36,7 @@ async function join(group: string) {
       handled.push({ id, hasData: !dataLost && session.getAttribute('cart') === CART });
     }
   }
-  // The test says when the job comes.
+  // The test runs the job.
   const redis = { url: store.server.url, events: { group }, cleanup: { cron: '0 0 0 29 2 *' } };
   const instance = await EventInstance.start({ redis, providers: [Handlers] });
   instances.push(instance);
@@ -48,7 +48,7 @@ async function cleanUp({ module }: EventInstance): Promise<void> {
   await module.get(SessionEventTrimmer).runOnce();
 }
 
-/** A minute in which sessions are created: one that stays alive, the others deleted, or unused and expired at its end. */
+/** A minute in which sessions are created: one stays alive, the others are deleted or expire at its end. */
 async function liveAMinute(): Promise<string> {
   const ids: string[] = [];
   for (let i = 0; i < PER_MINUTE; i++) {
@@ -90,7 +90,7 @@ it('a group that was absent for half an hour handles all missed events in order,
   }
   const missed = await recorded();
   expect(missed).toHaveLength(MINUTES_AWAY * (2 * PER_MINUTE - 1));
-  // Each in its minute, once, in order.
+  // Each once, in its minute and in order.
   expect(present.handled.map(({ id }) => id)).toEqual(missed);
   await eventually(async () =>
     expect(await present.groups.list()).toMatchObject([

@@ -38,14 +38,14 @@ async function start(providers: Type[], redis: RedisSessionModuleOptions = {}): 
   return instance;
 }
 
-/** A session that is created and ends: two events, of which the names are given. */
+/** Creates and ends a session: two events, whose names it returns. */
 async function endSession(cart = 'apple'): Promise<string[]> {
   const id = await store.create({ cart: JSON.stringify(cart) });
   await store.scripts.delete(id);
   return [`created:${id}`, `deleted:${id}`];
 }
 
-/** What is broadcast to an instance of its own. */
+/** An instance that records its broadcast events. */
 function cache() {
   const heard: string[] = [];
   const gaps: SessionEventGap[] = [];
@@ -66,14 +66,14 @@ function cache() {
 }
 
 async function isHeard(heard: readonly string[], names: readonly string[]): Promise<void> {
-  // By their number: to compare, and to describe what is missing, each time would keep this process from hearing more.
+  // By their number: a comparison with a description of the difference at each poll would block this process.
   await eventually(() => heard.length >= names.length).catch(() => undefined);
   expect(heard).toEqual(names);
 }
 
 const gapsInLog = () => EventInstance.log.matching(/^warn Broadcast events recorded after \S+ were missed/);
 
-/** An instance behind the proxy cannot reach Redis, and is told. */
+/** The instance behind the proxy loses Redis, and has logged it. */
 function disconnect(): void {
   proxy.refuse();
   proxy.cut();
@@ -216,7 +216,7 @@ it('an instance is notified of the gap when Redis has lost its data, and receive
   const names = await endSession();
   await isHeard(heard, names);
   await store.server.kill();
-  // Its positions come before those that were heard of.
+  // Its positions are before those of the events received so far.
   await store.server.stepClock(-10 * MINUTE);
   await store.server.restart();
   await eventually(() => expect(gaps).toHaveLength(1));

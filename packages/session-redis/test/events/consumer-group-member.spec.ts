@@ -38,7 +38,7 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
 
   const streams = () => store.partitions.all.map(({ events }) => events);
 
-  /** Events in each stream that an instance was given a minute ago and has not finished. */
+  /** Events in each stream that an instance received a minute ago and has not finished. */
   async function abandon(count: number, some = streams()): Promise<void> {
     const { client } = store;
     for (const events of some) {
@@ -48,7 +48,7 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
     await age('dead');
   }
 
-  /** As if an instance had not been heard of for a minute. */
+  /** As if the leases of an instance had not been renewed for a minute. */
   async function age(consumer: string): Promise<void> {
     const { client } = store;
     for (const events of streams()) {

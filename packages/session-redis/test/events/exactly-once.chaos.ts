@@ -12,7 +12,7 @@ let store: Store;
 let apps: App[];
 beforeAll(async () => {
   store = await Store.open();
-  // Without faults, and so also without one that stands still for longer than the lease.
+  // Without faults: no process may stall for longer than the lease.
   const redis = { url: store.server.url, events: { lease: '1h' } };
   apps = await Promise.all(
     (['express', 'fastify', 'express', 'fastify'] as const).map((adapter) => App.start({ adapter, redis })),
@@ -24,7 +24,7 @@ afterAll(async () => {
   await store.close();
 });
 
-/** Half of them end by being deleted, half by running out. */
+/** Half of them are deleted, half expire. */
 async function endSessions(): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < SESSIONS; i += AT_A_TIME) {

@@ -55,7 +55,7 @@ describe('an application', () => {
     const id = await endedBy(web);
     await eventually(() => handled.length > 0);
     expect(handled).toEqual([`${id} ["apple"]`]);
-    // It has handlers as well.
+    // The controller has handlers as well.
     expect(web.events.all()).toEqual([]);
     expect(await store.consumers('default')).toHaveLength(1);
   });

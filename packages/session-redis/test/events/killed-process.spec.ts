@@ -8,12 +8,12 @@ import { WorkerProcess } from '../support/worker.process.js';
 LeakGuard.install();
 
 const GROUP = 'default';
-/** So long that no process loses an event because it stands still: the clock of Redis is stepped instead. */
+/** So long that a stalled process keeps its lease: the test steps the clock of Redis instead. */
 const LEASE = 10 * MINUTE;
-/** How often an instance looks for what others have left, in milliseconds. */
+/** Milliseconds between two polls for abandoned events. */
 const POLL_INTERVAL = 1000;
 
-/** Watches, by the clock of Redis, how the instances look for what others have left of a stream. */
+/** Records, by the clock of Redis, when the instances poll a stream for abandoned events. */
 class PollMonitor {
   readonly #polls: number[] = [];
   #claim = Infinity;
@@ -25,7 +25,7 @@ class PollMonitor {
     connection.on('monitor', (seconds: string, [command = '', key, ...rest]: string[]) => {
       if (key !== stream) return;
       const at = Number(seconds) * 1000;
-      // With more arguments it is the script that takes over.
+      // A call with more arguments is the claim script.
       if (/^xpending$/i.test(command) && rest.length === 1) this.#polls.push(at);
       if (/^xclaim$/i.test(command)) this.#claim = Math.min(this.#claim, at);
     });
@@ -40,7 +40,7 @@ class PollMonitor {
     return Math.min(...this.#polls.slice(1).map((at, i) => at - this.#polls[i]!));
   }
 
-  /** How often an instance looked, from then on, until it found something. */
+  /** The number of polls of an instance from then on, up to its first find. */
   pollsUntilClaim(since: number): number {
     return this.#polls.filter((at) => at >= since && at <= this.#claim).length;
   }
@@ -93,7 +93,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     await isPending(1);
     expect(next.lines.join('\n')).not.toContain(id);
     monitor = await PollMonitor.start(store, store.keysOf(id).events);
-    // On a slow machine all are late, and the closest two by the least.
+    // A slow machine delays all polls, and the closest two the least.
     await eventually(() => expect(monitor!.shortestPause()).toBeLessThan(1.5 * POLL_INTERVAL));
     const lapsed = (await store.now()) + LEASE;
     await store.server.stepClock(LEASE);

@@ -19,7 +19,7 @@ type PendingEvent = [position: string, consumer: string, idle: number, deliverie
 let store: SteppableStore;
 let instances: EventInstance[] = [];
 beforeEach(async () => {
-  // Of each test: a clock that was stopped does not go on.
+  // One for each test: a stopped clock does not continue.
   store = await Store.openSteppable();
 });
 afterEach(async () => {
@@ -36,7 +36,7 @@ async function start(Handlers: new () => unknown): Promise<EventInstance> {
   return instance;
 }
 
-/** Handlers of the ends of sessions, which go on until they are told to finish, and the sessions they were begun for. */
+/** Handlers that run until `finish`, and the sessions whose ends they have started to handle. */
 function slowHandlers() {
   const runs: string[] = [];
   let finish!: () => void;
@@ -58,7 +58,7 @@ async function endSession(): Promise<string> {
   return id;
 }
 
-/** The end of a session that an instance was given, which is gone; its id. */
+/** Ends a session whose event was delivered to an instance that is gone; its id. */
 async function abandon(): Promise<string> {
   const id = await endSession();
   await store.client.xgroup('CREATE', store.keys.events, GROUP, '0');
@@ -66,7 +66,7 @@ async function abandon(): Promise<string> {
   return id;
 }
 
-/** For how long the events that are being handled have not been renewed. */
+/** Milliseconds since the last renewal of each event that is being handled. */
 async function idleTimes(): Promise<number[]> {
   const pending = (await store.client.xpending(store.keys.events, GROUP, '-', '+', 100)) as PendingEvent[];
   return pending.filter(([, consumer]) => consumer !== 'gone').map(([, , idle]) => idle);
@@ -75,7 +75,7 @@ async function idleTimes(): Promise<number[]> {
 it('a handler that takes three times the lease runs once, although others look for abandoned events', async () => {
   const { Handlers, runs, finish } = slowHandlers();
   const abandoned = await abandon();
-  // From now on no more time goes by than the instances, however slow they are, have renewed their leases for.
+  // From now on time passes only as far as the instances, however slow, have renewed their leases.
   await store.server.stopClock();
   for (let i = 0; i < 3; i++) await start(Handlers);
   const id = await endSession();
@@ -87,7 +87,7 @@ it('a handler that takes three times the lease runs once, although others look f
   }
   finish();
   await eventually(async () => (await store.pending(GROUP)) === 0);
-  // That of the instance that is gone was found, and begun once as well.
+  // The abandoned event was claimed and handled once as well.
   expect(runs).toEqual([id, abandoned]);
 });
 
@@ -98,7 +98,7 @@ it('an event that its own instance claims again and finishes before the reply is
   await start(Handlers);
   const id = await endSession();
   await eventually(() => runs.length > 0);
-  // As if the process had stood still: nothing has renewed its lease, unless it does so just now.
+  // As if the process had stalled: the lease has run out, unless it is renewed right now.
   await eventually(async () => {
     await store.server.stepClock(10 * LEASE);
     return takenOver.hasHappened();
@@ -122,7 +122,7 @@ it('a lease is renewed every third of its length, and not after the instance has
   const yardstick = ticks(LEASE / 3);
   renewed.mockClear();
   await yardstick.reach(12);
-  // A renewal waits for its reply, so it comes a little later each time; but never earlier.
+  // A renewal waits for its reply, so each comes a little late, but never early.
   expect(renewed.mock.calls.length).toBeGreaterThanOrEqual(4);
   expect(renewed.mock.calls.length).toBeLessThanOrEqual(13);
   finish();
@@ -133,7 +133,7 @@ it('a lease is renewed every third of its length, and not after the instance has
   expect(renewed).not.toHaveBeenCalled();
 });
 
-/** Counts ticks of this process, which come late where everything does. */
+/** Counts ticks of this process, which are late whenever the process is. */
 function ticks(interval: number) {
   let count = 0;
   const loop = new PollingLoop('The yardstick', interval, async () => void count++);
@@ -141,7 +141,7 @@ function ticks(interval: number) {
   return { reach: (goal: number) => eventually(() => count >= goal), stop: () => loop.stop() };
 }
 
-/** The first answer that takes something over reaches its instance only when told. */
+/** Holds the first reply with a claimed event until `tell`. */
 function holdTakenOver() {
   const { claimEvents } = ConsumerGroupMember.prototype;
   let happened = false;

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 async function startWorker(): Promise<WorkerProcess> {
   const environment = { REDIS_URL: store.server.url, NOTIFICATIONS: 'off', GRACE: '3s', CRON: '* * * * * *' };
-  // Longer than one of several processes on a few cores stands still: what it has would be handled twice.
+  // Longer than a process may stall on a few cores: its events would be handled twice.
   const worker = await WorkerProcess.start({ ...environment, LEASE: '20s' });
   workers.push(worker);
   return worker;
@@ -38,12 +38,12 @@ async function endSessions(): Promise<Set<string>> {
   return ids;
 }
 
-/** The sessions of whose end a handler has been told, as often as one has. */
+/** The sessions whose end was handled, once for each time. */
 function handled(): string[] {
   return workers.flatMap(({ lines }) => lines.flatMap((line) => /^handled deleted:(\S+)$/.exec(line)?.[1] ?? []));
 }
 
-/** The sessions of whose end an instance, or any, has been told without having acknowledged it. */
+/** The sessions whose end is pending for an instance, or for any. */
 async function pendingEnds(worker?: WorkerProcess): Promise<string[]> {
   const { client, keys } = store;
   const pending = (await client.xpending(keys.events, 'default', '-', '+', 10_000)) as [string, string][];
@@ -52,7 +52,7 @@ async function pendingEnds(worker?: WorkerProcess): Promise<string[]> {
   return entries.flat().flatMap(([, [, type, , session]]) => (type === 'deleted' ? [session!] : []));
 }
 
-/** What was handled more often than once, and once more for each time it is among `excused`. */
+/** The sessions that were handled more often than once plus their occurrences in `excused`. */
 function unexcused(excused: readonly string[]): string[] {
   const allowed = new Map<string, number>();
   for (const id of excused) allowed.set(id, (allowed.get(id) ?? 0) + 1);
@@ -70,7 +70,7 @@ it('five instances handle 50,000 events in spite of two kills and a restart of R
   const begun = performance.now();
   await Promise.all(Array.from({ length: INSTANCES }, startWorker));
 
-  // What a fault may repeat is what was in flight then: of the killed instance, or of all of them.
+  // A fault may repeat only the events in flight: of the killed instance, or of all.
   const inFlight: string[] = [];
   await untilHandled(EVENTS / 5);
   await workers[0]!.end('SIGKILL');

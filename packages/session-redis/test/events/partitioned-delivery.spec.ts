@@ -19,7 +19,7 @@ LeakGuard.install();
 
 const PARTITIONS = 8;
 const GROUP = 'default';
-// Fewer places than partitions.
+// Fewer places than there are partitions.
 const CONCURRENCY = 3;
 const NEVER = '0 0 0 29 2 *';
 
@@ -57,7 +57,7 @@ function idIn(partition: number): string {
   return store.partitions.of(id) === store.partitions.all[partition] ? id : idIn(partition);
 }
 
-/** A session in each partition that was created and has ended, `after` ms at the earliest; their ids. */
+/** Creates and ends a session in each partition, `after` ms at the earliest; their ids. */
 async function endSessions({ after = 0 } = {}): Promise<string[]> {
   const ids: string[] = [];
   for (let partition = 0; partition < PARTITIONS; partition++) {
@@ -68,7 +68,7 @@ async function endSessions({ after = 0 } = {}): Promise<string[]> {
   return ids;
 }
 
-/** Records an event at a position of one's own in each partition. */
+/** Records an event at the given position of each partition. */
 async function recordAt(position: string): Promise<string[]> {
   const ids = Array.from({ length: PARTITIONS }, (_, partition) => idIn(partition));
   for (const id of ids) {
@@ -196,7 +196,7 @@ describe('SessionEventGroups', () => {
     groups = groupsOf(await start(undefined));
   });
 
-  /** A dead letter at a position of one's own. */
+  /** Records a dead letter at the given position. */
   const setAside = (partition: number, position: string, group = 'mail') =>
     store.client.xadd(store.partitions.all[partition]!.deadLetters, position, 'group', group, 'reason', position);
 
@@ -244,7 +244,7 @@ describe('SessionEventGroups', () => {
 
   it('lists dead letters in time order and continues after any of them', async () => {
     const expected: string[] = [];
-    // Also several at the same position, and more in one partition than are read at a time.
+    // Some at the same position, and more in one partition than one read returns.
     for (let time = 1; time <= 30; time++) {
       for (const partition of time % 3 === 0 ? [1, 4, 6] : [time % 2]) {
         await setAside(partition, `${time}-1`, time % 2 === 0 ? 'mail' : 'audit');
@@ -354,7 +354,7 @@ describe('a broadcast', () => {
 
   const namesOf = (ids: readonly string[]) => ids.flatMap((id) => [`created:${id}`, `deleted:${id}`]);
   const isHeard = async (heard: readonly string[], names: readonly string[]) => {
-    // By their number: to compare, and to describe what is missing, each time would keep this process from hearing more.
+    // By their number: a comparison with a description of the difference at each poll would block this process.
     await eventually(() => heard.length >= names.length).catch(() => undefined);
     expect(heard.toSorted()).toEqual(names.toSorted());
   };
@@ -425,7 +425,7 @@ it('ended sessions and handled events leave only the documented keys', async () 
       if (handled.filter((each) => each === id).length === 1) throw new Error('no mail');
     }
   }
-  // A canary may be among the keys for a moment.
+  // A canary could be among the keys.
   const instance = await start(Handlers, { notifications: 'off' });
   const ids = await endSessions();
   await eventually(() => expect(new Set(handled).size).toBe(ids.length));

@@ -31,7 +31,7 @@ async function endSession(cart: string): Promise<string> {
   return id;
 }
 
-/** Starts an instance with two handlers, of which one cannot handle what is among `poison`. */
+/** Starts an instance with two handlers, of which one fails for the sessions in `poison`. */
 async function start(poison: Set<string>, pace?: EventInstanceOptions['pace']) {
   const reminded: unknown[] = [];
   const audited: string[] = [];
@@ -60,7 +60,7 @@ async function start(poison: Set<string>, pace?: EventInstanceOptions['pace']) {
   return { reminded, audited, mirrored };
 }
 
-/** The first dead letter, as soon as there is one that is not the one before. */
+/** The first dead letter that is not `before`. */
 function nextDeadLetter(groups: SessionEventGroups, before?: SessionDeadLetter): Promise<SessionDeadLetter> {
   return eventually(async () => {
     const [letter] = await groups.deadLetters();
@@ -145,7 +145,7 @@ it('a retry that hangs leaves capacity for other events', async () => {
 });
 
 it('an event that always fails does not delay the 10,000 events behind it', async () => {
-  /** Milliseconds until all but the poison have been handled, from when they are to be had. */
+  /** Milliseconds from the record of the last event until all but the poison were handled. */
   const handleAll = async (poison: Set<string>, pace?: EventInstanceOptions['pace']): Promise<number> => {
     for (let i = 0; i < SESSIONS; i += AT_A_TIME) {
       await Promise.all(Array.from({ length: AT_A_TIME }, () => endSession('pear')));
@@ -164,7 +164,7 @@ it('an event that always fails does not delay the 10,000 events behind it', asyn
   expect(await store.deadLetters()).toHaveLength(1);
   await instance.stop();
   await store.client.flushall();
-  // When its next attempt is not due for an hour, nobody can have waited for it.
+  // Its retry is not due for an hour: no other event can have waited for it.
   await handleAll(new Set([await endSession('poison')]), { firstBackOff: HOUR, longestBackOff: HOUR });
   await eventually(async () => (await store.pending('default')) === 1);
   expect(await store.client.zcard(store.keys.retries('default'))).toBe(1);

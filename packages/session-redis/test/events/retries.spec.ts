@@ -103,7 +103,7 @@ it('an event that crashes its instances repeatedly becomes a dead letter without
   await client.xgroup('CREATE', keys.events, GROUP, '0');
   await client.xreadgroup('GROUP', GROUP, 'dead', 'STREAMS', keys.events, '>');
   for (const [position, [, , , id]] of await client.xrange(keys.events, '-', '+')) {
-    // As if five instances had been given the one, and one the other, a long time ago.
+    // As if five instances had received the one event, and one the other, a long time ago.
     const count = id === deadly ? 5 : 1;
     await client.xclaim(keys.events, GROUP, 'dead', 0, position, 'IDLE', 60_000, 'RETRYCOUNT', count, 'JUSTID');
   }

@@ -18,7 +18,7 @@ beforeAll(async () => {
   store = await Store.open();
 });
 beforeEach(async () => {
-  // An application that only operates: without handlers it is in no group.
+  // An application without handlers, which is in no group.
   operator = await start('operator');
   groups = operator.module.get(SessionEventGroups);
 });
@@ -60,7 +60,7 @@ const whatIsSeen = ({ id, at, session, dataLost }: SessionEvent) => ({
   cart: session.getAttribute('cart'),
 });
 
-/** Two handlers, of which the first fails as long as it is told to. */
+/** Two handlers, of which the first fails while `isBroken`. */
 function reminders() {
   const seen = { mailed: [] as object[], logged: [] as object[], isBroken: true };
   @Injectable()
@@ -104,7 +104,7 @@ describe('list()', () => {
     for (let i = 0; i < 3; i++) await endSession();
     await store.client.hset(store.keys.dropped, 'failing', 7);
     await store.client.zadd(store.keys.retries('slow'), Number.MAX_SAFE_INTEGER, '1-1');
-    // It has been given all of them by then, and is done with the created ones.
+    // By then it has received all of them, and handled the created ones.
     await eventually(async () => begun === 4 && (await store.pending('slow')) === 4);
 
     const [first, second] = await groups.list();
@@ -199,7 +199,7 @@ describe('remove()', () => {
 });
 
 describe('a dead letter', () => {
-  /** Has `count` events of sessions that are gone by then among the dead letters of the group `mail`. */
+  /** Puts `count` events of sessions that are gone among the dead letters of the group `mail`. */
   async function die(count = 1) {
     const { seen, Reminders } = reminders();
     await start('mail', Reminders);
@@ -271,7 +271,7 @@ describe('a dead letter', () => {
     expect(await groups.deadLetters({ after: second!.id, limit: 1 })).toMatchObject([{ id: third!.id }]);
 
     seen.isBroken = false;
-    // Neither a group that does not exist, nor what is no event.
+    // Neither for an unknown group, nor for a dead letter without an event.
     expect(await groups.replayAll()).toBe(110);
     await eventually(() => seen.mailed.length === 330);
     await settled();

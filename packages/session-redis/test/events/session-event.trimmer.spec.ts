@@ -37,7 +37,7 @@ async function endSessions(count: number): Promise<string[]> {
 const length = () => store.client.xlen(store.keys.events);
 const hasData = async (id: string) => (await store.client.exists(store.keys.session(id))) === 1;
 
-/** An instance of the group reads up to `count` events, and acknowledges them if it is to. */
+/** An instance of the group reads up to `count` events, and acknowledges them by default. */
 async function read(group: string, count: number, { acknowledge = true, consumer = 'one' } = {}): Promise<string[]> {
   await scripts.createGroup(store.keys, group, 'oldest');
   const reply = (await store.client.xreadgroup(
@@ -153,7 +153,7 @@ describe('an absent group', () => {
       expect(await length()).toBe(minutes < 60 ? 1 + (minutes / 10) * 2 : minutes === 60 ? 12 : 2);
     }
     expect(Number((await dropped())['away'])).toBeGreaterThan(20);
-    // It comes back: what it has read, it is waited for with.
+    // The group is back: its unread events are kept again.
     await read('away', 100);
     await endSessions(1);
     await read('there', 100);

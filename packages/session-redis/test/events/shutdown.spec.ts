@@ -9,7 +9,7 @@ import { Store } from '../support/store.fixture.js';
 LeakGuard.install();
 
 const GROUP = 'default';
-// So long that nothing is taken over because of it.
+// So long that no lease runs out.
 const LEASE = '1h';
 
 let store: Store;
@@ -19,7 +19,7 @@ beforeAll(async () => {
 beforeEach(() => store.client.flushall());
 afterAll(() => store.close());
 
-/** An instance whose handler says what it has begun, and finishes when it is told to. */
+/** An instance whose handler records its start, and runs until `finish`. */
 async function start(options: { url?: string; shutdownTimeout?: RedisSessionModuleOptions['commandTimeout'] } = {}) {
   const { url = store.server.url, shutdownTimeout = '1h' } = options;
   const begun: string[] = [];
@@ -51,7 +51,7 @@ it('shutdown waits for running handlers, starts no other, and leaves the group',
   const stopped = instance.stop();
   await eventually(async () => (await store.readers()) === 0);
   const late = await endSession();
-  // What is not begun any more is for others.
+  // An event that is not started is left to other instances.
   const other = await start();
   other.finish();
   await eventually(() => other.begun.includes(late));
@@ -74,7 +74,7 @@ it('shutdown is bounded: another instance handles an unfinished event at once', 
   await instance.stop();
   await eventually(() => other.begun.includes(id));
   await eventually(async () => (await store.pending(GROUP)) === 0);
-  // Nobody listens any more.
+  // No instance listens any more.
   finish();
   expect(EventInstance.log.matching(/Handlers of session events have not finished within/)).toHaveLength(1);
   await other.instance.stop();

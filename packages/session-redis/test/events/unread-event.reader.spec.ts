@@ -43,7 +43,7 @@ describe.each([1, 4])('a reader of %d partitions', (partitions) => {
     return names;
   }
 
-  /** Reads so many times with so many places; the entries of each time. */
+  /** Reads `times` times with `places` places; the entries of each read. */
   async function read(times: number, places: number): Promise<StreamEntry[][]> {
     const reads: StreamEntry[][] = [];
     for (let i = 0; i < times; i++) reads.push(await reader.read(places, HOUR));
@@ -56,7 +56,7 @@ describe.each([1, 4])('a reader of %d partitions', (partitions) => {
   it.each([1, 2, 3, 5, 8, 100])('returns each event once, and never more than %d at a time', async (places) => {
     const names = await recordIn(every, 10);
     const reads: StreamEntry[][] = [];
-    // Waits an hour where there is nothing more, but not for what others have.
+    // An empty partition would block for an hour; events of the others must not wait for that.
     while (reads.flat().length < names.length) reads.push(...(await read(1, places)));
     expect(Math.max(...reads.map(({ length }) => length))).toBeLessThanOrEqual(places);
     expect(namesIn(reads)).toEqual(names.sort());

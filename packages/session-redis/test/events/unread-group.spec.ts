@@ -9,7 +9,7 @@ import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js'
 
 LeakGuard.install();
 
-/** From one job to the next: less than the grace. */
+/** From one run of the job to the next: less than the grace period. */
 const TICK = 4 * MINUTE;
 const PER_TICK = 10;
 
@@ -33,14 +33,14 @@ afterAll(async () => {
 
 async function start(provider: new () => unknown, options: RedisSessionModuleOptions = {}): Promise<EventInstance> {
   const cleanup = { cron: '0 0 0 29 2 *' };
-  // Without canaries, of which one might be among the keys when they are counted.
+  // Without canaries, which could be among the counted keys.
   const redis = { url: store.server.url, cleanup, notifications: 'off' as const, ...options };
   const instance = await EventInstance.start({ redis, providers: [provider as never] });
   instances.push(instance);
   return instance;
 }
 
-/** An instance of the group that does read, and a group that nobody reads. */
+/** An instance of one group, and a second group without instances. */
 async function readAndUnread(events: RedisSessionModuleOptions['events']) {
   let handled = 0;
   @Injectable()
@@ -55,7 +55,7 @@ async function readAndUnread(events: RedisSessionModuleOptions['events']) {
   await groups.create('reports');
   let recorded = 0;
   let removed = 0;
-  /** Lets some time pass, in which the group that is read handles its events; at the end of each tick comes the job. */
+  /** Lets `ticks` pass, in which the first group handles its events; each tick ends with a run of the job. */
   const pass = async (ticks: number) => {
     for (let tick = 0; tick < ticks; tick++) {
       for (let i = 0; i < PER_TICK; i += 2) await store.scripts.delete(await store.create());
@@ -66,7 +66,7 @@ async function readAndUnread(events: RedisSessionModuleOptions['events']) {
       expect(await length()).toBe(recorded - removed);
     }
   };
-  /** An instance of the other group comes, handles so many events, and leaves. */
+  /** An instance of the second group starts, handles `count` events, and stops. */
   const visit = async (count: number) => {
     let read = 0;
     @Injectable()
@@ -86,7 +86,7 @@ async function readAndUnread(events: RedisSessionModuleOptions['events']) {
 }
 
 const length = () => store.client.xlen(store.keys.events);
-/** What was said of groups. */
+/** The log lines about groups. */
 const logged = () => EventInstance.log.matching(/ group "/);
 
 it('an unread group is logged, holds its events for the retention, and has its dropped events counted', async () => {
@@ -107,7 +107,7 @@ it('an unread group is logged, holds its events for the retention, and has its d
   ]);
   expect((await groups.list()).find(({ name }) => name === 'default')).toMatchObject({ lag: 0, dropped: 0 });
 
-  // It is read after all: from then on it is waited for.
+  // Once the group has read, its events are kept again.
   await visit(PER_TICK);
   await pass(7);
   expect(await reports()).toMatchObject({ lag: 7 * PER_TICK });

@@ -26,7 +26,7 @@ describe.each([1, 4])('the listener of expired sessions with %d partitions', (pa
     await store.close();
   });
 
-  /** Lets time run out for keys, and Redis notice it. Not within the first command: that would be a `del`. */
+  /** Expires keys and has Redis notice it. Not with a time in the past, which would be a `del`. */
   async function expire(...keys: string[]): Promise<void> {
     await Promise.all(keys.map((key) => store.client.pexpire(key, 10)));
     await eventually(async () => (await store.client.exists(...keys)) === 0);

@@ -6,11 +6,11 @@ import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
-// What an application may do on a Redis that forbids CONFIG, as managed ones do.
+// The rights of an application on a managed Redis, which forbids CONFIG.
 const WITHOUT_CONFIG = [
   '~nest:session:*',
   '&__keyspace@0__:nest:session:sessions:expires:*',
-  // Of several partitions.
+  // With several partitions.
   '&__keyspace@0__:nest:session:{*}:sessions:expires:*',
   '&__keyevent@0__:expired',
   '+@all',
@@ -20,7 +20,7 @@ const WITHOUT_CONFIG = [
   '+info',
 ];
 
-/** Not while a test runs: what is reported without a sweep of the test's own, a notification has brought. */
+/** Never during a test: an end that is reported without a sweep by the test comes from a notification. */
 const NEVER = '0 0 0 29 2 *';
 
 describe.each([
@@ -69,7 +69,7 @@ describe.each([
   it('is reported once, with the attributes the session had', async () => {
     const ids = await Promise.all(Array.from({ length: 8 }, openSession));
     if (sweeps) {
-      // The next sweep, without the wait for it: it takes the buckets of the coming minutes as well.
+      // A sweep of the coming minutes as well, instead of a wait for the next one.
       const partitions = new SessionPartitions('nest:session', count);
       for (const id of ids) await untilOver(client, partitions.of(id).shadow(id));
       await app.sweeper.runOnce({ ahead: 120_000 });
@@ -80,7 +80,7 @@ describe.each([
       expect(event).toMatchObject({ id: `expired:${id}`, dataLost: false });
     }
     await app.sweeper.runOnce({ ahead: 120_000 });
-    // The next event is recorded after all that the sweep may have recorded.
+    // This event is recorded after any event of the sweep.
     await app.events.next('created', await openSession());
     for (const id of ids) expect(app.events.count('expired', id)).toBe(1);
     const [, set = ''] = (await client.config('GET', 'notify-keyspace-events')) as string[];
@@ -88,7 +88,7 @@ describe.each([
   });
 });
 
-/** Until Redis' clock has passed the end of the session. */
+/** Waits until the clock of Redis has passed the end of the session. */
 async function untilOver(client: Redis, shadow: string): Promise<void> {
   const end = await client.pexpiretime(shadow);
   await eventually(async () => {

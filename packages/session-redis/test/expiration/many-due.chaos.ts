@@ -21,15 +21,15 @@ afterEach(async () => {
 });
 
 async function startWorkers(environment: Record<string, string>): Promise<void> {
-  // The test says when they sweep, if they do.
+  // The test starts each sweep.
   const all = { REDIS_URL: store.server.url, LEASE: '30s', CRON: '0 0 0 29 2 *', ...environment };
   workers = await Promise.all(Array.from({ length: PROCESSES }, () => WorkerProcess.start(all)));
 }
 
-/** Sessions that are over when this resolves, of which Redis has announced none, since it has not come across them. */
+/** Sessions that have ended when this resolves, without a key event so far. */
 async function createDueSessions(): Promise<Set<string>> {
   await store.client.config('SET', 'hz', '1');
-  // The server does not look for expired keys by itself.
+  // Redis does not look for expired keys by itself.
   await store.client.call('DEBUG', 'SET-ACTIVE-EXPIRE', '0');
   const ids = new Set<string>();
   for (let begun = 0; begun < SESSIONS; begun += 500) {
@@ -43,7 +43,7 @@ async function createDueSessions(): Promise<Set<string>> {
   return ids;
 }
 
-/** The sessions that handlers have been told of, as often as they have. */
+/** The sessions that were handled, once for each time. */
 function reported(): string[] {
   return workers.flatMap(({ lines }) => lines.flatMap((line) => /^handled expired:(\S+)$/.exec(line)?.[1] ?? []));
 }
@@ -57,7 +57,7 @@ async function untilReported(ids: ReadonlySet<string>): Promise<void> {
     },
     { timeout: PATIENCE, interval: 250 },
   );
-  // Some lines of theirs may still be on their way.
+  // Some of their lines may still be in flight.
   await eventually(() => reported().length >= SESSIONS);
   const all = reported();
   expect(all).toHaveLength(SESSIONS);

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 it("the cleanup job and the application's own cron job each run once a minute", async () => {
-  /** The minutes of the ticks. A tick for which the machine was too slow is left out, of either. */
+  /** The minutes in which each job ran. A slow machine may skip a minute of either job. */
   const ticks = { ours: [] as number[], theirs: [] as number[], afterwards: [] as number[] };
 
   @Injectable()
@@ -26,7 +26,7 @@ it("the cleanup job and the application's own cron job each run once a minute", 
       ticks.theirs.push(minute());
     }
 
-    // By then every job of the full minute has begun.
+    // By then every job of the full minute has started.
     @Cron('2 * * * * *')
     alsoEachMinute() {
       ticks.afterwards.push(minute());

@@ -13,7 +13,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
     let apps: App[];
     beforeAll(async () => {
       store = await Store.openSteppable();
-      // The tests say when the job comes.
+      // The tests run the job.
       const redis = { url: store.server.url, notifications, cleanup: { cron: '0 0 0 29 2 *' } } as const;
       apps = [await App.start({ redis }), await App.start({ redis, handlers: false })];
     });
@@ -25,7 +25,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
     const open = (minutes: number, count = 20) =>
       Promise.all(Array.from({ length: count }, () => store.create({ cart: '"apple"' }, { interval: minutes * 60 })));
 
-    /** Both instances look for what is over, at once. */
+    /** Both instances sweep at once. */
     const sweep = () => Promise.all(apps.map((app) => app.sweeper.runOnce()));
 
     async function stepAndSweep(minutes: number): Promise<void> {
@@ -33,7 +33,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       await sweep();
     }
 
-    /** That the end of each is recorded, once, and handled. */
+    /** Expects the end of each to be recorded once and handled. */
     async function areReported(ids: readonly string[], { dataLost }: { dataLost: boolean }): Promise<void> {
       for (const id of ids) {
         expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
@@ -57,7 +57,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       await areReported(lost, { dataLost: true });
       await areReported(over, { dataLost: false });
       await areAlive(alive);
-      // The same minutes once more.
+      // The same minutes again.
       await stepAndSweep(-10);
       await stepAndSweep(10);
       await areReported(lost, { dataLost: true });
@@ -70,7 +70,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
     it('back, reports no session early, none late, and the sessions that had already ended', async () => {
       const [over, soon, renewed] = [await open(1), await open(3), await open(30)];
       await store.server.stepClock(1.5 * MINUTE);
-      // Redis notices, but nobody records it before the clock is set back.
+      // Redis notices the ends, but no instance claims them before the clock is set back.
       for (const id of over) expect(await store.isAlive(id)).toBe(false);
       await store.server.stepClock(-10 * MINUTE);
       for (const id of renewed) expect(await store.scripts.touch(id)).toEqual({ outcome: 'touched' });
@@ -111,7 +111,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
             for (const i of renewed) {
               const { outcome } = await store.scripts.touch(ids[i]!);
               if (outcome === 'touched') await noteEnd(ids[i]!);
-              // Over is over, and what is not over has not been reported.
+              // An ended session stays ended, and a live one has not been reported.
               else expect(ends.get(ids[i]!)).toBeLessThanOrEqual(Math.max(latest, await store.now()));
               if (outcome === 'touched') expect(recorded.has(ids[i]!)).toBe(false);
             }

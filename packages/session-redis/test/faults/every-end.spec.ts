@@ -9,9 +9,9 @@ import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js'
 
 LeakGuard.install();
 
-/** Not while a test runs. */
+/** Never during a test. */
 const NEVER = '0 0 0 29 2 *';
-/** Longer than a session lives unused, shorter than its data. */
+/** Longer than the idle timeout, shorter than the data is kept. */
 const TOO_LONG = 31 * MINUTE;
 
 let store: SteppableStore;
@@ -36,7 +36,7 @@ async function openSession(): Promise<string> {
   return id;
 }
 
-/** The time of the session comes, and Redis notices that it has. */
+/** Expires the session and has Redis notice it. */
 async function runOut(id: string): Promise<void> {
   await store.server.stepClock(TOO_LONG);
   expect(await store.isAlive(id)).toBe(false);

@@ -11,7 +11,7 @@ it('after a failover, an application uses the promoted replica, loses no end of 
   const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
   const sentinel = await Sentinel.start('sessions', master);
   const client = new Redis({ sentinels: [{ port: sentinel.port }], name: 'sessions', lazyConnect: true });
-  // No sweep but the one of the listener, so that what is reported later was heard.
+  // No sweep but that of the listener: a later report comes from a notification.
   const cleanup = { cron: '0 0 0 1 1 *' };
   const app = await App.start({ session: { timeout: '2s' }, redis: { client, cleanup, commandTimeout: '10s' } });
   try {
@@ -38,7 +38,7 @@ it('after a failover, an application uses the promoted replica, loses no end of 
   }
 }, 180_000);
 
-/** Asks again while Redis is not there: a session that was stored. */
+/** Stores a session, with retries during the outage; its id. */
 async function create(app: App): Promise<string> {
   const agent = app.agent();
   return eventually(

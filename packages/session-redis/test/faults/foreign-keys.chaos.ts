@@ -13,7 +13,7 @@ const HOUR = 60 * MINUTE;
 let store: SteppableStore;
 beforeAll(async () => {
   store = await Store.openSteppable();
-  // What a test creates in a row belongs to the same minute.
+  // The sessions that a test creates belong to the same minute.
   await store.server.stopClock();
 });
 afterAll(() => store.close());
@@ -31,9 +31,9 @@ const many = (count: number) => Promise.all(Array.from({ length: count }, () => 
 
 interface Fault {
   readonly name: string;
-  /** Plants something foreign where a session has a key; resolves to what is to stand among the dead letters. */
+  /** Plants a foreign key or member in place of a key of the session; the expected dead letter. */
   readonly plant: (id: string) => Promise<string>;
-  /** What is recorded of that session in the end. */
+  /** The events of that session in the end. */
   readonly recorded: readonly string[];
 }
 
@@ -61,7 +61,7 @@ const FAULTS: readonly Fault[] = [
       await store.client.hset(store.keys.index('principal', 'bad'), 'planted', '1');
       return `expires:${id}`;
     },
-    // Its data is there, and so is its end.
+    // Its session hash is intact, so its end is recorded.
     recorded: ['created', 'expired'],
   },
   {
@@ -72,7 +72,7 @@ const FAULTS: readonly Fault[] = [
       await store.client.rpush(store.keys.bucket(minute), 'planted');
       return `expirations:${minute}`;
     },
-    // The session itself tells where it stood.
+    // The session hash names its bucket.
     recorded: ['created', 'expired'],
   },
   {
@@ -94,7 +94,7 @@ describe.each(FAULTS)('$name', ({ plant, recorded }) => {
     const letter = await plant(bad);
     const errors = jest.spyOn(Logger.prototype, 'error');
 
-    // Redis announces the end to three instances, and all three sweep.
+    // Three instances receive the key event, and all three sweep.
     for (let i = 0; i < 3; i++)
       await store.scripts.claimExpired(
         store.keys,
@@ -126,7 +126,7 @@ it('a renewed session whose bucket was replaced moves to another bucket', async 
   for (const id of [touched, saved, newId]) {
     const buckets = await store.buckets(id);
     expect(buckets).toHaveLength(1);
-    // Never a later one than that of its end.
+    // Never later than the bucket of its end.
     expect(Number(buckets[0])).toBeLessThanOrEqual((await store.client.pexpiretime(store.keys.shadow(id))) + MINUTE);
     await store.runOut(id);
   }
@@ -155,7 +155,7 @@ it('live sessions move to another bucket when theirs was replaced, and ended one
   await store.client.del(store.keys.bucket(minute));
   await store.client.rpush(store.keys.bucket(minute), 'planted');
   await store.runOut(over);
-  // Nothing is left to tell that this one was.
+  // No key is left to show that this session existed.
   await store.client.del(store.keys.session(lost), store.keys.shadow(lost));
   expect(await sweep()).toMatchObject({ alive: 250, claimed: 1, corrupt: 1 });
   expect(await store.eventTypes(over)).toEqual(['created', 'expired']);
@@ -194,7 +194,7 @@ it('each session is reported, whatever its fields contain', async () => {
     fc.json(),
     fc.string({ unit: 'binary' }),
     fc.json().map((json) => JSON.stringify(json)),
-    // Nearly right.
+    // Almost valid values.
     fc
       .array(fc.array(fc.oneof(fc.string(), fc.integer(), fc.constant(null))))
       .map((v) => JSON.stringify(JSON.stringify(v))),

@@ -9,7 +9,7 @@ LeakGuard.install();
 
 const COMMAND_TIMEOUT = 1000;
 const CLIENTS = 50;
-/** How many requests of each client are answered while Redis is frozen: so many command timeouts in a row. */
+/** How many requests of each client get a response while Redis is frozen: as many command timeouts in a row. */
 const ROUNDS = 10;
 
 let server: RedisServer;
@@ -59,7 +59,7 @@ it('a frozen Redis holds no request much longer than the command timeout, and th
   const frozen = clock.now - begin;
   phase = 'thawing';
   server.thaw();
-  // Then it is there again.
+  // By then it replies again.
   await client.ping();
   phase = 'after';
   const first = await app.agent().post('/set/value', { value: 'first' });
@@ -68,7 +68,7 @@ it('a frozen Redis holds no request much longer than the command timeout, and th
   isOver = true;
   await loads;
 
-  // Each client has one request in flight, at the freeze as at the thaw.
+  // Each client has one request in flight when Redis freezes and when it continues.
   const atFreeze = answers.filter(({ begun, ended }) => begun === 'before' && ended !== 'before');
   const atThaw = answers.filter(({ begun, ended }) => begun === 'frozen' && ended !== 'frozen');
   expect([atFreeze.length, atThaw.length]).toEqual([CLIENTS, CLIENTS]);
@@ -79,10 +79,10 @@ it('a frozen Redis holds no request much longer than the command timeout, and th
       `freeze: ${longest(atFreeze)} ms, at the thaw: ${longest(atThaw)} ms; before: ${usual} ms`,
   );
   expect(statuses(meanwhile)).toEqual([503]);
-  // Redis may have answered before it froze; and it answers what it finds when it goes on.
+  // Redis may have replied before the freeze, and replies to the waiting commands after it.
   expect([201, 503]).toEqual(expect.arrayContaining(statuses([...atFreeze, ...atThaw])));
   expect(statuses(within('after'))).toEqual([201]);
-  // To load and to save, a command timeout each, and what a request takes on this machine anyhow.
+  // One command timeout to load, one to save, and the usual time of a request on this machine.
   expect(longest(answers)).toBeLessThan(2 * COMMAND_TIMEOUT + LivedClock.LONGEST_STEP + usual);
 });
 

@@ -31,7 +31,7 @@ describe.each([
   });
 
   async function startWorker(url: string): Promise<WorkerProcess> {
-    // It sweeps when it is told to, and not by the clock as well.
+    // It sweeps on command only, not by its cron job.
     const environment = { REDIS_URL: url, NOTIFICATIONS: 'off', CRON: '0 0 0 29 2 *', PARTITIONS: String(partitions) };
     const worker = await WorkerProcess.start(environment);
     workers.push(worker);
@@ -42,7 +42,7 @@ describe.each([
   const isClaim = (data: Buffer) =>
     data.includes('expires:') && store.partitions.all.some(({ deadLetters }) => data.includes(deadLetters));
 
-  /** Resolves when the claim behind the first `passed` is held: on its way to Redis, or the reply to it. */
+  /** Resolves when the claim after the first `passed` ones is held: its request or its reply. */
   async function untilClaimHeld(direction: 'request' | 'reply', passed: number): Promise<void> {
     let seen = 0;
     const ignore = proxy.onData('request', (data) => void (seen += isClaim(data) ? 1 : 0));
@@ -58,7 +58,7 @@ describe.each([
       const doomed = await startWorker(proxy.url);
       const ids = await Promise.all(Array.from({ length: 400 }, () => store.create({ cart: '["apple"]' })));
       await Promise.all(ids.map((id) => store.runOut(id)));
-      // All in a bucket of the minute that is swept next.
+      // All in the bucket of the minute that is swept next.
       for (const keys of store.partitions.all) {
         const minutes = await store.client.zrange(keys.bucketList, '0', '-1');
         await store.client.sunionstore(keys.bucket('60000'), ...minutes.map((minute) => keys.bucket(minute)));

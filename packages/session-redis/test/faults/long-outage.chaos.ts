@@ -14,7 +14,7 @@ const MINUTE = 60_000;
 const TIMEOUT = 30 * MINUTE;
 const GRACE = 5 * MINUTE;
 
-// What the outage leaves of sessions, by how long they may be idle: `outage` later, they are ...
+// The state of a session after the outage, by its idle timeout: `outage` later, it is ...
 const OUTAGE = TIMEOUT + GRACE + 60 * MINUTE;
 const KINDS = {
   lost: { interval: TIMEOUT, count: 150 }, // ... over for so long that nothing but the member in the bucket is left
@@ -47,10 +47,10 @@ describe.each([
     });
 
     const start = () => {
-      // An hour of Redis' is a moment of ours: the job ticks every second.
+      // The test steps the clock of Redis by an hour at once, so the job runs every second.
       const cleanup = { cron: '* * * * * *' };
       const redis = { url: server.url, notifications, partitions: count, cleanup, grace: `${GRACE}ms` as const };
-      // Hundreds of saves at once, of which Redis writes each to disk.
+      // Redis writes each of hundreds of concurrent saves to disk.
       return App.start({ redis: { ...redis, commandTimeout: '30s' } });
     };
 
@@ -74,7 +74,7 @@ describe.each([
       const [lost, kept, alive] = (await Promise.all(
         (['lost', 'kept', 'alive'] as const).map((kind) => openSessions(before, kind)),
       )) as [Session[], Session[], Session[]];
-      // Renewed, half by a read and half by a save, so that they stand in the bucket of an earlier end.
+      // Renewed, half by a touch and half by a save: they stay in the bucket of an earlier end.
       await server.stepClock(20 * MINUTE);
       await Promise.all(
         [...lost, ...kept, ...alive].map(async (session, i) => {
@@ -103,7 +103,7 @@ describe.each([
         }
         const reported = lost.length + kept.length;
         expect(after.events.count('expired')).toBe(reported);
-        // With notifications, some may have been announced before the sweep came to them.
+        // With notifications, some may have been claimed before the sweep found them.
         const caughtUp = () =>
           logged.mock.calls
             .map(([line]) => /^Caught up with (\d+) sessions/.exec(String(line))?.[1] ?? 0)
@@ -119,7 +119,7 @@ describe.each([
             .sort(),
         );
 
-        // What is in the hands of an instance would be another's after the step, and handled once more.
+        // The leases end with the step: an event that is being handled would be claimed and handled again.
         await eventually(async () => {
           const groups = await after.nest.get(SessionEventGroups, { strict: false }).list();
           for (const { pending, lag } of groups) expect([pending, lag]).toEqual([0, 0]);
@@ -133,7 +133,7 @@ describe.each([
       }
     });
 
-    /** That a live session stands in its index, and in the bucket that is recorded: neither a past one nor a late one. */
+    /** Expects a live session in its index and in its recorded bucket, which is neither past nor late. */
     async function isInOrder(id: string): Promise<void> {
       const keys = partitions.of(id);
       const [bucket, name] = await client.hmget(keys.session(id), 'bucket', `sessionAttr:${PRINCIPAL_NAME_INDEX_NAME}`);

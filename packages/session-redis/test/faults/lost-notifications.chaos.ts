@@ -7,7 +7,7 @@ import { Store } from '../support/store.fixture.js';
 LeakGuard.install();
 
 const logged: string[] = [];
-/** Not the lines of outages: they are about connections, not about notifications. */
+/** Without the lines of outages, which are about connections, not about notifications. */
 const record = (line: string) => void (/announce|^Caught up/.test(line) && logged.push(line));
 Logger.overrideLogger({ log: record, warn: record, error: record });
 
@@ -16,9 +16,9 @@ const GONE = expect.stringContaining('the cleanup job will find them: there is n
 const HOUR = 3_600_000;
 const caughtUp = (count: number) => `Caught up with ${count} sessions that had ended unheard`;
 
-// A Redis that keeps what it has, but not what CONFIG has set, and that cuts off a subscriber early.
+// A Redis that keeps its data but not its CONFIG, and disconnects a slow subscriber early.
 const ARGS = ['--appendonly', 'yes', '--appendfsync', 'always', '--client-output-buffer-limit', 'pubsub 100kb 0 0'];
-// When the connection for notifications is taken for dead, where a test waits for that; in milliseconds.
+// Milliseconds of silence after which the notification connection counts as dead, where a test waits for that.
 const SILENCE = 10_000;
 const PATIENCE = { timeout: 120_000 };
 
@@ -65,7 +65,7 @@ async function startAs(...rights: string[]): Promise<void> {
 const create = (count: number) =>
   Promise.all(Array.from({ length: count }, () => store.create({ a: '1' }, { interval: 1 })));
 
-/** Sessions that are over, and that no sweep comes across but one that looks an hour ahead. */
+/** Sessions that have ended, in buckets that only a sweep an hour ahead reads. */
 async function createOver(count: number): Promise<string[]> {
   const ids = await Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
   await Promise.all(ids.map((id) => store.client.pexpire(store.keys.shadow(id), 10)));
@@ -73,12 +73,12 @@ async function createOver(count: number): Promise<string[]> {
   return ids;
 }
 
-/** Until Redis has noticed that these sessions are over, and announced it to whoever hears it. */
+/** Waits until Redis has expired these sessions and published their key events. */
 async function end(ids: readonly string[]): Promise<void> {
   await eventually(async () => (await store.client.exists(...ids.map((id) => store.keys.shadow(id)))) === 0);
 }
 
-/** That it has said so, and nothing else. */
+/** Expects this line in the log, and no other. */
 async function hasLogged(...lines: unknown[]): Promise<void> {
   await eventually(() => expect(logged).toEqual(lines));
 }
@@ -90,7 +90,7 @@ async function isRecordedOnce(ids: readonly string[]): Promise<void> {
   });
 }
 
-/** That an expiry is recorded because it was announced: the bucket of this session is too far ahead for a sweep. */
+/** Expects an expiry to be recorded by its key event: the bucket of this session is too far ahead for a sweep. */
 async function isLive(): Promise<void> {
   await eventually(() => state() === 'listening');
   await isRecordedOnce(await createOver(1));
@@ -134,11 +134,11 @@ it('an application detects a dead connection and catches up once Redis is reacha
 
 it('an application catches up after its notifications overflowed the output buffer', async () => {
   await start();
-  // They shall end in one go: when they are asked for, and not while Redis comes across one after the other.
+  // All expire at once, when the test reads them: Redis does not expire them one by one.
   await store.client.call('DEBUG', 'SET-ACTIVE-EXPIRE', '0');
   const ids = await Promise.all(Array.from({ length: 1000 }, () => store.create({ a: '1' })));
   const shadows = ids.map((id) => store.keys.shadow(id));
-  // In a bucket that the next sweep looks at.
+  // In a bucket that the next sweep reads.
   for (const minute of await store.client.zrange(store.keys.bucketList, '0', '-1')) {
     await store.client.sunionstore(store.keys.bucket('60000'), store.keys.bucket('60000'), store.keys.bucket(minute));
   }
@@ -150,7 +150,7 @@ it('an application catches up after its notifications overflowed the output buff
   await store.client.call('DEBUG', 'SET-ACTIVE-EXPIRE', '1');
   await isRecordedOnce(ids);
   await isLive();
-  // Nothing else would have closed the connection.
+  // Only the full output buffer can have closed the connection.
   await hasLogged(ANNOUNCES, GONE, ANNOUNCES, expect.stringMatching(/^Caught up with [1-9]/));
 });
 
@@ -179,7 +179,7 @@ it('an application is notified again after Redis was frozen', async () => {
 
 it('an application switches notifications on again when they were switched off, and catches up', async () => {
   await start({ url: proxy.url });
-  // So that it does not notice at once.
+  // So that the instance does not notice at once.
   proxy.hold('request', 'notify-keyspace-events');
   await proxy.untilHeld('request');
   await setFlags('');
@@ -207,7 +207,7 @@ it('an application without CONFIG relies on the sweep until notifications are sw
   await setFlags('Kx');
   await isRecordedOnce(missed);
   await isLive();
-  // Perhaps some of them when it began to listen in another way.
+  // Some may have been reported by the sweep at the change of its subscription.
   const found = () => logged.map((line) => Number(/^Caught up with (\d+)/.exec(line)?.[1] ?? 0));
   await eventually(() => expect(found().reduce((sum, count) => sum + count, 0)).toBe(50));
 });

@@ -21,13 +21,13 @@ Logger.overrideLogger(false);
 
 let store: SteppableStore;
 let proxy: TcpProxy;
-/** As requests and as background services have them, but with time: what fails does so because of what was lost. */
+/** The connections of requests and background services without timeouts, so that only the lost reply fails a call. */
 let request: RequestConnection;
 let requestClient: Redis;
 let serviceClient: Redis;
 beforeAll(async () => {
   store = await Store.openSteppable();
-  // Calls that are made again belong to the same minute as at the rehearsal.
+  // The repeated calls belong to the same minute as the rehearsal.
   await store.server.stopClock();
   proxy = await TcpProxy.start({ port: store.server.port });
   const made = createConnections(resolveRedisSessionOptions({ url: proxy.url }));
@@ -51,7 +51,7 @@ it('the calls of this test cover every script', () => {
   expect(new Set(sent)).toEqual(new Set(scripts.map((name) => basename(name))));
 });
 
-/** Puts the store into the state before a call; resolves to what the call then leaves there when nothing is in its way. */
+/** Puts the store into the state before a call; resolves to this state and to that after an undisturbed call. */
 async function rehearse({
   prepare,
   send,
@@ -114,7 +114,7 @@ const FAULTS = [
   },
 ];
 
-/** Until the connection works again: what it sends again comes before. */
+/** Waits until the connection works again: commands that it sends again come before the ping. */
 async function isBack(client: Redis): Promise<void> {
   await eventually(() => client.status === 'ready');
   await client.ping();
@@ -131,7 +131,7 @@ describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
     const outcome = await suffer(() => request.run((client) => call.send(client, store)));
     expect(outcome).toEqual({ error: expect.any(SessionStoreError) });
     expect(await dump(store.client)).toEqual(isExecuted ? executed : before);
-    // Nor is it sent when the connection is there again.
+    // The call is not sent after the reconnection either.
     await isBack(requestClient);
     expect(await dump(store.client)).toEqual(isExecuted ? executed : before);
   });
@@ -162,7 +162,7 @@ describe('an application whose save has no reply', () => {
   let other: App;
   beforeAll(async () => {
     await store.client.flushall();
-    // ioredis keeps the timer of a command that it gives up with its connection: not longer than LeakGuard waits.
+    // Shorter than the wait of LeakGuard: ioredis keeps the timer of a command that fails with its connection.
     const redis = { url: proxy.url, notifications: 'off', commandTimeout: '3s' } as const;
     app = await App.start({ redis, handlers: false });
     other = await App.start({ redis: { url: store.server.url, notifications: 'off' }, handlers: false });
@@ -172,9 +172,9 @@ describe('an application whose save has no reply', () => {
     await other.stop();
   });
 
-  /** Sends a request whose script Redis executes, and never answers. */
+  /** Sends a request whose script Redis executes, and drops the reply. */
   async function unanswered(agent: HttpAgent, path: string, body?: object): Promise<HttpResponse> {
-    // Of what a request sends, scripts alone name the events.
+    // Of the commands of a request, only scripts contain the name of the events stream.
     const { events, prefix } = store.keys;
     const dropped = proxy.dropNextReply((burst) => burst.includes(events) && burst.includes(`${prefix}sessions:`));
     const response = agent.post(path, body);
@@ -192,14 +192,14 @@ describe('an application whose save has no reply', () => {
     const cookie = `SESSION=${agent.cookie('SESSION')}`;
     const third = await other.agent().post('/set/a', { value: 'third' }, { headers: { cookie } });
     expect(third.status).toBe(201);
-    // The connection that lost the answer is there again, and has sent all that it may have kept.
+    // The connection that lost the reply is back, and has sent any command that it kept.
     expect((await agent.post('/set/b', { value: 1 })).status).toBe(201);
     expect((await agent.get('/read')).json()).toMatchObject({ attributes: { a: 'third', b: 1 } });
   });
 
   describe('and that saves again in the same request', () => {
     const repository = () => app.nest.get(RedisSessionRepository, { strict: false });
-    /** Whether Redis gets the first save or not, the request is not told. */
+    /** The request does not learn whether Redis executed its first save. */
     const failToSave = async (session: Session, isExecuted: boolean) => {
       const direction = isExecuted ? 'reply' : 'request';
       proxy.hold(direction, `${store.keys.prefix}sessions:`);

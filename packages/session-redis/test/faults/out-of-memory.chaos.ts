@@ -35,7 +35,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       await app.events.next('created', id);
     });
 
-    /** Creates sessions until Redis refuses one, and sees to it that there is no memory from then on. */
+    /** Creates sessions until Redis rejects one, and keeps it out of memory from then on. */
     async function fillUp(): Promise<void> {
       const body = { value: 'x'.repeat(50_000) };
       for (let status = 201; status === 201;) ({ status } = await app.agent().post('/set/blob', body));
@@ -52,7 +52,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
     it('a save is rejected as a whole, with a 503 and no cookie', async () => {
       await agent.post('/set/count', { value: 1 });
       await fillUp();
-      // Not how far the handlers have come with the events.
+      // Without the progress of the handlers.
       const contents = async () => [
         await dump(store.client, [store.keys.events]),
         await store.client.xlen(store.keys.events),

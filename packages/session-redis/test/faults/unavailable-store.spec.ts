@@ -44,7 +44,7 @@ describe('a save fails with an error and no cookie', () => {
     expect(plain.status).toBe(200);
     await proxy.accept();
     const agent = app.agent();
-    // What takes longer than the short command timeout is asked for again.
+    // Retries when the short command timeout has passed on a slow machine.
     await eventually(async () => expect((await agent.post('/set/a', { value: 1 })).status).toBe(201));
     await eventually(async () => expect((await agent.get('/read')).json()).toMatchObject({ attributes: { a: 1 } }));
   });

@@ -67,18 +67,18 @@ async function isListening(...subscriptions: KeyspaceSubscription[]): Promise<vo
   await eventually(() => subscriptions.every(({ health }) => health.state === 'listening'));
 }
 
-/** Publishes what Redis would, so many of it in one go. */
+/** Publishes `count` notifications at once, as Redis would. */
 function announce(count: number, channel = '__keyevent@0__:expired', message?: string) {
   const what = message === undefined ? `'k' .. i` : `'${message}'`;
   return client.eval(`for i = 1, ${count} do redis.call('PUBLISH', '${channel}', ${what}) end`, 0);
 }
 
-/** How often the flags were looked at, as each proof begins. */
+/** How often the flags were read: each proof begins with that. */
 async function proofs(): Promise<number> {
   return Number(/cmdstat_config\|get:calls=(\d+)/.exec(await client.info('commandstats'))?.[1]);
 }
 
-/** A door that calls wait at, and how many do. */
+/** A gate at which calls wait. */
 function gate() {
   const waiting: (() => void)[] = [];
   return { waiting, wait: () => new Promise<void>((resolve) => waiting.push(resolve)) };
@@ -473,7 +473,7 @@ it('a listener leaves a server that replies but no longer holds the keys', async
   listener.start();
   const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler });
   await isListening(subscription);
-  // As after a failover: its address leads elsewhere now, but its connection stays.
+  // As after a failover: the address leads to another server, but the connection stays.
   subscriber.options.port = commands.options.port = next.port;
   commands.disconnect(true);
   const there = new Redis(next.url);
@@ -482,7 +482,7 @@ it('a listener leaves a server that replies but no longer holds the keys', async
     await eventually(async () => (await there.exists('a:x')) === 0);
     return keys().includes('a:x');
   });
-  // It hears before it has proved that it does.
+  // Notifications arrive before the proof.
   await eventually(() => subscription.health.state === 'listening');
   there.disconnect();
   await listener.stop();

@@ -26,7 +26,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await client.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction', 'notify-keyspace-events', '');
   await client.flushall();
-  // Behind what was announced before.
+  // After all earlier notifications.
   await subscriber.ping();
   heard.clear();
 });
@@ -54,7 +54,7 @@ it('requireFlags reports no change where Redis does not show a flag that is set'
   expect(await requireFlags(client, 'En')).toBe(false);
 });
 
-/** What makes Redis announce each event: the last of these commands. */
+/** The last of these commands makes Redis publish the event. */
 const CAUSES: Record<string, string[]> = {
   expired: ['SET k v PX 1'],
   evicted: ['CONFIG SET maxmemory-policy allkeys-random', 'SET k v', 'CONFIG SET maxmemory 1'],
@@ -132,7 +132,7 @@ describe('the flags of an event', () => {
       const dump = await client.dumpBuffer('k');
       await client.call(command, ...args.map((arg) => (arg === '<dump>' ? dump : arg)));
     }
-    // Redis notices an expiry when it looks for the key, and evicts before the next command.
+    // Redis expires a key when it is read, and evicts before the next command.
     await eventually(async () => {
       await client.exists('k');
       await subscriber.ping();

@@ -10,10 +10,10 @@ LeakGuard.install();
 
 const POLL = 1000;
 const POLLS = 4;
-/** A read and a poll of its group, and a read of what is broadcast, whose script asks most of them. */
+/** The read and the poll of its group, and the read of broadcast events, whose script has most of these commands. */
 const COMMANDS_PER_POLL = 12;
 
-/** What this test itself asks. */
+/** The commands of the test itself. */
 const OWN = ['info', 'client|list', 'config|resetstat'];
 
 @Injectable()
@@ -49,7 +49,7 @@ it.each([1, 4])('an instance at rest sends only its polls, with %d partitions', 
     await eventually(async () => (await polls()) >= POLLS);
     const duration = performance.now() - begin;
     expect(duration).toBeGreaterThan((POLLS - 1) * POLL * 0.95);
-    // Time in which this process or Redis stood still only makes them fewer. Partitions are asked one by one, but for reads.
+    // A stall of this process or Redis only lowers the counts. Only reads cover several partitions in one command.
     const most = Math.ceil(duration / POLL + 1) * COMMANDS_PER_POLL * partitions;
     const sum = [...(await calls()).values()].reduce((total, count) => total + count, 0);
     expect(sum).toBeLessThanOrEqual(most);

@@ -59,7 +59,7 @@ describe('an instance, while a foreign key is in place of the events stream,', (
     const begin = performance.now();
     const before = await failures(name);
     await eventually(async () => (await failures(name)) >= before + 4);
-    // Three whole pauses at least lie between them.
+    // At least three full pauses lie between them.
     expect(performance.now() - begin).toBeGreaterThan(3 * PAUSE * 0.9);
   });
 

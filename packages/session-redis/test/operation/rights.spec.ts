@@ -42,9 +42,9 @@ class Handlers {
   hear() {}
 }
 
-/** What any user may call. */
+/** Commands without a right of their own. */
 const ALWAYS = ['auth', 'client|setinfo', 'hello', 'quit'];
-/** What this test itself asks, as another user. */
+/** The commands of the test itself, as another user. */
 const OWN = ['acl|log', 'config|resetstat', 'zrange'];
 
 const NEVER = { cron: '0 0 0 29 2 *' };
@@ -60,7 +60,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** All that an instance does with Redis, from its start to its end. */
+/** Everything that an instance does with Redis, from its start to its shutdown. */
 async function live(): Promise<void> {
   const url = `redis://app:secret@127.0.0.1:${server.port}`;
   const redis = { url, cleanup: NEVER, events: { attempts: 2 } };
@@ -132,7 +132,7 @@ it('an instance needs all documented rights and no others', async () => {
   await admin.acl('SETUSER', 'app', 'reset', 'on', '>secret', ...DOCUMENTED);
   await admin.config('RESETSTAT');
   await live();
-  // From Redis 7.2 on, ioredis tells its name, and does without the right to.
+  // From Redis 7.2 on, ioredis sends its name, and works without the right to do so.
   const denied = ((await admin.acl('LOG')) as unknown[][]).filter((entry) => !entry.includes('client|setinfo'));
   expect(denied).toEqual([]);
   const asked = [...(await commandStats(admin)).keys()].filter((name) => ![...ALWAYS, ...OWN].includes(name));

@@ -44,7 +44,7 @@ class LateController {
 @Module({ controllers: [LateController] })
 class LateModule {}
 
-/** The id is the token: what shows it, gives the session away. */
+/** The id is the token: a line with the id reveals the session. */
 describe('the log contains no token and no value of an attribute', () => {
   const log = new LineRecorder();
   const tokens = new Set<string>();

@@ -13,7 +13,7 @@ import { Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
-/** The timers that are made, those too that keep no process alive, with what made them. */
+/** The timers that are started, unreferenced ones too, with their origin. */
 class Timers {
   readonly #made = new Map<object, string>();
   readonly #hook: AsyncHook = createHook({
@@ -30,7 +30,7 @@ class Timers {
     this.#hook.disable();
   }
 
-  /** Where those of the library come from that have neither run nor been cleared. */
+  /** The origins of the library's timers that have neither run nor been cleared. */
   left(): string[] {
     const waiting = [...this.#made].filter(([timer]) => (timer as { _destroyed?: boolean })._destroyed !== true);
     return waiting.map(([, stack]) => stack).filter((stack) => /packages\/session-\w+\/src\//.test(stack));
@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterEach(() => store.client.flushall());
 afterAll(() => store.close());
 
-/** An instance that listens and handles whatever it can, whose handler of ends waits until it may finish. */
+/** An instance with every kind of listener and handler, whose handler of ends waits for `finish`. */
 async function start(imports: EventInstanceOptions['imports'] = []) {
   const begun: string[] = [];
   let finish!: () => void;
@@ -80,7 +80,7 @@ async function connections(): Promise<string[]> {
   return [...list.matchAll(/name=nest:session:(\w+)/g)].map(([, name]) => name!).sort();
 }
 
-/** What somebody hears on a connection of what is announced. */
+/** The message events of a connection that have a listener. */
 function heardOn(connection: EventEmitter): (string | symbol)[] {
   return ['message', 'pmessage'].filter((name) => connection.listenerCount(name) > 0);
 }
@@ -96,7 +96,7 @@ it('shutdown closes the sources of work first, and the connections of work in fl
   const stopped = instance.stop().then(() => (isStopped = true));
   await eventually(async () => expect(await connections()).toEqual(['background', 'request']));
   expect(registry.doesExist('cron', 'session-cleanup')).toBe(false);
-  // Its event is its own until the handler has finished.
+  // The instance keeps the lease of its event until the handler has finished.
   expect(await store.pending('default')).toBe(1);
   expect(isStopped).toBe(false);
   finish();
@@ -120,7 +120,7 @@ it('shutdown leaves no timer and no listener, and logs nothing', async () => {
   expect(subscribers.flatMap(heardOn)).not.toEqual([]);
   EventInstance.log.lines.length = 0;
   await instance.stop();
-  // ioredis has one until the socket is closed.
+  // ioredis keeps a timer until the socket is closed.
   await eventually(() => expect(timers.left()).toEqual([]), { timeout: 5000 });
   timers.stop();
   expect(EventInstance.log.lines).toEqual([]);

@@ -18,9 +18,9 @@ const BATCHES = ABORTS / AT_ONCE;
 
 const ENDLESS = ['file', 'generator', 'sse', 'pipeline', 'pipe', 'writes'];
 const KINDS = ['returned', 'sent', 'observable', ...ENDLESS];
-// Nest sends the head of server-sent events before their handler is done.
+// Nest sends the headers of server-sent events before their handler is done.
 const WAITING = KINDS.filter((kind) => kind !== 'sse');
-// Nest does not go on with these when it hears that the client has left before their head, and so nothing is saved.
+// Nest drops these when the client disconnects before their headers, so nothing is saved.
 const DROPPED = ['observable', 'generator', 'sse'];
 
 const LOAD = 'hgetall';
@@ -66,7 +66,7 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
       untap.push(proxy.onData(direction, (data) => (wire[direction] += data.toString('latin1'))));
     }
     regulars = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => regular(`regular-${i}`)));
-    // What is made once, for the first request of a kind, is there before anything is counted.
+    // The first request of each kind creates what is created once, before the counts begin.
     await leaveWhileAnswered(KINDS.map((kind) => new Visitor(app.agent(), kind, `first-${kind}`)));
     await haveStopped();
     idle = usage();
@@ -82,7 +82,7 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
     return agent;
   }
 
-  /** As many as leave at once. Half of them bring a session, the others are given one. */
+  /** The visitors that leave at once. Half of them have a session, the others get one. */
   function visitors(phase: string, kinds: readonly string[], count = AT_ONCE): Visitor[] {
     return Array.from({ length: count }, (_, i) => {
       const agent = i % 2 === 0 ? regulars[i]! : app.agent();
@@ -100,7 +100,7 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
     await haveLeft();
   }
 
-  /** Resolves when the application has heard that the clients are gone. */
+  /** Resolves when the application has noticed that the clients are gone. */
   async function haveLeft(): Promise<void> {
     const http = app.nest.getHttpServer() as Server;
     const connections = () =>
@@ -183,7 +183,7 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
         );
         if (outcome === 'answered') await areSaved(all);
         await leave(all);
-        // It is the interceptor that waits for the save of files; all others wait with their first bytes written.
+        // For files the interceptor waits for the save; all others wait with their first bytes written.
         const files = all.filter(({ kind }) => kind === 'file').map(({ mark }) => mark);
         await eventually(() => expect(files).toEqual(expect.arrayContaining([...sources.running])), SOON);
         if (outcome === 'refused') await refuse(all.length, () => proxy.release());

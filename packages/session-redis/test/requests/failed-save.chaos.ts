@@ -30,7 +30,7 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
     app = await AnswerApp.start(column, { url: server.url, notifications: 'off', commandTimeout: '1m' });
     const [setCookie] = sessionCookiesOf(await app.client.ask({ path: '/api/value' }));
     cookie = setCookie!.slice(0, setCookie!.indexOf(';'));
-    // From now on Redis reads, and refuses to write.
+    // From now on Redis allows reads and rejects writes.
     await redis.config('SET', 'maxmemory', '1');
   });
   afterAll(async () => {

@@ -5,7 +5,7 @@ import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
-/** Not while a test runs: without handlers, notifications and the job, nothing but requests talks to Redis. */
+/** Never during a test: without handlers, notifications and the job, only requests send commands to Redis. */
 const NEVER = '0 0 0 29 2 *';
 
 describe.each([1, 4])('round trips between the application and Redis, with %d partitions,', (partitions) => {

@@ -40,11 +40,11 @@ describe.each(['express', 'fastify'] as const)(
     let late: LateRequests;
     const keys = new SessionKeys(adapter);
     beforeAll(async () => {
-      // Without notifications, no key among the shadows but those of sessions.
+      // Without notifications there is no canary among the shadow keys.
       const redis = { url: server.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' } as const;
       app = await App.start({ adapter, imports: [LateModule], redis, handlers: false });
       agent = new HttpAgent(app.url, { keepAlive: true });
-      // So that the server does not close a connection while the next request is on its way.
+      // So that the server does not close a connection while the next request is in flight.
       (app.nest.getHttpServer() as Server).keepAliveTimeout = 0;
       late = app.nest.get(LateRequests, { strict: false });
     });
@@ -61,7 +61,7 @@ describe.each(['express', 'fastify'] as const)(
       return (await agent.get('/read', { headers: { cookie } })).json();
     }
 
-    /** Holds a request of each kind, logs in, and lets them go on when the login has answered. */
+    /** Holds a request of each kind, logs in, and releases them after the response to the login. */
     async function race(round: string, kinds: readonly string[]) {
       const old = cookieOf(await post('/set/before', '', round));
       const requests = kinds.map((kind) => post(`/late/${kind}/${round}`, old));
@@ -95,7 +95,7 @@ describe.each(['express', 'fastify'] as const)(
           const { old, cookie, id, answers } = await race(round, kinds);
           ids.add(id);
           expect(answers.map(({ status, setCookies }) => [status, setCookies])).toEqual(kinds.map(() => [201, []]));
-          // One that only arrives after the login is given no session.
+          // A request that arrives only after the login gets no session.
           const stranger = await post('/set/stranger', old, round);
           expect([stranger.status, stranger.setCookies]).toEqual([201, []]);
           expect(await read(old)).toMatchObject({ isNew: true, attributes: {} });

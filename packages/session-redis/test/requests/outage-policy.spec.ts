@@ -28,7 +28,7 @@ class PolicyController {
 @Module({ controllers: [PolicyController] })
 class PolicyModule {}
 
-/** Looks who it is before any handler of these routes, as guards of applications do. */
+/** Reads the session before each handler of these routes, as a guard of an application does. */
 class AuthGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const request = context.switchToHttp().getRequest<{ url: string; session: Session }>();
@@ -71,7 +71,7 @@ describe.each(['express', 'fastify'] as const)('an outage of Redis, on %s,', (ad
     }
   });
 
-  /** What takes longer than the short command timeout is asked for again. */
+  /** Retries when the short command timeout has passed on a slow machine. */
   async function isKept(): Promise<void> {
     for (const policy of ['required', 'optional']) {
       await eventually(async () => expect((await client.get(`/with/${policy}`)).json()).toEqual({ a: 'kept' }));

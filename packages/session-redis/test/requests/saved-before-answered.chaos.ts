@@ -35,7 +35,7 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
     proxy.hold('reply', (burst) => burst.includes(ATTRIBUTE));
     const pending = app.client.ask({ ...row, headers: { ...ACCEPT, ...row.headers } }, () => order.push('head'));
     await proxy.untilHeld('reply');
-    // Whatever had been sent would have arrived before the answer to a later request.
+    // Any byte sent so far would arrive before the response to a later request.
     await app.client.ask({ path: '/api/plain' });
     order.push('saved');
     proxy.release('reply');

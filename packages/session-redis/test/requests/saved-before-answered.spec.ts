@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const isSave = (burst: Buffer) => burst.includes(ATTRIBUTE);
 
-/** The `cookie` header of a session that is stored, in which nothing but `value` is marked. */
+/** The `cookie` header of a stored session, which has the mark of `value` only. */
 async function storedSession({ client }: AnswerApp): Promise<{ cookie: string }> {
   const [cookie] = sessionCookiesOf(await client.ask({ path: '/api/value' }));
   return { cookie: cookie!.slice(0, cookie!.indexOf(';')) };
@@ -52,7 +52,7 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
         proxy.hold('reply', isSave);
         const pending = app.client.ask({ ...row, headers }, () => order.push('answered'));
         await proxy.untilHeld('reply');
-        // Whatever had been sent would have arrived before the response to a later request.
+        // Any byte sent so far would arrive before the response to a later request.
         await app.client.ask({ path: '/api/plain' });
         order.push('saved');
         proxy.release('reply');

@@ -36,7 +36,7 @@ describe.each(['express', 'fastify'] as const)('the source of a response, on %s,
       redis: { url: proxy.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' },
       handlers: false,
     });
-    // So that it is not the server, either, that closes a connection which nobody uses.
+    // So that the server closes no idle connection either.
     (app.nest.getHttpServer() as Server).keepAliveTimeout = 0;
     sources = app.nest.get(EndlessSources, { strict: false });
   });

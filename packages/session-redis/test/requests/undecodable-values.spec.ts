@@ -31,7 +31,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A browser whose session has a value that was written by something else than the serializer. */
+/** A browser whose session has a value that the serializer did not write. */
 async function visit(undecodable: SessionModuleOptions['undecodable']): Promise<{ agent: HttpAgent; id: string }> {
   app = await App.start({ session: { undecodable: undecodable! }, redis: { url: server.url } });
   const agent = app.agent();

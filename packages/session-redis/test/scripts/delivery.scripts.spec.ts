@@ -5,7 +5,7 @@ import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
-// Longer than a test takes, on any machine: neither comes to its end unless the test says so.
+// Longer than any test: neither ends unless the test makes it.
 const LEASE = 10 * MINUTE;
 const RULES = { firstBackOff: 10 * MINUTE, longestBackOff: 50 * MINUTE, retention: RETENTION, deadLetters: 10_000 };
 const group = 'default';
@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterAll(() => store.close());
 
-/** Ends so many sessions; the positions of their `deleted` events. */
+/** Deletes `count` sessions; the positions of their `deleted` events. */
 async function endSessions(count: number, attributes: Record<string, string> = {}): Promise<string[]> {
   for (let i = 0; i < count; i++) await store.scripts.delete(await store.create(attributes));
   const entries = await store.client.xrange(store.keys.events, '-', '+');
@@ -36,7 +36,7 @@ async function endSessions(count: number, attributes: Record<string, string> = {
 const read = ({ consumer }: typeof me, count: number) =>
   store.client.xreadgroup('GROUP', group, consumer, 'COUNT', count, 'STREAMS', store.keys.events, '>');
 
-/** As if the instance that has been given an entry had not been heard of for so long. */
+/** As if the lease of an event had not been renewed for that long. */
 const age = ({ consumer }: typeof me, position: string, idle = LEASE) =>
   store.client.xclaim(store.keys.events, group, consumer, 0, position, 'IDLE', idle, 'JUSTID');
 
@@ -77,7 +77,7 @@ describe('claim-events', () => {
     ]);
     expect(await owners()).toEqual({ [due!]: 'me', [early!]: 'retries', [abandoned!]: 'me', [held!]: 'other' });
     expect(await store.client.zrange(store.keys.retries(group), '0', '-1')).toEqual([early]);
-    // Renewed by having been given.
+    // The claim renews the lease.
     expect(await scripts.claimEvents(store.keys, other, LEASE, 100)).toEqual([]);
     expect(await read(me, 10)).toEqual([[store.keys.events, [[unread, expect.anything()]]]]);
   });

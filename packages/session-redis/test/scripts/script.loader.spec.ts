@@ -7,7 +7,7 @@ const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
 const names = files
   .filter((name) => name.endsWith('.lua') && !name.startsWith('includes/'))
   .map((name) => name.slice(0, -'.lua'.length));
-/** Where the words of replies are declared: beside the scripts, and in core what a store replies. */
+/** The declarations of outcomes: beside the scripts, and in core for those of a store. */
 const declarations = [
   ...files.filter((name) => name.endsWith('.scripts.ts')).map((name) => new URL(name, folder)),
   new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
@@ -15,7 +15,7 @@ const declarations = [
   .map((file) => readFileSync(file, 'utf8'))
   .join('\n');
 
-/** What the typed wrappers call the replies of a script; null where these hold no word. */
+/** The type of the outcomes of each script; null for a script without outcomes. */
 const REPLY_TYPES: Record<string, string | null> = {
   'session/create-session': 'CreateReply',
   'session/save-session': 'UpdateReply',
@@ -68,7 +68,7 @@ describe.each(names)('%s.lua', (name) => {
   it('documents exactly the outcomes it returns', () => {
     const returns = header.slice(header.indexOf('Returns'));
     const documented = new Set([...returns.matchAll(/^ {4}\{?'([a-z]+)'/gm)].map((match) => match[1]));
-    // In the body, replies are `return { 'word'`, `return 'word'`, and the words that claim() ends with.
+    // In the body, outcomes are in `return { 'word'`, `return 'word'`, and at the end of claim().
     const own = body.slice(body.lastIndexOf('local bucket_list') + 1);
     const returned = [...own.matchAll(/(?:return (?:\{ )?|\band |\bor )'([a-z-]+)'/g)].map((match) => match[1]);
     expect(new Set(returned)).toEqual(documented);

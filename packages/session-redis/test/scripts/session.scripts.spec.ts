@@ -214,7 +214,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await swap('1', '2')).toEqual({ outcome: 'saved' });
       expect(await swap('1', '3')).toEqual({ outcome: 'conflict', current: '2' });
       expect(await swap(undefined, '3')).toEqual({ outcome: 'conflict', current: '2' });
-      // Another one that has counted from 1 to 2.
+      // A concurrent request has counted from 1 to 2.
       expect(await swap('1', '2')).toEqual({ outcome: 'conflict', current: '2' });
       const first = store.save(id, { attributes: [['new', '1']], expected: { name: 'new', text: undefined } });
       expect(await first).toEqual({ outcome: 'saved' });
@@ -267,7 +267,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     it('moves a session whose minute has passed to its right bucket', async () => {
       const id = await store.create({ a: '1' });
       const [bucket] = await store.buckets(id);
-      // As if no sweeper had been there for a long time.
+      // As if no sweeper had run for a long time.
       await store.client.srem(store.keysOf(id).bucket(bucket!), `expires:${id}`);
       await store.client.sadd(store.keysOf(id).bucket('60000'), `expires:${id}`);
       await store.client.zadd(store.keysOf(id).bucketList, 60000, '60000');
@@ -308,7 +308,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.session(newId)).toMatchObject({ 'sessionAttr:a': '2', lastAccessedTime: accessed });
       expect(await client.pexpiretime(keys.shadow(newId))).toBe(end);
 
-      // What it is given counts from the last access.
+      // A new interval counts from the last access.
       expect(await store.save(newId, { maxInactiveInterval: 3600, keepsIdle: true })).toEqual({ outcome: 'saved' });
       expect(await client.pexpiretime(keys.shadow(newId))).toBe(Number(accessed) + 60 * MINUTE);
       expect(await store.save(newId, { maxInactiveInterval: 540, keepsIdle: true })).toEqual({ outcome: 'saved' });
@@ -498,7 +498,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const keys = store.keysOf(id);
       const minute = (Math.ceil((await store.now()) / MINUTE) + 10) * MINUTE;
       await store.client.pexpireat(keys.shadow(id), minute);
-      // So often that the clock moves on meanwhile.
+      // So many that the clock moves during the script.
       const members = Array.from({ length: 2000 }, () => `expires:${id}`);
       const [bucket] = await store.buckets(id);
       expect(new Set(await store.scripts.claimExpired(keys, members, bucket))).toEqual(new Set(['alive']));

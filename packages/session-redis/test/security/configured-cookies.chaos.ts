@@ -87,7 +87,7 @@ describe.each<[string, 'express' | 'fastify', SessionModuleOptions, number]>([
     const token = randomBytes(32).toString('base64url');
     const read = () => sendRaw(app.url, 'GET /read', [`Cookie: SESSION=${token}`]);
     expect(await proxy.flightsDuring(async () => expect((await read()).status).toBe(200))).toBe(flightsOfToken);
-    // Each diagnosis is told once, of whatever came first.
+    // Each warning is logged once, for the first value of its kind.
     for (const value of [token, ...MALFORMED.filter(({ length }) => length > 8)]) {
       expect(log.lines.join('\n')).not.toContain(value);
     }

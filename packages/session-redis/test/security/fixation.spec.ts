@@ -36,7 +36,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     await server.stop();
   });
 
-  /** A client that has one cookie, whatever it is given. */
+  /** A client that keeps one cookie and ignores Set-Cookie. */
   function clientWith(token: string, app: App) {
     const agent = new HttpAgent(app.url);
     const options = { headers: { cookie: `SESSION=${token}` } };
@@ -46,7 +46,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     };
   }
 
-  /** A session of the attacker's own, whose token the victim is made to use as well. */
+  /** A session of the attacker, whose token the victim also uses. */
   async function plant(): Promise<string> {
     const attacker = there.agent();
     await attacker.post('/set/planted', { value: true });
@@ -78,7 +78,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
       const seen: Answer[] = [];
       const given: string[] = [];
       do {
-        // He reads, and he writes.
+        // The attacker reads and writes.
         const answers = await Promise.all([attacker.read(), attacker.read(), attacker.post('/set/mine')]);
         seen.push(...answers.slice(0, 2).map((answer) => answer.json<Answer>()));
         given.push(...answers.flatMap(({ setCookies }) => setCookies));
@@ -86,7 +86,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
       expect((await login).status).toBe(201);
       expect(seen.filter(({ attributes }) => 'user' in attributes)).toEqual([]);
       expect(given).toEqual([]);
-      // The last word is the victim's.
+      // The last request is the victim's.
       const mine = (await victim.get('/read')).json<Answer>();
       expect(mine).toMatchObject({ isNew: false, attributes: { user: `${round}`, planted: true } });
       expect(createHash('sha256').update(victim.cookie('SESSION')!).digest('base64url')).toBe(mine.id);
@@ -106,7 +106,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     const cookie = victim.cookie('SESSION');
     late.door(round).open();
     for (const answer of await Promise.all(held)) expect([answer.status, answer.setCookies]).toEqual([201, []]);
-    // His attribute was on its way before the login, as one of another tab of the victim would be.
+    // The attacker's attribute was in flight before the login, like one of another tab of the victim.
     expect((await victim.get('/read')).json()).toMatchObject({
       isNew: false,
       attributes: { user: 'ann', attribute: 'late' },

@@ -77,7 +77,7 @@ describe.each(['express', 'fastify'] as const)('requests with arbitrary headers,
     );
     expect(new Set(issued).size).toBe(issued.length);
     const ids = issued.map((token) => createHash('sha256').update(token).digest('base64url'));
-    // The answer to a request with garbage behind it is that to the garbage.
+    // The response to a request with garbage behind it is that to the garbage.
     expect(await client.keys(keys.shadow('*'))).toEqual(expect.arrayContaining(ids.map((id) => keys.shadow(id))));
     for (const token of issued) expect(log.lines.join('\n')).not.toContain(token);
   });
@@ -104,7 +104,7 @@ describe.each(['express', 'fastify'] as const)('requests with arbitrary headers,
     const heard = log.lines.length;
     expect(heard).toBeLessThanOrEqual(2);
     for (const value of MALFORMED.filter(({ length }) => length > 8)) expect(log.lines.join()).not.toContain(value);
-    // What would have been logged would have been heard.
+    // Proof that the recorder sees errors.
     await client.flushall();
     await client.set(keys.events, 'planted');
     expect((await sendRaw(app.url, 'POST /login/ann', [])).status).toBe(503);

@@ -33,7 +33,7 @@ describe.each(['express', 'fastify'])('an application that accepts headers of 12
     await server.stop();
   });
 
-  /** How often a session has been looked up. */
+  /** How many sessions were loaded. */
   async function lookups(): Promise<number> {
     return Number(/cmdstat_hgetall:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
   }

@@ -21,7 +21,7 @@ function idOf(token: string): string {
   return createHash('sha256').update(token).digest('base64url');
 }
 
-/** Sends one request after the other, again and again, until it is told to stop. */
+/** Sends one request after the other until `stop`. */
 class Poll {
   readonly answers: HttpResponse[] = [];
   readonly #end: Promise<void>;
@@ -31,7 +31,7 @@ class Poll {
     this.#end = this.#run(send);
   }
 
-  /** Resolves when so many more have been answered. */
+  /** Resolves after `count` more responses. */
   async more(count: number): Promise<void> {
     const until = this.answers.length + count;
     await eventually(() => expect(this.answers.length).toBeGreaterThanOrEqual(until));
@@ -77,7 +77,7 @@ describe.each([
     await server.stop();
   });
 
-  /** The token of a session that has begun there. */
+  /** The token of a session that was created there. */
   async function begun(): Promise<string> {
     const agent = there.agent();
     await agent.post('/set/before', { value: true });
@@ -200,7 +200,7 @@ describe.each([
       for (const [i, { answers }] of polls.slice(0, 2).entries()) {
         const seen = answers.map((answer) => answer.json<Answer>());
         expect(seen.filter(({ attributes }) => 'user' in attributes)).toEqual([]);
-        // Dead from some moment on, and from the answer to the login at the latest, but for what was on its way then.
+        // Invalid from some moment on, at the latest from the response to the login, except for requests in flight.
         const dead = seen.findIndex(({ isNew }) => isNew);
         expect(dead).toBeGreaterThan(0);
         expect(dead).toBeLessThanOrEqual(answered[i]! + 1);

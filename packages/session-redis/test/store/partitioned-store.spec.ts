@@ -24,7 +24,7 @@ let store: SteppableStore;
 let redis: RedisSessionModuleOptions & { url: string };
 beforeEach(async () => {
   store = await Store.openSteppable({ partitions: PARTITIONS });
-  // The test says when the job comes.
+  // The test runs the job.
   const cleanup = { cron: '0 0 0 29 2 *' };
   redis = { url: store.server.url, partitions: PARTITIONS, notifications: 'off', cleanup, commandTimeout: '1m' };
 });
@@ -34,7 +34,7 @@ const times = <T>(count: number, make: (i: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, i) => make(i)));
 const idOf = async (agent: HttpAgent) => ((await agent.get('/read')).json() as { id: string }).id;
 
-/** Every key but those that say how much there was. */
+/** Every key except the counters. */
 async function leftInRedis(): Promise<string[]> {
   const keys = await store.client.keys('*');
   const documented = store.partitions.all.flatMap(({ events, trimmed, handlers }) => [events, trimmed, handlers]);
@@ -92,7 +92,7 @@ it('requests, logins, look-ups and ends work in all partitions, and every instan
       expect(changed.previousSessionId).toBe(firstIds[i]);
     }
 
-    // What is in the hands of an instance would be another's after the step.
+    // The leases end with the step: an event that is being handled would be claimed by another instance.
     await eventually(async () => expect(await store.pending('default')).toBe(0));
     await store.server.stepClock(GRACE + MINUTE);
     await eventually(async () => {

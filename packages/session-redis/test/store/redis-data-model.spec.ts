@@ -9,7 +9,7 @@ import { EventInstance } from '../support/event-instance.fixture.js';
 
 LeakGuard.install();
 
-/** Every key, written out: one that is renamed in the code and in the scripts alike is noticed here. */
+/** Every key, written out, so that a rename in both the code and the scripts fails here. */
 const KEYS = {
   'nest:session:sessions:<id>': 'hash',
   'nest:session:sessions:expires:<id>': 'string',
@@ -38,7 +38,7 @@ const PLACEHOLDERS: Record<string, string> = {
   '<group>': '(retrying|giving-up)',
 };
 
-/** Lives for a millisecond: seen when Redis announces that it was written, and at no other time. */
+/** Lives for a millisecond: seen only in the notification of its write. */
 const CANARY = 'nest:session:sessions:expires:canary:<uuid>';
 
 @Injectable()
@@ -65,7 +65,7 @@ describe.each([
   let client: Redis;
   let witness: Redis;
   const instances: EventInstance[] = [];
-  /** Every key that was ever written, as Redis announced it. */
+  /** Every key that was written, from the notifications of Redis. */
   const written = new Set<string>();
   const patterns = Object.keys(KEYS).map((key) => ({ key, pattern: patternOf(key, tag) }));
 
@@ -88,7 +88,7 @@ describe.each([
   });
 
   async function start(events: RedisSessionModuleOptions['events']): Promise<void> {
-    // One event is kept, and the job runs every second: it removes one that nobody has handled.
+    // One event is kept, and the job runs every second: it removes an event that was not handled.
     const redis = {
       url: server.url,
       partitions,
@@ -111,13 +111,13 @@ describe.each([
     await eventually(() => expect(new Set([...written].map(documented))).toEqual(new Set(Object.keys(KEYS))));
   });
 
-  /** The type of what is in Redis, under the key of the document. */
+  /** The type of each key in Redis, under its name in the document. */
   async function typesInRedis(): Promise<Record<string, string>> {
     const keys = (await client.keys('*')).filter((key) => documented(key) !== CANARY);
     return Object.fromEntries(await Promise.all(keys.map(async (key) => [documented(key), await client.type(key)])));
   }
 
-  /** The key of the document that this one is; itself where the document has none. */
+  /** The name of this key in the document; the key itself where the document has none. */
   function documented(key: string): string {
     return patterns.find(({ pattern }) => pattern.test(key))?.key ?? key;
   }

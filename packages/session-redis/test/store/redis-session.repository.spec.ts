@@ -57,7 +57,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
       return session;
     };
     const [first, second] = [await open(), await open()];
-    // The application was away for longer than the grace.
+    // As if the application had been down for longer than the grace period.
     const keys = partitions.of(first.id);
     await client.del(keys.session(first.id), keys.shadow(first.id));
     expect((await sessions.findByPrincipalName('ann')).map((session) => session.id)).toEqual([second.id]);
@@ -84,7 +84,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     const index = partitions.all.at(-1)!.index(PRINCIPAL_NAME_INDEX_NAME, 'everywhere');
     await client.del(index);
     await client.set(index, 'planted');
-    // To say that there are none would be believed by whoever wants to end them all.
+    // An empty result would let a caller believe that all sessions of the principal have ended.
     await expect(sessions.findByPrincipalName('everywhere')).rejects.toThrow('WRONGTYPE');
   });
 

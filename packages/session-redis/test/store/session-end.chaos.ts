@@ -7,7 +7,7 @@ import { TimedMapStore, TimedRedisStore, type TimedStore } from '../support/time
 
 LeakGuard.install();
 
-/** What happens to a session: time passes, or a request loads it and does something, perhaps keeping it idle. */
+/** A step: time passes, or a request loads the session and acts, perhaps keeping it idle. */
 type Step =
   | { readonly does: 'wait'; readonly minutes: number }
   | { readonly does: 'touch' | 'rotate and touch late' | 'rotate and save late' }
@@ -22,7 +22,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ does: fc.constantFrom('interval', 'absoluteTimeout'), minutes, keepsIdle: fc.boolean() }),
 );
 
-/** When something has happened: not before the one time and not after the other. */
+/** The time of a step: not before `from`, not after `to`. */
 interface Span {
   readonly from: number;
   readonly to: number;
@@ -31,7 +31,7 @@ interface Span {
 const keepsIdle = (taken: Step) => 'keepsIdle' in taken && taken.keepsIdle;
 const endAfter = (time: number, seconds: number) => (seconds < 0 ? Infinity : time + seconds * 1000);
 
-/** The times of a session, as they should be. */
+/** The expected times of a session. */
 class Times {
   interval = 30 * 60;
   absoluteTimeout = -1;
@@ -52,7 +52,7 @@ class Times {
   }
 }
 
-/** Takes steps, and looks after each of them whether the session is as it should be. */
+/** Takes steps, and compares the session with its expected times after each. */
 class Walk {
   #id: string;
   #principal: string;
@@ -86,7 +86,7 @@ class Walk {
   async finish(): Promise<void> {
     const { end } = this.#times;
     if (end.to === Infinity) return;
-    // For Redis the last millisecond is not over yet.
+    // In Redis a key still exists in its last millisecond.
     await this.store.advance(Math.max(0, end.to + 1 - (await this.store.now())));
     expect(await this.store.repository.findById(this.#id)).toBeNull();
     expect(await this.store.repository.findByPrincipalName(this.#principal)).toEqual([]);
@@ -98,7 +98,7 @@ class Walk {
     const session = await this.store.repository.findById(this.#id);
     const outcome = session ? await this.#perform(next, session) : 'gone';
     const to = await this.store.now();
-    // What is over stays over, and what is not over is there.
+    // An ended session stays ended, and a live one is found.
     if (outcome === 'gone') return expect(end.from).toBeLessThanOrEqual(to);
     expect(end.to).toBeGreaterThan(from);
     if (!keepsIdle(next)) this.#times.renewed = { from, to };

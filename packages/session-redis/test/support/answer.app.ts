@@ -32,7 +32,7 @@ import {
 } from './answer.routes.js';
 import { type Companion, EXPRESS_COMPANIONS, FASTIFY_COMPANIONS } from './companions.js';
 
-/** How an application is set up: its platform, what works on its answers beside us, and how it is asked. */
+/** How an application is set up: its platform, its companion, and the kind of client. */
 export interface AnswerColumn {
   readonly platform: 'express' | 'fastify';
   readonly companion?: () => Companion<never>;
@@ -63,7 +63,7 @@ function columnsWith(
   );
 }
 
-/** Counts what exception filters are given, and answers as Nest does by itself. */
+/** Counts the calls of exception filters, and responds as Nest does. */
 @Catch()
 class CountingFilter extends BaseExceptionFilter {
   calls = 0;
@@ -95,7 +95,7 @@ export class AnswerApp {
     configure(nest);
     if (column.isHybrid) await connectMicroservice(nest);
     await nest.listen(0, '127.0.0.1');
-    // The client keeps connections as well: one that the server closes meanwhile would fail its next request.
+    // The client keeps connections open: one that the server closes would fail the next request.
     (nest.getHttpServer() as Server).keepAliveTimeout = 0;
     return new AnswerApp(nest, await clientOf(column, nest), companion);
   }

@@ -17,7 +17,7 @@ export interface Answer {
   readonly headers: IncomingHttpHeaders;
   readonly setCookies: readonly string[];
   readonly trailers: Readonly<Record<string, unknown>>;
-  /** The statuses of informational answers that came before. */
+  /** The statuses of the informational responses before it. */
   readonly informational: readonly number[];
   /** Uncompressed. */
   readonly text: string;
@@ -27,14 +27,14 @@ export function sessionCookiesOf({ setCookies }: Answer): string[] {
   return setCookies.filter((cookie) => cookie.startsWith('SESSION='));
 }
 
-/** Asks an application, in one of the ways in which Nest applications can be asked. */
+/** Sends requests to an application, over HTTP or without a connection. */
 export interface AnswerClient {
-  /** @param onHead called when the final head has arrived, before the body */
+  /** @param onHead called when the final headers have arrived, before the body */
   ask(question: Question, onHead?: () => void): Promise<Answer>;
   close(): void;
 }
 
-/** Over connections that are kept open, as far as the server keeps them. Reads slowly. */
+/** Over keep-alive connections. Reads slowly. */
 export class HttpClient implements AnswerClient {
   readonly #agent: Agent;
 

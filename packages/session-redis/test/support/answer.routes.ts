@@ -35,7 +35,7 @@ import {
 import { EMPTY, interval, map, of, take, tap } from 'rxjs';
 import { Session, SessionContext } from '@nest-session/core';
 
-/** What both platforms' replies can do. That of Express is the response of Node.js, that of Fastify has it as `raw`. */
+/** The common methods of both platforms' replies. Express has the response of Node.js itself, Fastify as `raw`. */
 export interface Reply {
   readonly raw?: ServerResponse;
   hijack?(): void;
@@ -53,7 +53,7 @@ interface RequestSession {
 export const ATTRIBUTE = 'answered-by';
 export const FILE_SIZE = 5 * 1024 * 1024;
 
-/** Adds a word to what the session has kept of earlier answers. */
+/** Adds a mark to those that earlier responses left in the session. */
 export function mark(session: Session, by: string): void {
   session.setAttribute(ATTRIBUTE, [...session.getAttributeOrDefault<string[]>(ATTRIBUTE, []), by]);
 }
@@ -417,7 +417,7 @@ export class ScopedController {
   }
 }
 
-/** Stands outside of the global prefix. */
+/** Outside of the global prefix. */
 @Controller('outside')
 export class OutsideController {
   @Get()

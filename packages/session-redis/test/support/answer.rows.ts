@@ -2,10 +2,10 @@ import type { Answer, Question } from './answer.client.js';
 import type { AnswerColumn } from './answer.app.js';
 import { FILE_SIZE } from './answer.routes.js';
 
-/** A way to answer, what the client sees of it, and what happens when the session cannot be saved. */
+/** A kind of response, the client's view of it, and the behaviour when the session cannot be saved. */
 export interface AnswerRow extends Question {
   readonly status: number;
-  /** What the session has kept of it. */
+  /** The marks that it leaves in the session. */
   readonly marks: readonly string[];
   /** How often exception filters are called. @default 0 */
   readonly filters?: number;
@@ -17,7 +17,7 @@ export interface AnswerRow extends Question {
   readonly body?: string;
   readonly check?: (answer: Answer) => void;
   readonly only?: 'express' | 'fastify';
-  /** Why it cannot be asked for in this way. */
+  /** Why a kind of client cannot request it. */
   readonly not?: { readonly inject: string };
 }
 
@@ -31,9 +31,9 @@ const isWholeFile = { check: ({ text }: Answer) => expect(text.length).toBe(FILE
 /** The session is marked by middleware, since no handler is reached. */
 const BY_MIDDLEWARE = { 'x-mark': 'middleware' };
 
-/** What is saved by `SessionInterceptor`, before anything is sent. */
+/** Saved by `SessionInterceptor`, before anything is sent. */
 const byInterceptor = { filtersOnFailure: 1 };
-/** What is saved by the first byte of the answer: nobody can handle the error any more. */
+/** Saved by the first byte of the response: no exception filter can handle the error any more. */
 const byHead = { filtersOnFailure: 0 };
 
 function route(name: string) {
@@ -45,7 +45,7 @@ const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
   'a promise': { ...route('promise'), ...byInterceptor, ...JSON_OK },
   'an Observable': { ...route('observable'), ...byInterceptor, ...JSON_OK },
   'an Observable of several values': { ...route('observable-of-many'), ...byInterceptor, ...isText('{"n":2}') },
-  // Nest itself refuses it.
+  // Nest itself rejects it.
   'an Observable without a value': {
     ...route('observable-of-none'),
     status: 500,
@@ -53,7 +53,7 @@ const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
     filtersOnFailure: 1,
     ...isError('Internal'),
   },
-  // It begins to run when the first chunk is asked for.
+  // It starts when the first chunk is read.
   'a generator': { ...route('generator'), ...byHead, ...isText('ab') },
   'a web Response': { ...route('web-response'), status: 202, ...byInterceptor, ...isText('web') },
   '@Res()': { ...route('res'), ...byHead, ...JSON_OK },
@@ -199,7 +199,7 @@ const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
   'a durable provider': { ...route('durable'), ...byInterceptor, ...JSON_OK },
 };
 
-/** The rows that can be asked for in an application of this kind. */
+/** The rows that an application of this kind supports. */
 export function rowsOf({ platform, transport }: AnswerColumn): [string, AnswerRow][] {
   return Object.entries(ANSWER_ROWS).filter(
     ([, { only = platform, not }]) => only === platform && !(transport && not && transport in not),

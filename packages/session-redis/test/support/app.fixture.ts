@@ -138,7 +138,7 @@ export class App {
     return this.nest.get(SessionExpirationSweeper, { strict: false });
   }
 
-  /** Sends a request that sets `name` at once, and answers when the gate is opened. */
+  /** Sends a request that sets `name` at once, and gets its response when the gate is opened. */
   slow(agent: HttpAgent, name: string) {
     const gate = new Gate();
     TestController.gates.set(name, gate);

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 
 export interface CommandCount {
   readonly calls: number;
-  /** Of them, those that Redis answered with an error. */
+  /** The calls that Redis replied to with an error. */
   readonly failed: number;
 }
 

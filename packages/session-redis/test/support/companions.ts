@@ -14,19 +14,19 @@ import morgan from 'morgan';
 import { pinoHttp } from 'pino-http';
 import type { Answer } from './answer.client.js';
 
-/** How a companion is set up, and how one sees that it has worked on answers. */
+/** How a companion is set up, and how a test sees that it has worked on responses. */
 export interface Companion<App> {
-  /** On the server of the platform, before Nest has it. */
+  /** On the server of the platform, before Nest gets it. */
   readonly before?: (server: { use(middleware: never): unknown }) => void;
-  /** Where main.ts sets up an application. */
+  /** In the place of main.ts. */
   readonly configure?: (app: App) => Promise<void> | void;
-  /** Takes back what was done outside of the application. */
+  /** Reverts the changes outside of the application. */
   readonly remove?: () => Promise<void> | void;
-  /** Whether it has worked on one of these answers. */
+  /** Whether it has worked on one of these responses. */
   readonly hasWorked: (answers: readonly Answer[]) => boolean;
 }
 
-/** Nobody is turned away. */
+/** Rejects no request. */
 const UNLIMITED = 1_000_000;
 
 const hasHeader = (name: string) => (answers: readonly Answer[]) => answers.some(({ headers }) => name in headers);

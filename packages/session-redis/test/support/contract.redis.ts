@@ -42,7 +42,7 @@ export class ContractRedis {
       repository: one.repository,
       other: two.repository,
       advance: (milliseconds) => this.server.stepClock(milliseconds),
-      // The minute of a session's end is over up to a minute later.
+      // The minute of a session's end passes up to a minute later.
       reportExpired: () => (sweeps++ % 2 === 0 ? one : two).sweeper.runOnce({ ahead: MINUTE }),
       events: () => this.#eventsOf(partitions),
       outage: (step) => this.#withoutConnection(step),

@@ -9,13 +9,13 @@ import { Garbage } from './garbage.js';
 const CHUNK = Buffer.alloc(16 * 1024, 'x');
 const MEGABYTE = Buffer.alloc(1024 * 1024, 'x');
 
-/** Sources of answers that go on until somebody stops them. */
+/** Sources of responses that run until they are stopped. */
 @Injectable()
 export class EndlessSources {
   readonly garbage = new Garbage();
-  /** The names of those that have been opened and not been stopped. */
+  /** The names of the sources that run. */
   readonly running = new Set<string>();
-  /** The megabytes that the response has taken of the last flood. */
+  /** The megabytes of the last flood that the response accepted. */
   flooded = 0;
 
   readable(name: string): Readable {
@@ -23,7 +23,7 @@ export class EndlessSources {
     return this.unattended(() => this.running.delete(name));
   }
 
-  /** One that nobody has to stop: it stops when nobody reads it, and is no more than garbage then. */
+  /** A source that needs no stop: without a reader it is garbage. */
   unattended(onStop: () => void = () => {}): Readable {
     const source: Readable = new Readable({
       read: () => void setImmediate(() => source.push(CHUNK)),
@@ -60,7 +60,7 @@ export class EndlessSources {
     });
   }
 
-  /** Writes by hand, heeding back pressure, until the response is closed. */
+  /** Writes by hand, with respect for back pressure, until the response is closed. */
   async writes(name: string, response: ServerResponse): Promise<void> {
     this.running.add(name);
     const closed = new AbortController();
@@ -71,13 +71,13 @@ export class EndlessSources {
         await nextTurn();
       }
     } catch {
-      // Closed while it waited.
+      // The response was closed during the wait.
     } finally {
       this.running.delete(name);
     }
   }
 
-  /** Writes on without heeding back pressure, until the response is broken off or there is no end to it. */
+  /** Writes without respect for back pressure, until the response is aborted or the limit is reached. */
   async flood(response: ServerResponse): Promise<void> {
     this.flooded = 0;
     for (; this.flooded < 64; this.flooded++) {

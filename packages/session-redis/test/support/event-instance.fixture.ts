@@ -12,11 +12,11 @@ const PACE = { pollInterval: 20, firstBackOff: 20, longestBackOff: 100 };
 export interface EventInstanceOptions extends Pick<ModuleMetadata, 'imports' | 'providers' | 'controllers'> {
   /** With `commandTimeout: PATIENCE` unless it has another. */
   readonly redis: RedisSessionModuleOptions;
-  /** Milliseconds, where a test needs others. */
+  /** Milliseconds; overrides the defaults of the fixture. */
   readonly pace?: Partial<typeof PACE>;
 }
 
-/** An instance of an application that handles session events, without HTTP, and quicker to try again. */
+/** An instance of an application that handles session events, without HTTP and with short back-offs. */
 export class EventInstance {
   /** Of all instances: Nest has one logger in a process. */
   static readonly log = new LogRecorder();

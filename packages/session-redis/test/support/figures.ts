@@ -8,7 +8,7 @@ export interface CommandFigures {
   readonly longest: string;
 }
 
-/** What a command has cost the server since its statistics were reset. */
+/** The cost of a command since the statistics of the server were reset. */
 export async function figures(client: Redis, command: string): Promise<CommandFigures> {
   const stats = new RegExp(`cmdstat_${command}:calls=(\\d+),usec=(\\d+)`).exec(await client.info('commandstats'));
   const reply = (await client.call('LATENCY', 'HISTOGRAM', command)) as [string, (string | unknown[])[]] | [];
@@ -16,7 +16,7 @@ export async function figures(client: Redis, command: string): Promise<CommandFi
   return { calls: Number(stats?.[1]), microseconds: Number(stats?.[2]), longest: `< ${buckets.at(-2)} us` };
 }
 
-/** Says a figure where a reader of the run sees it; nothing depends on it. */
+/** Prints a figure for the reader of the run; no assertion depends on it. */
 export function print(line: string): void {
   process.stdout.write(`\n  ${line}\n`);
 }

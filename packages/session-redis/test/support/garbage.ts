@@ -22,7 +22,7 @@ export class Garbage {
 
   /** How many of each kind are still reachable, after a collection. */
   async left(): Promise<Record<string, number>> {
-    // What was made or looked at in this turn stays to its end.
+    // Objects that were created or read in this turn are reachable until its end.
     await nextTurn();
     collect();
     this.#watched = this.#watched.filter(({ reference }) => reference.deref() !== undefined);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Values that are no token. */
+/** Values that are not tokens. */
 export const MALFORMED = [
   '',
   '{x}',
@@ -48,11 +48,11 @@ const COOKIE_NAMES = [
   '',
   '$Path',
 ];
-// What Node.js does not even take for a request: line breaks where none may be, and more than 16 KB.
+// Headers that Node.js itself rejects: misplaced line breaks, and more than 16 KB.
 export const NO_REQUESTS = [400, 431];
 const LINE_BREAKS = ['\r\n', '\n', '\r', '\r\n ', '\r\nCookie: SESSION=x', '\r\n\r\n', '\r\nX-Auth-Token: x'];
 
-/** Anything. */
+/** Arbitrary text. */
 export const junk = fc.oneof(
   fc.constantFrom(...MALFORMED),
   fc.string({ unit: 'binary', maxLength: 60 }),
@@ -66,7 +66,7 @@ const header = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(pair, fc.constantFrom(...LINE_BREAKS), pair).map((parts) => parts.join('')) },
 );
 const field = fc.constantFrom('Cookie', 'X-Auth-Token', 'COOKIE', '__proto__', 'constructor', 'toString', 'X-Anything');
-/** Lines of a head that may hold anything, most often cookies. */
+/** Header lines with arbitrary content, most often cookies. */
 export const lines = fc.array(
   fc.tuple(field, header).map(([name, value]) => `${name}: ${value}`),
   { minLength: 1, maxLength: 4 },

@@ -13,7 +13,7 @@ const PACE = { heartbeat: 50, probe: 100 };
 // lost: not because this process, or Redis, stood still.
 const PATIENT = 60_000;
 
-/** What one instance of an application has running to hear of expiries, quicker to notice that it hears nothing. */
+/** The listeners of one instance for expirations, with shorter timeouts for a silent connection. */
 export class KeyEvents {
   private constructor(
     readonly notifications: KeyspaceNotificationListener,
@@ -21,7 +21,7 @@ export class KeyEvents {
     readonly stop: () => Promise<void>,
   ) {}
 
-  /** `subscriberUrl`: where only the connection for notifications leads; `silence`: ms until that is taken for dead. */
+  /** `subscriberUrl`: the address for the notification connection only; `silence`: ms until that counts as dead. */
   static start(store: Store, url = store.server.url, subscriberUrl = url, silence = PATIENT): KeyEvents {
     const { background } = createConnections(resolveRedisSessionOptions({ url }));
     const subscriber = subscriberTo(subscriberUrl, silence);

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { Controller, Inject, Injectable, Module, Param, Post } from '@nestjs/common';
 import { Session } from '@nest-session/core';
 
-/** What a request of the old session does to it before it is held. */
+/** The change that a request of the old session makes before it is held. */
 const BEFORE: Readonly<Record<string, (session: Session) => unknown>> = {
   attribute: (session) => session.setAttribute('attribute', 'late'),
   rotation: (session) => session.changeSessionId(),
@@ -17,7 +17,7 @@ const BEFORE: Readonly<Record<string, (session: Session) => unknown>> = {
   zero: (session) => (session.maxInactiveInterval = 0),
 };
 
-/** What it does when it is let go on. */
+/** The change that it makes when it is released. */
 const AFTER: Readonly<Record<string, (session: Session) => Promise<unknown>>> = {
   update: (session) => session.updateAttribute('update', () => 'late'),
   save: (session) => {
@@ -28,7 +28,7 @@ const AFTER: Readonly<Record<string, (session: Session) => Promise<unknown>>> = 
 
 export const LATE_KINDS = [...Object.keys(BEFORE), ...Object.keys(AFTER)];
 
-/** A door of one round, which opens for all who wait at it. */
+/** The gate of one round, which opens for all requests that wait at it. */
 class Door {
   readonly #arrivals = new EventEmitter();
   readonly #opened: Promise<void>;
@@ -45,7 +45,7 @@ class Door {
     await this.#opened;
   }
 
-  /** Resolves when so many wait. */
+  /** Resolves when `count` requests wait. */
   async awaits(count: number): Promise<void> {
     while (this.#waiting < count) await once(this.#arrivals, 'arrival');
   }

@@ -1,6 +1,6 @@
 import { Logger, type LoggerService } from '@nestjs/common';
 
-/** Remembers every line that is logged, of whatever level and with whatever comes with it. */
+/** Records every log line of any level, with its other arguments. */
 export class LineRecorder implements LoggerService {
   readonly lines: string[] = [];
   readonly log = (...args: unknown[]) => this.#record(args);
@@ -9,7 +9,7 @@ export class LineRecorder implements LoggerService {
   readonly debug = this.log;
   readonly verbose = this.log;
 
-  /** From now on it is the logger of the process, until another one is. */
+  /** Installs it as the logger of the process. */
   install(): this {
     Logger.overrideLogger(this);
     return this;

@@ -5,7 +5,7 @@ const TICK = 20;
  * a time for which the process stood still, one step counts.
  */
 export class LivedClock {
-  /** Milliseconds: longer than a turn of the event loop takes under load. */
+  /** Milliseconds: longer than a turn of the event loop under load. */
   static readonly LONGEST_STEP = 250;
 
   #lived = 0;

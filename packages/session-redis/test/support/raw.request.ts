@@ -8,7 +8,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** Sends header lines as they are, whatever is in them, and resolves to what comes back. */
+/** Sends header lines unchanged; the response. */
 export async function sendRaw(
   url: string,
   requestLine: string,
@@ -19,7 +19,7 @@ export async function sendRaw(
   const socket = connect(Number(port), hostname);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  // A server that refuses a request closes before it has read all of it.
+  // A server that rejects a request closes the connection before it has read all of it.
   socket.on('error', () => undefined);
   socket.write([`${requestLine} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines, '', ''].join('\r\n'));
   await once(socket, 'close');

@@ -11,9 +11,9 @@ export interface ScriptCall {
   readonly what: string;
   readonly prepare: (store: Store) => Promise<unknown>;
   readonly send: (client: Redis, store: Store) => Promise<unknown>;
-  /** What may be answered, also when the call is made twice. */
+  /** The expected reply, also of a second call. */
   readonly reply: unknown;
-  /** It writes nothing. */
+  /** The script writes nothing. */
   readonly reads?: boolean;
 }
 
@@ -36,7 +36,7 @@ function save(what: string, changes: Changes): ScriptCall {
   };
 }
 
-/** An event that an instance was given a minute ago and has not finished; resolves to its position. */
+/** An event that an instance received a minute ago and has not finished; its position. */
 async function givenEvent(store: Store, consumer: string): Promise<string> {
   const { client, keys } = store;
   await openSession(store);
@@ -60,7 +60,7 @@ async function failedOnce(client: Redis, store: Store, attempts: number): Promis
   return scripts.fail(store.keys, ME, { ...failure, position: await firstEvent(store) }, rules);
 }
 
-/** What is sent on behalf of requests: once, or not at all. */
+/** The calls of requests: sent once, or not at all. */
 export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
   {
     script: 'create-session',
@@ -97,7 +97,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     what: 'an access',
     prepare: async (store) => {
       await openSession(store);
-      // So that the effect can be seen.
+      // Makes the effect visible.
       await store.client.persist(store.keys.shadow(ID));
     },
     send: (client, store) => sessionScripts(client, store).touch(ID),
@@ -132,7 +132,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
   },
 ];
 
-/** What background services send: until it is answered. */
+/** The calls of background services: sent until there is a reply. */
 export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   {
     script: 'claim-expired',
@@ -149,7 +149,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       const members = ['over', 'lost', 'foreign', 'alive'].map((name) => `expires:${name}`);
       return sessionScripts(client, store).claimExpired(store.keys, members, (await store.buckets('alive'))[0]);
     },
-    // What another call, here the same one before, has dealt with already is said to be so.
+    // A repeated call reports the ends that the first one has claimed.
     reply: ['claimed', 'claimed', 'corrupt', 'alive'].map((word) => oneOf(word, 'already')),
   },
   {
@@ -174,7 +174,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
     send: (client, store) => new DeliveryScripts(client).claimEvents(store.keys, ME, LEASE, 10),
-    // What it was given and never heard of, it takes over from itself after the lease.
+    // An instance claims an event again whose delivery it never received, after the lease.
     reply: expect.any(Array),
   },
   {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { eventually, freePort, type RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 
-/** One real Sentinel that watches a master, and alone decides when it is gone: not before it is told to look. */
+/** One Sentinel that watches a master and alone decides that it is down, not before `look()`. */
 export class Sentinel {
   private constructor(
     private readonly name: string,
@@ -15,7 +15,7 @@ export class Sentinel {
     readonly port: number,
   ) {}
 
-  /** Resolves when it knows the master's replica, and so could do something about its end. */
+  /** Resolves when it knows the replica of the master, and so could fail over. */
   static async start(name: string, master: RedisServer): Promise<Sentinel> {
     const home = await mkdtemp(join(tmpdir(), 'sentinel-'));
     const port = await freePort();
@@ -27,24 +27,24 @@ export class Sentinel {
         'bind 127.0.0.1',
         `dir ${home}`,
         `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
-        // One that stands still for a while is not gone.
+        // A master that stalls for a while is not down.
         `sentinel down-after-milliseconds ${name} 600000`,
         `sentinel failover-timeout ${name} 5000`,
       ].join('\n'),
     );
-    // The shell ends it when this process has gone, which its standard input tells.
+    // The shell ends it when this process has ended, which closes its standard input.
     const script = '"$0" "$1" --sentinel >/dev/null & read -r _; kill -9 $!';
     const program = process.env['REDIS_SERVER'] ?? 'redis-server';
     const child = spawn('/bin/sh', ['-c', script, program, config], { stdio: ['pipe', 'ignore', 'ignore'] });
     const client = new Redis(port, { retryStrategy: () => 50 }).on('error', () => undefined);
-    // It asks the master every ten seconds, and the replica may have come just after that.
+    // It asks the master every ten seconds, and the replica may have connected just after that.
     const isKnown = async () => ((await client.call('SENTINEL', 'REPLICAS', name)) as unknown[]).length > 0;
     await eventually(isKnown, { timeout: 60_000 });
     client.disconnect();
     return new Sentinel(name, child, home, port);
   }
 
-  /** From now on, a master that answered last a second ago is gone. */
+  /** From now on, a master whose last reply is a second old is down. */
   async look(): Promise<void> {
     const client = new Redis(this.port);
     await client.call('SENTINEL', 'SET', this.name, 'down-after-milliseconds', '1000');

@@ -33,7 +33,7 @@ async function contentOf(client: Redis, key: string, type: string): Promise<unkn
   }
 }
 
-// Longer than a test takes: what has been idle for longer was said to have been.
+// Longer than a test takes: a longer idle time was set by the test.
 const LONG = 30_000;
 
 async function groupsOf(client: Redis, stream: string): Promise<unknown> {

@@ -17,7 +17,7 @@ export interface StoreOptions extends RedisServerOptions {
   readonly partitions?: number;
 }
 
-/** What a test changes of a session. */
+/** The changes that a test saves. */
 export interface Changes extends Omit<Partial<UpdateSession>, 'kind' | 'id' | 'attributes' | 'indexes'> {
   readonly attributes?: Iterable<readonly [name: string, text: string | null]>;
   readonly indexes?: Iterable<readonly [name: string, value: string | null]>;
@@ -27,7 +27,7 @@ export function updateOf(id: string, { attributes = [], indexes = [], ...others 
   return { kind: 'update', id, ...others, attributes: new Map(attributes), indexes: new Map(indexes) };
 }
 
-/** The scripts on a Redis of the suite's own, and a look at what they leave there. */
+/** The scripts on a Redis of the suite's own, and reads of the keys that they write. */
 export class Store<Server extends RedisServer = RedisServer> {
   readonly scripts: SessionScripts;
 
@@ -65,7 +65,7 @@ export class Store<Server extends RedisServer = RedisServer> {
     await this.server.stop();
   }
 
-  /** An id that nobody has; `beside`: in the partition of that one. */
+  /** An unused id; `beside`: in the partition of that one. */
   id(beside?: string): string {
     const id = randomBytes(32).toString('base64url');
     return beside === undefined || this.keysOf(id) === this.keysOf(beside) ? id : this.id(beside);
@@ -93,7 +93,7 @@ export class Store<Server extends RedisServer = RedisServer> {
     return this.scripts.save(updateOf(id, changes));
   }
 
-  /** Lets a session end now, without Redis noticing that it did: as if its time had come. */
+  /** Ends a session now, without a key event, as if its timeout had passed. */
   async runOut(id: string): Promise<void> {
     await this.client.del(this.keysOf(id).shadow(id));
   }
@@ -114,7 +114,7 @@ export class Store<Server extends RedisServer = RedisServer> {
     return minutes.filter((_, i) => standsIn[i] === 1);
   }
 
-  /** What was recorded of a session: the type of each event, with its further fields. */
+  /** The recorded events of a session: the type of each, with its other fields. */
   async events(id: string): Promise<Record<string, string>[]> {
     const events = await this.#entries(this.keysOf(id).events);
     return events.filter((event) => event['session'] === id || event['previous'] === id);
@@ -138,25 +138,25 @@ export class Store<Server extends RedisServer = RedisServer> {
     return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
   }
 
-  /** How many events a group has been given and has not finished. */
+  /** The number of pending events of a group. */
   async pending(group: string): Promise<number> {
     const summaries = await this.#inAll(({ events }) => this.client.xpending(events, group));
     return summaries.reduce((sum, [count]) => sum + Number(count), 0);
   }
 
-  /** The consumers of a group, that of what waits for its next attempt included. */
+  /** The consumers of a group, with the one that holds the events waiting for a retry. */
   async consumers(group: string): Promise<string[]> {
     const infos = await this.#inAll(({ events }) => this.client.xinfo('CONSUMERS', events, group));
     return [...new Set((infos as string[][][]).flat().map(([, name]) => name!))];
   }
 
-  /** How many instances read events, for whatever group. */
+  /** How many instances read events, of any group. */
   async readers(): Promise<number> {
     const clients = String(await this.client.client('LIST')).split('\n');
     return clients.filter((client) => /name=nest:session:reader .*cmd=xreadgroup /.test(client)).length;
   }
 
-  /** What was set aside, in the order of each partition. */
+  /** The dead letters, in the order of each partition. */
   async deadLetters(): Promise<Record<string, string>[]> {
     return (await this.#inAll(({ deadLetters }) => this.#entries(deadLetters))).flat();
   }
@@ -173,5 +173,5 @@ export class Store<Server extends RedisServer = RedisServer> {
   }
 }
 
-/** A store whose time the test moves. */
+/** A store whose clock the test steps. */
 export type SteppableStore = Store<SteppableRedisServer>;

@@ -4,15 +4,15 @@ import { RequestConnection } from '../../src/connection/request.connection.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from './store.fixture.js';
 
-/** A store whose time is moved by the test. */
+/** A store whose clock the test steps. */
 export interface TimedStore {
   readonly repository: IndexedSessionRepository;
   /** Epoch milliseconds. */
   now(): Promise<number>;
   advance(ms: number): Promise<void>;
-  /** Whether a session that nobody touches meanwhile lives at a time, which has not come yet. */
+  /** Whether a session without further access is alive at a future time. */
   isAliveAt(id: string, time: number): Promise<boolean>;
-  /** That what belongs to a session follows its end. */
+  /** Expects the keys of a session to agree with its end. */
   expectInOrder(id: string, principal: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -81,7 +81,7 @@ export class TimedRedisStore implements TimedStore {
       client.smembers(keys.index(PRINCIPAL_NAME_INDEX_NAME, principal)),
       this.store.buckets(id),
     ]);
-    // Over, and not swept yet.
+    // Ended, and not swept yet.
     if (end === MISSING) return;
     expect(members).toEqual([id]);
     expect(others).toEqual([]);
@@ -97,6 +97,6 @@ export class TimedRedisStore implements TimedStore {
   }
 }
 
-// What PEXPIRETIME says.
+// The reply of PEXPIRETIME.
 const WITHOUT_END = -1;
 const MISSING = -2;

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 
-/** How much there is of what keeps something alive, by a name for it. */
+/** The number of resources of each kind. */
 export type Usage = ReadonlyMap<string, number>;
 
 /** The active resources of this process, and the listeners of some emitters. */
@@ -13,7 +13,7 @@ export function usageOf(emitters: Readonly<Record<string, EventEmitter>>): Usage
   return usage;
 }
 
-/** What there is more of than before, and how much more. */
+/** The kinds of which there are more than before, with the difference. */
 export function excess(now: Usage, before: Usage): Record<string, number> {
   const more = [...now].map(([name, count]) => [name, count - (before.get(name) ?? 0)] as const);
   return Object.fromEntries(more.filter(([, count]) => count > 0));

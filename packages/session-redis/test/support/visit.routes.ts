@@ -17,17 +17,17 @@ import { from, map } from 'rxjs';
 import { Session } from '@nest-session/core';
 import { EndlessSources } from './endless.sources.js';
 
-/** What both platforms' replies can do. That of Express is the response of Node.js, that of Fastify has it as `raw`. */
+/** The common methods of both platforms' replies. Express has the response of Node.js itself, Fastify as `raw`. */
 interface Reply {
   readonly raw?: ServerResponse;
   hijack?(): unknown;
   send(body: unknown): unknown;
 }
 
-/** Both are set to the same, by one visit. */
+/** One visit sets both to the same value. */
 export const VISIT_ATTRIBUTES = ['visited-by', 'seen-by'] as const;
 
-/** What handlers do before they answer: they leave their mark in the session, and wait while the door is closed. */
+/** Handlers call it before they respond: it marks the session, and waits while the gate is closed. */
 @Injectable()
 export class Visits {
   waiting = 0;
@@ -54,7 +54,7 @@ export class Visits {
   }
 }
 
-/** Handlers that leave a mark and answer, each in another way. */
+/** Handlers that mark the session and respond, each in another way. */
 @Controller()
 class VisitController {
   constructor(
@@ -100,7 +100,7 @@ class VisitController {
   @Get('pipeline/:mark')
   async pipeline(@Session() session: Session, @Param('mark') mark: string, @Res() reply: Reply) {
     await this.visits.enter(session, mark);
-    // A client that leaves is no error.
+    // A client that disconnects is no error.
     await pipeline(this.sources.readable(mark), hijacked(reply)).catch(() => undefined);
   }
 

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { SessionKeys } from '../../src/keys/session-keys.js';
 import { VISIT_ATTRIBUTES } from './visit.routes.js';
 
-/** The visited sessions of a namespace, as they stand in Redis. */
+/** The visited sessions of a namespace in Redis. */
 export class VisitedSessions {
   readonly #keys: SessionKeys;
 
@@ -14,7 +14,7 @@ export class VisitedSessions {
     this.#keys = new SessionKeys(namespace);
   }
 
-  /** Those of the marks that no session has. */
+  /** The marks that no session has. */
   async missing(marks: readonly string[]): Promise<string[]> {
     const found = await Promise.all(marks.map((mark) => this.client.exists(this.#index(mark))));
     return marks.filter((_, i) => found[i] === 0);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { HttpAgent } from '@nest-session/testing';
 
-/** A client that asks for one answer and leaves. */
+/** A client that sends one request and disconnects. */
 export class Visitor {
   readonly #leaving = new AbortController();
   readonly #head: Promise<IncomingMessage | Error>;
@@ -10,20 +10,20 @@ export class Visitor {
   constructor(
     agent: HttpAgent,
     readonly kind: string,
-    /** What its visit leaves in the session. */
+    /** The mark that its visit leaves in the session. */
     readonly mark: string,
   ) {
     const head = agent.open('GET', `/${kind}/${mark}`, { signal: this.#leaving.signal });
     this.#head = head.catch((error: Error) => error);
   }
 
-  /** Leaves before it has heard anything. */
+  /** Disconnects before it has received a byte. */
   async leave(): Promise<void> {
     this.#leaving.abort();
     expect(await this.#head).toMatchObject({ name: 'AbortError' });
   }
 
-  /** Leaves when the first bytes of the body have arrived. */
+  /** Disconnects when the first bytes of the body have arrived. */
   async leaveWhileAnswered(): Promise<void> {
     const message = await this.#head;
     if (message instanceof Error) throw message;

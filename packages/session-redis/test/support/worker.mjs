@@ -39,7 +39,7 @@ Module({
 
 const app = await NestFactory.createApplicationContext(WorkerModule, { logger: ['error'] });
 
-// `sweep`: looks at all buckets now, those of the coming minute included, and says what it has found.
+// `sweep`: sweeps all buckets now, with those of the coming minute, and prints the result.
 async function sweep() {
   const found = await app.get(SessionExpirationSweeper, { strict: false }).runOnce({ ahead: 60_000 });
   process.stdout.write(`swept ${JSON.stringify(found)}\n`);

@@ -5,13 +5,13 @@ import { eventually, type EventuallyOptions } from '@nest-session/testing';
 
 const WORKER = fileURLToPath(new URL('worker.mjs', import.meta.url));
 
-/** Milliseconds; to load an application takes long where several processes do it at once. */
+/** Milliseconds; several processes that load an application at once take long. */
 const START_TIMEOUT = 60_000;
 
 interface WorkerOptions {
   /** @default worker.mjs */
   readonly program?: string;
-  /** The line that it says when it is ready. */
+  /** The line that it prints when it is ready. */
   readonly ready?: RegExp;
   readonly nodeArguments?: readonly string[];
 }
@@ -43,7 +43,7 @@ export class WorkerProcess {
     return this.#output.split('\n').filter((line) => line !== '');
   }
 
-  /** Gives it a line on its standard input. */
+  /** Writes a line to its standard input. */
   tell(line: string): void {
     this.child.stdin!.write(`${line}\n`);
   }

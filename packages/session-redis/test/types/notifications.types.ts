@@ -17,9 +17,9 @@ export async function listen(listener: KeyspaceNotificationListener): Promise<vo
   // @ts-expect-error read-only
   subscription.health.state = 'stopped';
   await subscription.close();
-  // @ts-expect-error what to hear of
+  // @ts-expect-error events are missing
   listener.listen({ handler: () => undefined });
-  // @ts-expect-error who hears
+  // @ts-expect-error the handler is missing
   listener.listen({ events: 'expired' });
   // @ts-expect-error an unknown option
   listener.listen({ events: 'expired', handler: () => undefined, key: 'cart' });

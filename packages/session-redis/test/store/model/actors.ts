@@ -5,7 +5,7 @@ export const PRINCIPALS = ['ann', 'bob'] as const;
 
 type Principal = (typeof PRINCIPALS)[number];
 
-/** What a request does with its session, much of it in memory until it saves. */
+/** The actions of a request on its session, many of them in memory until the save. */
 export type Act =
   | { readonly does: 'set'; readonly name: 'color' | 'size'; readonly to: number | null }
   | { readonly does: 'set principal' | 'update principal'; readonly to: Principal | null }
@@ -25,7 +25,7 @@ export interface RequestPlan {
   readonly acts: readonly Act[];
 }
 
-/** To one of the times to come at which something changes by itself, or a bit before or after; or so many milliseconds. */
+/** Steps to a coming time at which something changes, or just before or after; or by so many milliseconds. */
 export type Wait = { readonly to: number; readonly plus: number } | { readonly ms: number };
 
 export interface ClockPlan {
@@ -33,7 +33,7 @@ export interface ClockPlan {
   readonly waits: readonly Wait[];
 }
 
-/** Has expired sessions reported: those that are over, those that soon will be as well, or because somebody hears of it. */
+/** Reports expired sessions: by a sweep, by a sweep ahead, or by key events. */
 export interface CleanupPlan {
   readonly is: 'cleanup';
   readonly node: number;
@@ -109,10 +109,10 @@ const cleanup: fc.Arbitrary<CleanupPlan> = fc.record({
   finds: fc.constantFrom('over', 'ahead', 'heard of'),
 });
 
-/** What has happened in the beginning to a session whose cookie two browsers have. */
+/** The history of a session whose cookie two browsers have. */
 export const opening: fc.Arbitrary<Act[]> = fc.array(act, { maxLength: 4 });
 
-/** Who acts at the same time. */
+/** The actors of one sequence. */
 export const actors: fc.Arbitrary<Plan[]> = fc.array(
   fc.oneof({ weight: 5, arbitrary: request }, { weight: 1, arbitrary: clock }, { weight: 1, arbitrary: cleanup }),
   { maxLength: 8, size: 'max' },

@@ -5,10 +5,10 @@ import type { Node } from './modelled.store.js';
 import { RequestEdits } from './request.edits.js';
 import type { SessionModel } from './session.model.js';
 
-/** The repository of one request, on one of the nodes: whatever the store answers is compared with the model. */
+/** The repository of one request on one instance: each outcome of the store is compared with the model. */
 export class ComparedRepository extends IndexedSessionRepository {
   readonly edits = new RequestEdits();
-  /** Whether the answer to its next change is lost on its way. */
+  /** Whether the reply to its next change is lost. */
   losesAnswer = false;
 
   constructor(
@@ -32,7 +32,7 @@ export class ComparedRepository extends IndexedSessionRepository {
     const isLost = this.losesAnswer && this.node.losesAnswers;
     this.losesAnswer = false;
     this.say(shown(change), `${shown(reply)}${isLost ? ', which is lost' : ''}`);
-    // No request lives so long.
+    // No request lasts that long.
     if (change.kind === 'create') fc.pre(!this.model.isForgotten(change.id));
     this.model.expectReply(change, reply);
     if ('attributes' in change) this.edits.expectIn(change);
@@ -62,7 +62,7 @@ export class ComparedRepository extends IndexedSessionRepository {
 /** The change was made, but the request does not know. */
 export class LostAnswer extends SessionStoreError {}
 
-/** In a few words: what is not set is left out. */
+/** A short description: unset fields are left out. */
 function shown(what: object): string {
   return JSON.stringify(what, (_, value: unknown) => {
     if (value instanceof Map) return value.size > 0 ? Object.fromEntries(value) : undefined;

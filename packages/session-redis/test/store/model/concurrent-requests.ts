@@ -40,7 +40,7 @@ export function describeSessions(runs: number): void {
   });
 }
 
-/** One that orders the same steps the same each time. A scheduler among the arguments would go on from a former run. */
+/** A scheduler with a repeatable order. One among the arguments would continue from an earlier run. */
 function schedulerOf(order: number): Scheduler {
   return fc.sample(fc.scheduler(), { seed: order, numRuns: 1 })[0]!;
 }

@@ -14,7 +14,7 @@ import { GRACE, KEEPING_RULES, MINUTE, type SteppableStore, Store } from '../../
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
 
-/** What a repository asks its store. */
+/** The calls of a repository to its store. */
 interface StoreSteps {
   load(ids: readonly string[]): Promise<readonly SessionRecord[]>;
   write(change: SessionChange): Promise<WriteReply>;
@@ -24,27 +24,27 @@ interface StoreSteps {
 /** One of the instances of an application that share a store. */
 export interface Node {
   readonly steps: StoreSteps;
-  /** Whether the answer to a change may be lost on its way. */
+  /** Whether the reply to a change may be lost. */
   readonly losesAnswers: boolean;
   mayReplace(id: string, replaced: string): boolean;
-  /** Has reported what is over, or will be in so many milliseconds. */
+  /** Reports the sessions that have ended, or will have in `ahead` milliseconds. */
   sweep(ahead: number): Promise<unknown>;
-  /** Hears that these sessions may be over. */
+  /** Receives key events of these sessions. */
   hearOf(ids: readonly string[]): Promise<unknown>;
 }
 
-/** A store of which each step waits for its turn, and whose time passes when it is told. */
+/** A store of which each step waits for its turn, and whose clock the test steps. */
 export interface ModelledStore {
   readonly traits: StoreTraits;
   readonly nodes: readonly Node[];
-  /** Forgets everything. */
+  /** Deletes everything. */
   clear(): Promise<void>;
   /** Epoch milliseconds. */
   now(): Promise<number>;
   advance(ms: number): Promise<void>;
-  /** What has been recorded since the last call. */
+  /** The events recorded since the last call. */
   recorded(): Promise<SessionEvent[]>;
-  /** What there is beside the data of sessions that have ended, and the events. */
+  /** All keys except the data of ended sessions and the events. */
   leftovers(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -59,7 +59,7 @@ export class ModelledMapStore implements ModelledStore {
 
   get nodes(): readonly Node[] {
     const steps = this.turns.taking(this.#repository);
-    // Nobody has to tell it.
+    // It needs no key event.
     return [
       {
         steps,
@@ -94,7 +94,7 @@ export class ModelledMapStore implements ModelledStore {
   async close(): Promise<void> {}
 
   #empty(): OpenMapRepository {
-    // Of its own: a sequence that has failed leaves some that nobody has looked at.
+    // Its own stream: a failed sequence leaves events that were not read.
     const events: SessionEvent[] = [];
     this.#events = events;
     const dispatch = async (event: SessionEvent) => void events.push(event);

@@ -3,12 +3,12 @@ import { TrackedSession } from '@nest-session/core/store';
 import type { Act, RequestPlan } from './actors.js';
 import { type ComparedRepository, LostAnswer } from './compared.repository.js';
 
-/** What has the cookie: the id stands for the token. */
+/** The holder of the cookie: the id stands for the token. */
 export interface Browser {
   cookie?: string | undefined;
 }
 
-/** A request does what it is planned to, as the library and a handler together would. */
+/** Acts as the library and a handler together would. */
 export class RequestActor {
   #session!: Session;
 
@@ -22,7 +22,7 @@ export class RequestActor {
     const presented = this.browsers.map(({ cookie }) => cookie).filter((cookie) => cookie !== undefined);
     const found = await this.repository.findByIds(presented);
     this.#session = found.find((session) => session !== null) ?? this.repository.createSession(presented);
-    // What is read is not to be written.
+    // An attribute that was only read is not to be written.
     for (const name of this.#session.attributeNames) this.#session.getAttribute(name);
     for (const act of this.plan.acts) {
       await this.#unlessLost(this.#act(act));
@@ -32,7 +32,7 @@ export class RequestActor {
     this.#answer();
   }
 
-  /** The cookie follows what the request itself has done. */
+  /** The cookie follows the changes of the request itself. */
   #answer(): void {
     const [browser] = this.browsers;
     if (this.#isDeleted) browser!.cookie = undefined;

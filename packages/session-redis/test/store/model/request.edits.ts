@@ -1,18 +1,18 @@
 import type { CreateSession, UpdateSession } from '@nest-session/core/store';
 import { Mismatch } from './session.model.js';
 
-/** What a request has changed in the attributes of its session since they were last written: no more, and no less, is to be. */
+/** The attributes that a request has changed since the last write: a save writes exactly these. */
 export class RequestEdits {
-  /** The texts that may be written; null for removed. Several: what was not answered is sent again as it was. */
+  /** The values that may be written; null for removed. Several: a save without a reply is sent again unchanged. */
   readonly #allowed = new Map<string, (string | null)[]>();
-  /** Those that must be, with everything else that is saved. */
+  /** The values that must be written with the next save. */
   readonly #due = new Map<string, string>();
   #hasLostAnswer = false;
 
-  /** The request has set an attribute, which it will save. */
+  /** The request has set an attribute, to be saved later. */
   set(name: string, value: unknown): void {
     const text = this.#allow(name, value);
-    // What is removed may not have been there.
+    // A removed attribute may not have existed.
     if (text === null) this.#due.delete(name);
     else this.#due.set(name, text);
   }
@@ -35,7 +35,7 @@ export class RequestEdits {
     }
   }
 
-  /** The request knows that these were written. What it has set since, while an answer was lost, is still to be. */
+  /** The request knows that these were written. Changes since then are still to be saved. */
   written({ attributes }: CreateSession | UpdateSession): void {
     for (const [name, text] of attributes) {
       const allowed = this.#allowed.get(name) ?? [];
@@ -44,7 +44,7 @@ export class RequestEdits {
     }
   }
 
-  /** From now on the request does not know what was written. */
+  /** From now on the request does not know which values were written. */
   loseAnswer(): void {
     this.#hasLostAnswer = true;
   }

@@ -31,14 +31,14 @@ class CountedTokens extends SessionIdGenerator {
   }
 }
 
-/** What requests, the clock and the cleanup do to a store at the same time, with every step compared with the model. */
+/** Concurrent steps of requests, the clock and the sweeper, each compared with the model. */
 export class Sequence {
   readonly #ids = new SessionIds(new CountedTokens());
-  /** The last one has the cookie of a session that nobody knows. */
+  /** The last one has the cookie of an unknown session. */
   readonly #browsers: readonly Browser[] = [{}, {}, { cookie: 'x'.repeat(43) }];
   readonly #trace: string[] = [];
   readonly #begun: number;
-  /** What has to be true as soon as it is known what the last step has recorded. */
+  /** The checks that wait for the events of the last step. */
   readonly #afterLook: (() => void)[] = [];
 
   private constructor(
@@ -85,14 +85,14 @@ export class Sequence {
     second!.cookie = first!.cookie;
   }
 
-  /** All that ever ends has ended and was reported, and nothing is left of the rest once that is deleted. */
+  /** Expects each end to be reported, and no key to be left once the other sessions are deleted. */
   async #finish(): Promise<void> {
     const repository = this.#repository(0, 'in the end');
     await this.#lookUpAll(repository);
     await this.#wait(() => this.model.quietFrom - this.model.now);
     await this.#cleanUp({ is: 'cleanup', node: 0, finds: 'over' }, 'in the end');
     for (const id of this.model.aliveIds) await repository.deleteById(id);
-    // Whoever looks up what has lost its data takes it out of the index.
+    // A lookup removes sessions without data from the index.
     if (this.model.hasLostData) await this.#lookUpAll(repository);
   }
 
@@ -156,7 +156,7 @@ export class Sequence {
     return nodes[index % nodes.length]!;
   }
 
-  /** At what the last step has recorded. */
+  /** Called with the events of the last step. */
   async #look(): Promise<void> {
     const events = await this.store.recorded();
     for (const event of events) this.#say('  recorded', event.id);
@@ -168,7 +168,7 @@ export class Sequence {
     this.#trace.push(`${who}: ${what}`);
   }
 
-  /** What has happened, with numbers instead of ids, and times from the beginning on. */
+  /** The log of a sequence, with numbers for ids and times since its start. */
   #legible(problem: unknown): string {
     const text = [...this.#trace, '', String(problem)]
       .join('\n')
@@ -193,7 +193,7 @@ function modelEventOf(event: SessionEvent): ModelEvent {
   };
 }
 
-/** What the store, or whoever compares it with the model, has thrown. */
+/** The error of the store or of the comparison with the model. */
 function rootOf(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootOf(error.cause) : error;
 }

@@ -2,17 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionEventType } from '@nest-session/core';
 import type { CreateSession, SessionChange, SessionRecord, UpdateSession, WriteReply } from '@nest-session/core/store';
 
-/** What may be different from store to store. */
+/** The differences between stores. */
 export interface StoreTraits {
-  /** How many milliseconds longer everything lives: Redis drops a key when its time is past, not when it has come. */
+  /** How many milliseconds longer everything lives: Redis drops a key after its time, not at it. */
   readonly lag: number;
-  /** For how many milliseconds the data of a session that is over waits for somebody to report its end. */
+  /** Milliseconds for which the data of an ended session waits for its report. */
   readonly grace: number;
-  /** From when on a sweep finds a session that has ended at a time. */
+  /** The time from which a sweep finds a session that ended at `end`. */
   foundFrom(end: number): number;
 }
 
-/** What is recorded of a session, as far as the model knows it. */
+/** The recorded events of a session, as far as the model knows them. */
 export interface ModelEvent {
   readonly type: SessionEventType;
   readonly sessionId: string;
@@ -24,7 +24,7 @@ export interface ModelEvent {
   readonly attributes: Readonly<Record<string, unknown>>;
 }
 
-/** What may be found by looking a value up in an index, which takes several steps; and what must be. */
+/** The sessions that a lookup in an index, which takes several steps, may find and must find. */
 interface LookUp {
   readonly indexName: string;
   readonly value: string;
@@ -34,16 +34,16 @@ interface LookUp {
 
 const MOVED_FOR = 60_000;
 
-/** A session as it should be. */
+/** The expected state of a session. */
 class ModelSession {
   readonly attributes = new Map<string, string>();
   readonly indexes = new Map<string, string>();
   lastAccessedTime: number;
   /** Its end has been recorded. */
   hasEnded = false;
-  /** Nothing is left of it. */
+  /** No key of it is left. */
   isForgotten = false;
-  /** The ids it has had, each with the time until which a late request may still come with it. */
+  /** Its former ids, each with the time until which the store forwards a late request. */
   readonly ids: { readonly id: string; until: number }[];
 
   constructor(
@@ -75,7 +75,7 @@ class ModelSession {
 export class SessionModel {
   readonly #sessions: ModelSession[] = [];
   readonly #lookUps = new Set<LookUp>();
-  /** What the last step must have recorded. */
+  /** The events that the last step must have recorded. */
   #predicted: ModelEvent[] = [];
 
   constructor(
@@ -89,7 +89,7 @@ export class SessionModel {
     this.#notice();
   }
 
-  /** Times to come at which something changes by itself. */
+  /** The coming times at which something changes without a step. */
   get instants(): number[] {
     const { foundFrom, grace } = this.traits;
     const ends = this.#sessions.filter(({ hasEnded }) => !hasEnded).map(({ end }) => end);
@@ -107,18 +107,18 @@ export class SessionModel {
     return this.#alive.map(({ id }) => id);
   }
 
-  /** Whether the end of a session was noticed only after its data had gone, and with it what tells where it is listed. */
+  /** Whether the end of a session was claimed only after its data, and so its index entries, were lost. */
   get hasLostData(): boolean {
     return this.#sessions.some(({ isForgotten }) => isForgotten);
   }
 
-  /** Whether so much time has passed since the end of a session that the store does not know of it any more. */
+  /** Whether the store has dropped all traces of an ended session by now. */
   isForgotten(id: string): boolean {
     const session = this.#sessions.find((each) => each.id === id);
     return session !== undefined && (session.isForgotten || this.#isLost(session));
   }
 
-  /** When a sweep finds all that is over by then, as things are. */
+  /** The time at which a sweep finds every session that has ended by then. */
   get quietFrom(): number {
     const ends = this.#sessions.filter(({ hasEnded, end }) => !hasEnded && end < Infinity).map(({ end }) => end);
     return Math.max(this.now, ...ends.map((end) => this.traits.foundFrom(end) + this.traits.lag));
@@ -139,7 +139,7 @@ export class SessionModel {
     expectSame('answered', reply, expected);
   }
 
-  /** Begins to look a value up. What is returned is called with what was found. */
+  /** Begins a lookup. The returned function takes the result. */
   lookUp(indexName: string, value: string): (records: readonly SessionRecord[]) => void {
     const listed = this.#listed(indexName, value);
     const lookUp = { indexName, value, ever: new Set(listed), always: new Set(listed) };
@@ -154,7 +154,7 @@ export class SessionModel {
     };
   }
 
-  /** Takes note of what the last step has recorded. */
+  /** Adds the events that the last step has recorded. */
   expectRecorded(events: readonly ModelEvent[]): void {
     for (const event of events) {
       const predicted = this.#predicted.findIndex((each) => isDeepStrictEqual(each, event));
@@ -164,17 +164,17 @@ export class SessionModel {
     expectSame('has not recorded', this.#predicted, []);
   }
 
-  /** Begins a sweep of what will be found until so many milliseconds from now. What is returned is called at its end. */
+  /** Begins a sweep `ahead` milliseconds into the future. The returned function is called at its end. */
   sweep(ahead: number): () => void {
     const found = this.#over.filter(({ end }) => this.traits.foundFrom(end) <= this.now + ahead);
     return () => expectSame('over and not reported', idsOf(found.filter(({ hasEnded }) => !hasEnded)), []);
   }
 
-  /** Somebody hears of the sessions that are over. What is returned is called when that is done. */
+  /** Key events of ended sessions arrive. The returned function is called once they are handled. */
   hearOf(): () => void {
     const over = this.#over;
     return () => {
-      // What is left without its data is for the sweep.
+      // Sessions without data are left to the sweep.
       const forgotten = over.filter((session) => !session.hasEnded && !this.#isLost(session));
       expectSame('heard of and not reported', idsOf(forgotten), []);
     };
@@ -188,12 +188,12 @@ export class SessionModel {
     return this.#sessions.filter((session) => !session.hasEnded && this.#isOver(session));
   }
 
-  /** What is renewed when its time has come to the millisecond is over at once. */
+  /** A session that is renewed in the very millisecond of its end ends at once. */
   #isOver({ end, lastAccessedTime }: ModelSession): boolean {
     return this.now >= end + this.traits.lag || lastAccessedTime >= end;
   }
 
-  /** Nobody has reported its end in time. */
+  /** Its end was not reported in time. */
   #isLost({ hasEnded, end }: ModelSession): boolean {
     return !hasEnded && this.now >= end + this.traits.grace + this.traits.lag;
   }
@@ -202,7 +202,7 @@ export class SessionModel {
     return this.#alive.filter(({ indexes }) => indexes.get(indexName) === value);
   }
 
-  /** The session that an id leads to, though it may have another one by now. */
+  /** The session of an id, which may have changed its id since. */
   #led(id: string): ModelSession | undefined {
     const isValid = (each: ModelSession['ids'][number]) => each.id === id && this.now < each.until + this.traits.lag;
     return this.#sessions.find(({ ids, isForgotten }) => !isForgotten && ids.some(isValid));
@@ -301,7 +301,7 @@ export class SessionModel {
     if (session) Object.assign(session, { hasEnded: true, isForgotten });
   }
 
-  /** Something may have changed while values are looked up. */
+  /** The state may have changed during a lookup. */
   #notice(): void {
     for (const lookUp of this.#lookUps) {
       const listed = new Set(this.#listed(lookUp.indexName, lookUp.value));
@@ -325,7 +325,7 @@ function expectSame(what: string, actual: unknown, expected: unknown): void {
   throw new Mismatch(`${what}: ${JSON.stringify(actual)}\nexpected: ${JSON.stringify(expected) ?? 'nothing'}`);
 }
 
-/** What is compared of a record, which may have more. */
+/** The fields of an event that are compared. */
 function plain(record: SessionRecord): object {
   const { id, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes, timeToLive } = record;
   const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
@@ -340,7 +340,7 @@ function idsOf(sessions: readonly (ModelSession | undefined)[]): (string | undef
   return sessions.map((session) => session?.id);
 }
 
-/** When a time of so many seconds is over; Infinity for one that never is. */
+/** The end of a timeout of so many seconds; Infinity for none. */
 function endAfter(time: number, seconds: number): number {
   return seconds < 0 ? Infinity : time + seconds * 1000;
 }

@@ -46,7 +46,7 @@ export class Turns {
     return intercepted(target, (name, call) => this.take(name, call));
   }
 
-  /** Until the step has been taken, and all that follows from it has been done. */
+  /** Waits until the step and all that follows from it are done. */
   async #untilAllWait(): Promise<void> {
     await nextTurn();
     while (this.#step) {
