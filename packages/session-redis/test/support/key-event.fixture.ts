@@ -9,8 +9,8 @@ import { KEEPING_RULES, type Store } from './store.fixture.js';
 /** So that a test needs no real minutes. */
 const PACE = { heartbeat: 50, probe: 100 };
 
-// Milliseconds after which a connection that is silent is taken for dead. What is announced while it is made again is
-// lost: not because this process, or Redis, stood still.
+// Milliseconds after which a silent connection counts as dead: longer than a stall of this process or Redis, since the
+// notifications during a reconnection are lost.
 const PATIENT = 60_000;
 
 /** The listeners of one instance for expirations, with shorter timeouts for a silent connection. */

@@ -1,5 +1,5 @@
-// An application that takes headers which Node.js would answer with 431, in a process of its own: its limit is an
-// argument of Node.js. It runs the built packages.
+// An application that accepts headers which Node.js rejects with 431 by default. It has a process of its own, since the
+// limit is an argument of Node.js, and runs the built packages.
 import 'reflect-metadata';
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';

@@ -1,8 +1,8 @@
 const TICK = 20;
 
 /**
- * Milliseconds as this process has lived through them. It loses nothing where ticks are late, as they are under load; of
- * a time for which the process stood still, one step counts.
+ * The milliseconds in which this process has run. Late ticks under load count in full; of a time in which the process
+ * stalled, only one step counts.
  */
 export class LivedClock {
   /** Milliseconds: longer than a turn of the event loop under load. */

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 
 /**
- * What is in a Redis under all keys but some, in a form that can be compared with what the same calls leave at another
- * time: without times and the positions that streams derive from them.
+ * The content of all keys but `besides`, without times and stream positions, so that the dumps of the same calls at
+ * different times are equal.
  */
 export async function dump(client: Redis, besides: readonly string[] = []): Promise<string[]> {
   const keys = (await client.keys('*')).filter((key) => !besides.includes(key));

@@ -21,8 +21,8 @@ export class VisitedSessions {
   }
 
   /**
-   * Expects every session to be whole: its hash, with all that a visit sets, its shadow, its member of a bucket and its
-   * member of the index of that visit; and expects nothing that belongs to no session.
+   * Expects every session to be complete: its session hash with the attributes of a visit, its shadow key, its bucket
+   * member and its index member; and expects no key without a session.
    */
   async areWhole(): Promise<void> {
     const names = await this.client.keys(`${this.#keys.prefix}*`);

@@ -1,5 +1,5 @@
 // An application without HTTP that handles session events, in a process that a test can kill. It runs the built
-// packages. What it does is said on its standard output, a line for each event.
+// packages. It prints a line for each event.
 import { createInterface } from 'node:readline';
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';

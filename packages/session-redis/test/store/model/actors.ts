@@ -15,8 +15,8 @@ export type Act =
   | { readonly does: 'take over a session of' | 'delete all of'; readonly principal: Principal };
 
 /**
- * A request of a browser: loads the session of its cookie, or begins one, acts, and saves in the end. Behind its own cookie
- * it may have that of another browser, as one of several cookies with the same name.
+ * A request of a browser: loads or creates its session, acts, and saves in the end. After its own cookie it may have that
+ * of another browser, as the second cookie of the same name.
  */
 export interface RequestPlan {
   readonly is: 'request';

@@ -6,12 +6,12 @@ import { Turns } from './store.turns.js';
 
 const FOLDER = 'packages/session-redis/test/model';
 
-// Of 10,000 sequences, however slow the machine is.
+// For 10,000 sequences on a slow machine.
 const TIMEOUT = 3_600_000;
 
 /**
- * Holds the stores to the model, each for so many sequences. `RUNS` of the environment is another number; `REPEAT` is what
- * a failure says, and repeats it.
+ * Compares each store with the model for `runs` sequences. The environment variable `RUNS` overrides the number; `REPEAT`,
+ * from the message of a failure, repeats that one.
  */
 export function describeSessions(runs: number): void {
   describe.each([

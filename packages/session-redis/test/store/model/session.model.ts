@@ -69,8 +69,8 @@ class ModelSession {
 }
 
 /**
- * Sessions as they should be, one step after the other: what every step answers, and what it records. Where it differs
- * from a store, it throws.
+ * The expected sessions after each step, with the outcome of the step and the events that it records. A difference from
+ * the store throws.
  */
 export class SessionModel {
   readonly #sessions: ModelSession[] = [];

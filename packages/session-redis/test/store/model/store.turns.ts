@@ -2,14 +2,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Scheduler } from 'fast-check';
 
 /**
- * Has one step of a store taken after the other, although many wait for their turn: a scheduler says whose it is. No step
- * begins before all that follows from the one before has been done.
+ * Takes the steps of a store one by one, in the order of a scheduler, although many callers wait. A step begins only after
+ * everything that follows from the previous one.
  */
 export class Turns {
   #scheduler: Scheduler | undefined;
   #step: Promise<unknown> | undefined;
 
-  /** Lets those take turns that are started by then, until all have finished, or one has failed. After each step, `afterwards` is called. */
+  /** Runs the started callers turn by turn until all have finished or one has failed, with `afterwards` after each step. */
   async order(scheduler: Scheduler, start: () => Promise<unknown>[], afterwards: () => Promise<void>): Promise<void> {
     this.#scheduler = scheduler;
     const failures: unknown[] = [];
