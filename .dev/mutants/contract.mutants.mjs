@@ -420,13 +420,13 @@ const events = [
       return { outcome: 'gone' };
     }
 `,
-    'events have no value that came after the expiry',
+    'events have no value that was saved after the expiry',
   ),
   inMemory(
     'an interval of 0 of a session that is kept idle is left to the sweep',
     '    if (session.deadline <= this.clock.now()) {\n',
     '    if (session.deadline <= this.clock.now() && !keepsIdle) {\n',
-    'events record a deletion by keeping it idle with an interval of 0 once, with the data of the session',
+    'events record a deletion by an interval of 0 without an access once, with the data of the session',
   ),
   inMemory(
     'a session without attributes is not found to be over',

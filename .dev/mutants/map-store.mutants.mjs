@@ -9,7 +9,7 @@ export const mapStore = [
     mistake: 'In memory, a change does not look whether the session is alive',
     code: 'const session = this.#alive(this.#follow(change.id));',
     instead: 'const session = this.#sessions.get(this.#follow(change.id));',
-    killedBy: byContract('saving does not bring back one whose time was over, before anybody has noticed'),
+    killedBy: byContract('saving does not restore an expired session before the expiry is noticed'),
   },
   {
     mistake: 'In memory, a load is forwarded to the session after the login',
@@ -137,6 +137,6 @@ export const mapStore = [
     mistake: 'In memory, nothing ends at its absolute end',
     code: 'endAfter(session.absoluteTimeout, session.creationTime)',
     instead: 'Infinity',
-    killedBy: byContract('absolute timeout is not postponed by an access'),
+    killedBy: byContract('absolute timeout is not postponed by a touch'),
   },
 ].map((mutant) => ({ store: 'memory', in: 'MapSessionStore', ...mutant }));

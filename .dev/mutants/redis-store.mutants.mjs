@@ -29,7 +29,7 @@ local session = live_session(`,
     mistake: 'An access puts off the absolute end',
     code: 'end_since(now, times.interval, times.absolute_expiry)',
     instead: 'end_since(now, times.interval)',
-    killedBy: byContract('absolute timeout is not postponed by an access'),
+    killedBy: byContract('absolute timeout is not postponed by a touch'),
   },
 ]);
 
@@ -58,7 +58,7 @@ const saveSession = script('save-session', [
     code: "if not session then return { 'gone' } end",
     instead: `session = session or redis.call('EXISTS', KEYS[3]) == 1 and { id = id, key = KEYS[3], shadow = KEYS[4] }
 if not session then return { 'gone' } end`,
-    killedBy: byContract('saving does not bring back a session that was deleted'),
+    killedBy: byContract('saving does not restore a deleted session'),
   },
   {
     mistake: 'A save changes the index before it compares',
@@ -228,7 +228,7 @@ const ends = script('includes/session', [
     instead: `    redis.call('SET', session.shadow, '', 'KEEPTTL')
     if redis.call('EXISTS', session.shadow) == 1 then
 `,
-    killedBy: byContract('saving does not bring back one whose time was over, before anybody has noticed'),
+    killedBy: byContract('saving does not restore an expired session before the expiry is noticed'),
   },
   {
     mistake: 'Late requests are led over a single change of id',

@@ -18,7 +18,7 @@ export const requests = [
     instead: 'drawKey(state.storedId)',
     killedBy: {
       spec: 'tracked-session.spec.ts',
-      test: 'draws an id that goes with the one in the store, also with one that the store may know without having said so',
+      test: 'draws an id that may replace the stored one, also after a save without a reply',
     },
   },
   {
@@ -35,7 +35,7 @@ export const requests = [
     instead: 'text: this.#stored.text(name) }',
     killedBy: {
       spec: 'tracked-session.spec.ts',
-      test: 'writes nothing of a text that another language wrote differently, as long as nobody changes the value',
+      test: 'writes no text that another language formatted differently, until its value is changed',
     },
   },
   {
@@ -43,28 +43,28 @@ export const requests = [
     in: 'ResponseCommit',
     code: 'if (this.needsSave) return this.save();',
     instead: 'if (this.needsSave) void this.save().catch(() => undefined);',
-    killedBy: byRequests('is done before the head leaves: res'),
+    killedBy: byRequests('is finished before the headers are sent: res'),
   },
   {
     mistake: 'The cookie is sent of a session that is not stored',
     in: 'TrackedSession',
     code: 'ended === undefined && storedId === id ?',
     instead: 'ended === undefined ?',
-    killedBy: byRequests('the cookie is left alone by an unknown session'),
+    killedBy: byRequests('the cookie is left unchanged when its session is unknown, until a new session replaces it'),
   },
   {
     mistake: 'An answer is as if a save that failed had been done',
     in: 'ResponseCommit',
     code: 'if (error instanceof SessionStoreError) failures.failed(error); throw error;',
     instead: 'if (error instanceof SessionStoreError) failures.failed(error);',
-    killedBy: byRequests('the save that fails is a 5xx without a cookie: value'),
+    killedBy: byRequests('the save responds with 503 and without a cookie when it fails: value'),
   },
   {
     mistake: 'A request whose session has gone expires the cookie',
     in: 'TrackedSession',
     code: "return this.#state.ended === 'deleted';",
     instead: 'return this.#state.ended !== undefined;',
-    killedBy: byRequests('the cookie is not touched by a slow request in flight during logout'),
+    killedBy: byRequests('the cookie is not changed by a slow request in flight during logout'),
   },
   {
     mistake: 'A request that was held open across a login sends the cookie of before again',

@@ -33,7 +33,7 @@ describe('demo', () => {
     return session();
   }
 
-  it('serves the page, and all that the page refers to, without a session', async () => {
+  it('serves the page, and everything that the page refers to, without a session', async () => {
     const page = await agent.get('/');
     expect(page.headers['content-type']).toMatch('text/html');
     const files = [...page.text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path]) => path!);
@@ -45,12 +45,12 @@ describe('demo', () => {
     expect(agent.cookies).toEqual({});
   });
 
-  it('stores nothing for a visitor who only looks', async () => {
+  it('stores nothing for a visitor who only reads the page', async () => {
     expect(await session()).toMatchObject({ isNew: true, items: [], maxInactiveInterval: 1800 });
     expect(agent.cookies).toEqual({});
   });
 
-  it('loses none of the items that are added at once', async () => {
+  it('keeps all items that are added at once', async () => {
     await startSession();
     const names = Array.from({ length: 20 }, (_, i) => `pear ${i}`);
     await Promise.all(names.map((name) => agent.post('/cart', { name })));
@@ -64,7 +64,7 @@ describe('demo', () => {
     expect((await session()).items).toEqual([]);
   });
 
-  it('gives the session another id at sign-in, and keeps the cart', async () => {
+  it('rotates the session at sign-in, and keeps the cart', async () => {
     const visitor = await startSession();
     const stranger = agent.fork();
     expect((await agent.post('/login', { name: ' ann ' })).status).toBe(204);
@@ -86,7 +86,7 @@ describe('demo', () => {
     expect(await events.next('deleted', id)).toMatchObject({ principalName: 'ann', items: ['apple'], dataLost: false });
   });
 
-  it('shows the expiry of a session, with its cart; watching does not keep it alive', async () => {
+  it('shows the expiry of a session, with its cart, and watching does not keep it alive', async () => {
     await agent.post('/login', { name: 'ann' });
     await agent.post('/cart', { name: 'apple' });
     await agent.post('/cart', { name: 'pear' });
@@ -114,14 +114,14 @@ describe('demo', () => {
     ]);
   });
 
-  it('starts a session with the life that was chosen', async () => {
+  it('starts a session with the chosen timeout', async () => {
     await agent.request('PUT', '/session', { body: { maxInactiveInterval: 120 } });
     const view = await session();
     expect(view).toMatchObject({ isNew: false, maxInactiveInterval: 120 });
     await events.next('created', view.id);
   });
 
-  it('shows who comes later what has happened before, and uses no session for it', async () => {
+  it('shows earlier events to later visitors, without a session', async () => {
     const { id } = await startSession();
     await events.next('created', id);
     const late = await EventStream.open(agent);

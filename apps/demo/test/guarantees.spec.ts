@@ -22,7 +22,7 @@ describe.each([
   'docs/internals.md',
   'packages/session-core/test/parity/spring-session.md',
 ])('%s', (document) => {
-  it('names tests that npm test or npm run chaos runs', () => {
+  it('names only tests that npm test or npm run chaos runs', () => {
     const lists = tests(read(document));
     expect(lists.length).toBeGreaterThan(10);
     for (const line of lists.flatMap(({ list }) => list.trim().split('\n'))) {
@@ -35,7 +35,7 @@ describe.each([
     }
   });
 
-  it('is a document whose tests the reporter looks for', () => {
+  it('is in the list of documents of the reporter', () => {
     const { jest } = JSON.parse(read('package.json'));
     expect(jest.reporters).toContainEqual([
       '<rootDir>/.dev/guarantees.reporter.mjs',
@@ -100,7 +100,7 @@ describe('the reporter', () => {
       says: 'no such test ran',
     },
     { what: 'is in a file that is gone', code: undefined, says: 'no such test ran' },
-  ])('fails a run unless a named test passes: one that $what', ({ code, says }) => {
+  ])('fails a run unless a named test passes: a test that $what', ({ code, says }) => {
     const file = join(folder, 'held.spec.cjs');
     if (code !== undefined) writeFileSync(file, code);
     const { status, stderr } = runJest([]);
@@ -109,7 +109,7 @@ describe('the reporter', () => {
     expect({ status, said }).toEqual({ status: says === '' ? 0 : 1, said: says });
   });
 
-  it('asks nothing of the files and tests that a run leaves out by their names', () => {
+  it('ignores files and tests that a run filters out by name', () => {
     expect(runJest(['other.spec']).status).toBe(0);
     expect(runJest(['--testNamePattern', 'another']).status).toBe(0);
     expect(runJest([]).status).toBe(1);

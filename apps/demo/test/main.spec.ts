@@ -25,7 +25,7 @@ describe('the demo as a program, without Redis', () => {
 
   afterAll(() => program.kill('SIGKILL'));
 
-  it('says where it is, reports an expiry, and ends when told to, also while somebody watches', async () => {
+  it('prints its address, reports an expiry, and ends on a signal, also while the event stream is open', async () => {
     const origin = await eventually(() => {
       const address = /^Open (http:\/\/localhost:\d+)$/m.exec(output)?.[1];
       if (!address) throw new Error(`No address in: ${output}`);

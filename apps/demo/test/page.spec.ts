@@ -62,7 +62,7 @@ describe('the page of the demo, in Chromium', () => {
   /** The entry of the event log about the session of this browser. */
   const event = (type: string) => page.locator(`#events > li.${type}`).filter({ hasText: 'this browser' });
 
-  it('starts no session for a visitor who only looks', async () => {
+  it('starts no session for a visitor who only reads the page', async () => {
     expect(await page.innerText('#id')).toBe('none');
     expect(await page.innerText('#rest')).toBe('–');
     expect(await cart()).toEqual([]);
@@ -80,13 +80,13 @@ describe('the page of the demo, in Chromium', () => {
     await shows('Nothing in it yet.');
   });
 
-  it('keeps all of ten items that it adds at once', async () => {
+  it('keeps all ten items that it adds at once', async () => {
     await press('Add ten at once');
     await shows('Ten requests sent at once, 10 items more in the cart.');
     expect((await cart()).toSorted()).toEqual(Array.from({ length: 10 }, (_, i) => `apple ${i + 1}`).toSorted());
   });
 
-  it('shows the other id that the sign-in gives to the session, and its end at the sign-out', async () => {
+  it('shows the rotation of the session at the sign-in, and its end at the sign-out', async () => {
     await add('pear');
     const before = await page.innerText('#id');
     await signIn('ann');
@@ -99,7 +99,7 @@ describe('the page of the demo, in Chromium', () => {
     expect(await cart()).toEqual([]);
   });
 
-  it('counts down the time that was chosen, and shows the expiry with the cart', async () => {
+  it('counts down the chosen timeout, and shows the expiry with the cart', async () => {
     await add('pear');
     await page.getByText('10 s', { exact: true }).click();
     await shows('of 0:10');
@@ -113,14 +113,14 @@ describe('the page of the demo, in Chromium', () => {
     expect(await page.innerText('#id')).toBe('none');
   });
 
-  it('shows in one tab what was done in another', async () => {
+  it('shows in one tab the changes of another', async () => {
     const other = await newTab();
     await add('pear');
     await eventually(async () => expect(await cart(other)).toEqual(['pear']));
     expect(await other.innerText('#id')).toBe(await page.innerText('#id'));
   });
 
-  it('says what the application refuses', async () => {
+  it('shows an error of the application', async () => {
     await page.getByLabel('What to add').fill('   ');
     await press('Add');
     await shows('A text of 1 to 40 characters is needed');

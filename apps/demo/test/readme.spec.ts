@@ -55,7 +55,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('the code of the READMEs', () => {
-  it('begins with a whole program of at most 25 lines, and its transcript', () => {
+  it('begins with a complete program of at most 25 lines, and its transcript', () => {
     const [first = '', second = ''] = [...readme.matchAll(/^```\w+\n/gm)].map(([fence]) => fence.trim());
     expect([first, second]).toEqual(['```ts', '```console']);
     expect(blocks[0]?.trimEnd().split('\n').length).toBeLessThanOrEqual(25);
@@ -76,7 +76,7 @@ describe('the code of the READMEs', () => {
   );
 
   it(
-    'tests applications as it says',
+    'tests an application',
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
@@ -146,7 +146,7 @@ describe.each([
 
   if (name !== 'demo') {
     it(
-      'goes on with what the program prints when the session has expired',
+      'ends with the output of the program when the session has expired',
       async () => {
         const line = codeBlocks(readme, 'text')[0]!;
         await redis.stepClock(10_001);
@@ -164,7 +164,7 @@ describe('the versions of the README', () => {
     return ['@nestjs/core', 'ioredis', '@nestjs/schedule', '@nestjs/event-emitter'].map((name) => versions[name]);
   };
 
-  it('are those that npm run test:matrix installs, and the first are those of all other tests', async () => {
+  it('are the ones that npm run test:matrix installs, and the first of each is the one of all other tests', async () => {
     const rows = [...section(readme, 'Install').matchAll(/^\| (\d.*) \|$/gm)].map(([, row]) => row!.split(/ *\| */));
     expect(new Set(rows.map(([, on, as]) => `${on}; ${as}`))).toEqual(
       new Set(['Express, Fastify; ES module, CommonJS']),
@@ -186,7 +186,7 @@ describe('the options', () => {
     { module: ofSession, resolve: resolveSessionOptions },
     { module: ofRedis, resolve: resolveRedisSessionOptions },
     { module: ofMap, resolve: resolveMapSessionOptions },
-  ])('are those of $module, with their defaults', ({ module, resolve }) => {
+  ])('are all options of $module, with their defaults', ({ module, resolve }) => {
     const table = optionTable(module);
     expect([...table.keys()].toSorted()).toEqual(knownOptions(resolve, [...table.keys()]).toSorted());
     const options: Record<string, any> = {};
@@ -200,7 +200,7 @@ describe('the options', () => {
     expect(resolve(options)).toEqual(resolve({}));
   });
 
-  it('are without a value where the table has a dash', () => {
+  it('have no default where the table has a dash', () => {
     const { cookie, exclude, keepIdle } = resolveSessionOptions();
     const { domain, domainPattern, maxAge, rememberMe, signingKeys, attributes } = cookie;
     const unset = { domain, domainPattern, maxAge, rememberMe, signingKeys: signingKeys[0], attributes };
@@ -210,7 +210,7 @@ describe('the options', () => {
     expect(dashes(ofRedis)).toEqual(['client']);
   });
 
-  it('are right about what is no plain value', () => {
+  it('have the computed defaults of touchInterval and serializer', () => {
     expect(resolveSessionOptions({ timeout: '10m' }).touchInterval).toBe((10 * 60_000) / 30);
     expect(optionTable(ofRedis).get('serializer')).toBe('JSON');
     expect(resolveRedisSessionOptions().serializer).toBeInstanceOf(JsonAttributeSerializer);

@@ -89,7 +89,7 @@ describe('npm start', () => {
   }
 
   it(
-    'runs the demo on a free port and a Redis of its own, and Ctrl-C leaves nothing behind',
+    'runs the demo on a free port with its own Redis, and Ctrl-C leaves nothing behind',
     async () => {
       const { exit } = start();
       const origin = await program!.origin();
@@ -111,7 +111,7 @@ describe('npm start', () => {
   );
 
   it(
-    'keeps the sessions in memory, and says so, where no Redis can be had',
+    'keeps the sessions in memory, and says so, when there is no redis-server',
     async () => {
       const { exit } = start({ REDIS_SERVER: join(temporary, 'none') });
       const origin = await program!.origin();
@@ -126,7 +126,7 @@ describe('npm start', () => {
   );
 
   it(
-    'uses the Redis of REDIS_URL and the port of PORT, and starts none',
+    'uses the Redis of REDIS_URL and the port of PORT, and starts no Redis',
     async () => {
       const redis = await RedisServer.start();
       const client = new Redis(redis.url);
@@ -148,7 +148,7 @@ describe('npm start', () => {
   );
 
   it(
-    'refuses a PORT that is none, and takes its Redis with it',
+    'refuses an invalid PORT, and leaves no Redis behind',
     async () => {
       const { exit } = start({ PORT: 'http' });
       expect(await exit).toEqual([1, null]);

@@ -26,7 +26,7 @@ describe('the folder of sessions', () => {
     return session;
   }
 
-  it('has one file for each session, also when its id has changed', async () => {
+  it('has one file for each session, also after a rotation', async () => {
     const ada = await sessionOf('ada');
     await sessionOf('bob');
     const before = await readdir(folder);
@@ -36,7 +36,7 @@ describe('the folder of sessions', () => {
     expect(before).toHaveLength(2);
   });
 
-  it('shows whole sessions to whoever reads it while they are written', async () => {
+  it('holds whole sessions also while they are written', async () => {
     const ada = await sessionOf('ada');
     const [name = ''] = await readdir(folder);
     let written = false;
@@ -60,7 +60,7 @@ describe('the folder of sessions', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it('has the former ids of a session that has ended for a minute, and nothing else of it', async () => {
+  it('keeps only the former ids of an ended session, for a minute', async () => {
     const ada = await sessionOf('ada');
     ada.changeSessionId();
     await repository.save(ada);
@@ -75,7 +75,7 @@ describe('the folder of sessions', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it('is rid of what is over when somebody looks, also after a restart', async () => {
+  it('loses the files of ended sessions at the next cleanup, also after a restart', async () => {
     await sessionOf('ada');
     clock.advance(1_800_000);
     await sessionOf('bob');
@@ -84,7 +84,7 @@ describe('the folder of sessions', () => {
     expect(await restarted().findByPrincipalName('bob')).toHaveLength(1);
   });
 
-  it('may hold a file that was cut off, which is no session, and is removed by the next start', async () => {
+  it('may hold a truncated file, which is no session and is removed by the next start', async () => {
     const ada = await sessionOf('ada');
     const bob = await sessionOf('bob');
     const id = bob.id;
@@ -100,7 +100,7 @@ describe('the folder of sessions', () => {
     expect(await readdir(folder)).toHaveLength(1);
   });
 
-  it('may hold a file that a crash has left before it took its place, which is removed by the next start', async () => {
+  it('may hold a temporary file from a crash, which is removed by the next start', async () => {
     const ada = await sessionOf('ada');
     const [name = ''] = await readdir(folder);
     await copyFile(join(folder, name), join(folder, `${name}.tmp`));
@@ -108,13 +108,13 @@ describe('the folder of sessions', () => {
     expect(await readdir(folder)).toEqual([name]);
   });
 
-  it('may hold files of others, which are left alone', async () => {
+  it('may hold other files, which stay unchanged', async () => {
     await writeFile(join(folder, 'notes.session'), '');
     await restarted().removeExpired();
     expect(await readdir(folder)).toEqual(['notes.session']);
   });
 
-  it('is a failure of the store while it is away, and no session has ended', async () => {
+  it('makes the store fail while it is missing, and ends no session', async () => {
     const ada = await sessionOf('ada');
     await rename(folder, `${folder}-away`);
     await expect(repository.findById(ada.id)).rejects.toThrow(SessionStoreError);
@@ -123,7 +123,7 @@ describe('the folder of sessions', () => {
     expect((await repository.findById(ada.id))?.principalName).toBe('ada');
   });
 
-  it('keeps a session no longer because the clock was wrong, once it is accessed', async () => {
+  it('keeps a session no longer after the clock was wrong, once the session is accessed', async () => {
     const ada = await sessionOf('ada');
     clock.advance(600_000);
     await repository.touch(ada);

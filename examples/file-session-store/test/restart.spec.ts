@@ -37,7 +37,7 @@ describe('an application with sessions in files', () => {
     return testing.createNestApplication();
   }
 
-  it('knows its clients after a restart', async () => {
+  it('finds its sessions after a restart', async () => {
     // Nobody takes it meanwhile, as the port of an outgoing connection.
     const port = await freePort();
     await app.listen(port, '127.0.0.1');
@@ -53,7 +53,7 @@ describe('an application with sessions in files', () => {
     expect(after?.maxInactiveInterval).toBe(600);
   });
 
-  it('loses nothing of requests that run at once', async () => {
+  it('keeps the changes of concurrent requests', async () => {
     const agent = await HttpAgent.for(app);
     await agent.post('/visits');
     await Promise.all(Array.from({ length: 20 }, () => agent.post('/visits')));

@@ -24,7 +24,7 @@ describe('the shop, with a Redis of its own', () => {
     await redis?.stop();
   });
 
-  it('keeps every item of requests that run at once', async () => {
+  it('keeps every item of concurrent requests', async () => {
     const ada = await signIn(app, { principalName: 'ada' });
     await Promise.all(['apple', 'pear', 'plum'].map((item) => ada.post('/cart', { item })));
     const session = await sessionOf(app, ada);
@@ -32,7 +32,7 @@ describe('the shop, with a Redis of its own', () => {
     expect(await app.get(RedisSessionRepository).findByPrincipalName('ada')).toHaveLength(1);
   });
 
-  it('hears of a session that expires, with what was in it', async () => {
+  it('handles the expiry of a session, with its attributes', async () => {
     const cart = { principalName: 'bob', attributes: { items: ['plum'] }, maxInactiveInterval: 1 };
     const bob = await signIn(app, cart);
     const id = (await sessionOf(app, bob))?.id;

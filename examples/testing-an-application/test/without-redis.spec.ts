@@ -33,7 +33,7 @@ describe('the shop, without Redis', () => {
     letters.length = 0;
   });
 
-  it('keeps what is in the cart when somebody signs in, under another id', async () => {
+  it('keeps the cart at the sign-in, and rotates the session', async () => {
     const agent = await HttpAgent.for(app);
     await agent.post('/cart', { item: 'apple' });
     const before = await sessionOf(app, agent);
@@ -45,7 +45,7 @@ describe('the shop, without Redis', () => {
     expect(previousSessionId).toBe(before?.id);
   });
 
-  it('shows orders to those who are signed in', async () => {
+  it('shows orders to signed-in users only', async () => {
     const anybody = await HttpAgent.for(app);
     const ada = await signIn(app, { principalName: 'ada' });
     expect((await anybody.get('/orders')).status).toBe(401);
@@ -54,7 +54,7 @@ describe('the shop, without Redis', () => {
     expect((await ada.get('/orders')).status).toBe(401);
   });
 
-  it('reminds of a cart that was left for half an hour', async () => {
+  it('sends a reminder of a cart that was abandoned for half an hour', async () => {
     await signIn(app, { principalName: 'ada', attributes: { items: ['apple', 'pear'] } });
     await app.get(SessionClock).advance('29m');
     expect(letters).toEqual([]);

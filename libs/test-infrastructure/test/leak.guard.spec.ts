@@ -38,11 +38,11 @@ describe('LeakGuard', () => {
     return failure.message;
   }
 
-  it('says nothing when nothing was left', async () => {
+  it('reports nothing when nothing was left open', async () => {
     await guard.check({ grace: 0 });
   });
 
-  it('finds a server, and says where it was created', async () => {
+  it('finds a server, and reports where it was created', async () => {
     const { server, port } = await listening();
     const found = await findings(() => server.close());
     expect(found).toContain(`1. server on 127.0.0.1:${port}\n`);
@@ -102,7 +102,7 @@ describe('LeakGuard', () => {
     expect(found).toMatch(new RegExp(`connection 127.0.0.1:\\d+ - 127.0.0.1:${redis.port}\n.*ioredis`));
   });
 
-  it('does not mind what was there before, what has ended and what keeps nothing alive', async () => {
+  it('ignores resources from before, ended ones and those that keep no process alive', async () => {
     guard.stop();
     const before = setTimeout(() => {}, 60_000);
     guard.start();
@@ -116,7 +116,7 @@ describe('LeakGuard', () => {
     server.close();
   });
 
-  it('waits for what is about to close', async () => {
+  it('waits for resources that are about to close', async () => {
     const server = createHttpServer((_request, response) => setTimeout(() => response.end('late'), 50));
     const { port } = await listening(server);
     const answer = new HttpAgent(`http://127.0.0.1:${port}`).get('/');
@@ -126,7 +126,7 @@ describe('LeakGuard', () => {
     await expect(answer).resolves.toMatchObject({ text: 'late' });
   });
 
-  it('waits for it also when the process has stood still for the whole time', async () => {
+  it('waits for them also when the process was suspended for the whole time', async () => {
     const { server } = await listening();
     setTimeout(() => {
       standStill(200);
@@ -136,7 +136,7 @@ describe('LeakGuard', () => {
   });
 
   it(
-    'fails a test file that leaves something behind, and only that',
+    'fails only a test file that leaves something open',
     async () => {
       const results = await runJest('libs/test-infrastructure/test/fixtures/.*\\.fixture\\.ts$');
       const statuses = results.testResults.map(({ name, status }) => [name.replace(/.*\//, ''), status]);

@@ -39,7 +39,7 @@ describe('SteppableRedisServer', () => {
   const expectAhead = async (client: Redis, ms: number) =>
     expect(Math.abs((await ahead(client)) - ms)).toBeLessThan(10 * MINUTE);
 
-  it('tells our time until it is stepped, and then another, at once and over a restart', async () => {
+  it('has the time of the machine until it is stepped, and then the new time at once and after a restart', async () => {
     const server = await start();
     const client = connect(server);
     await expectAhead(client, 0);
@@ -54,7 +54,7 @@ describe('SteppableRedisServer', () => {
     await expectAhead(client, -3 * HOUR);
   });
 
-  it('lets keys expire, or live longer, by that time', async () => {
+  it('expires keys by that time', async () => {
     const server = await start();
     const client = connect(server);
     await client.set('hour', '', 'PX', HOUR);
@@ -77,7 +77,7 @@ describe('SteppableRedisServer', () => {
     expect(Number.parseInt(id!) - Date.now()).toBeGreaterThan(HOUR);
   });
 
-  it('stands still once it is stopped, over a restart as well, and moves by the steps it is told to', async () => {
+  it('stands still once it is stopped, also after a restart, and then moves only when it is stepped', async () => {
     const server = await start();
     const client = connect(server);
     const now = () => client.time().then(([seconds, microseconds]) => Number(seconds) * 1e6 + Number(microseconds));
@@ -99,7 +99,7 @@ describe('SteppableRedisServer', () => {
     expect(await now()).toBe(stopped + 1_001_000);
   });
 
-  it('says what to install where there is no compiler', async () => {
+  it('fails with what to install when there is no compiler', async () => {
     const before = process.env['PATH'];
     process.env['PATH'] = '/nowhere';
     try {

@@ -57,7 +57,7 @@ describe('TcpProxy in front of Redis', () => {
       expect(proxy.flights).toBe(2);
     });
 
-    it('counts one for what is sent together, two for what waits for a reply in between', async () => {
+    it('counts one for commands that are sent together, two when the second waits for a reply', async () => {
       const client = await connect();
       await expect(proxy.flightsDuring(() => Promise.all([client.set('a', 1), client.get('a')]))).resolves.toBe(1);
       await expect(
@@ -101,7 +101,7 @@ describe('TcpProxy in front of Redis', () => {
     });
   });
 
-  it('shows the data of both directions', async () => {
+  it('passes the data of both directions to listeners', async () => {
     const client = await connect();
     const seen: string[] = [];
     proxy.onData('request', (data) => seen.push(`> ${data.toString()}`));
@@ -112,7 +112,7 @@ describe('TcpProxy in front of Redis', () => {
     expect(seen).toEqual(['> *1\r\n$4\r\nping\r\n', '< +PONG\r\n', '> *1\r\n$4\r\nping\r\n']);
   });
 
-  it('holds replies: executed, and the client does not know', async () => {
+  it('holds replies: commands are executed, and the client does not learn of it', async () => {
     const client = await connect();
     proxy.hold();
     let answered = false;
@@ -126,7 +126,7 @@ describe('TcpProxy in front of Redis', () => {
     expect(proxy.heldBytes()).toBe(0);
   });
 
-  it('holds requests: not executed until the release, even when the client has given up', async () => {
+  it('holds requests: commands are not executed before the release, even when the client has given up', async () => {
     const client = await connect();
     proxy.hold('request');
     const set = client.set('key', 'late');
@@ -141,7 +141,7 @@ describe('TcpProxy in front of Redis', () => {
     await eventually(() => expect(proxy.connections).toBe(0));
   });
 
-  it('holds only what matches', async () => {
+  it('holds only matching bursts', async () => {
     const [held, free] = await Promise.all([connect(), connect()]);
     proxy.hold('request', 'app:');
     const set = held.set('app:key', 'value');
@@ -179,7 +179,7 @@ describe('TcpProxy in front of Redis', () => {
     expect(performance.now() - start).toBeGreaterThanOrEqual(49);
   });
 
-  it('drops a reply: executed, and the connection is closed instead', async () => {
+  it('drops a reply: the command is executed, and the connection is closed', async () => {
     const client = await connect();
     const dropped = proxy.dropNextReply();
     await expect(client.set('key', 'value')).rejects.toThrow('Connection is closed');
@@ -188,7 +188,7 @@ describe('TcpProxy in front of Redis', () => {
     await expect((await connect()).get('key')).resolves.toBe('value');
   });
 
-  it('drops the reply to what matches, and all that was sent is executed', async () => {
+  it('drops the reply to a matching burst, and everything that was sent is executed', async () => {
     const [chosen, other] = await Promise.all([connect(), connect()]);
     const dropped = proxy.dropNextReply('app:');
     await expect(other.ping()).resolves.toBe('PONG');
@@ -223,7 +223,7 @@ describe('TcpProxy in front of Redis', () => {
     await expect((await connect()).ping()).resolves.toBe('PONG');
   });
 
-  it('is a black hole: nothing is answered, nothing is closed; what went through it is closed afterwards', async () => {
+  it('is a black hole: it passes nothing and closes nothing, and closes its connections afterwards', async () => {
     const client = await connect();
     const ended = once(client, 'end');
     proxy.blackHole();
@@ -240,7 +240,7 @@ describe('TcpProxy in front of Redis', () => {
     await expect((await connect()).ping()).resolves.toBe('PONG');
   });
 
-  it('passes the end of the server on', async () => {
+  it('passes the end of the stream from the server', async () => {
     const client = await connect();
     const ended = once(client, 'end');
     await direct.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
@@ -248,7 +248,7 @@ describe('TcpProxy in front of Redis', () => {
     await eventually(() => expect(proxy.connections).toBe(0));
   });
 
-  it('passes the end of the client on', async () => {
+  it('passes the end of the stream from the client', async () => {
     const client = await connect();
     const name = 'ends';
     await client.client('SETNAME', name);
@@ -292,7 +292,7 @@ describe('TcpProxy in front of any server', () => {
     await once(server, 'close');
   });
 
-  it('lets one side go on after the other has ended', async () => {
+  it('lets one side continue after the other has ended', async () => {
     server.on('connection', (socket) => {
       socket.resume().on('end', () => socket.end('answer after the end'));
     });
@@ -302,7 +302,7 @@ describe('TcpProxy in front of any server', () => {
     expect(answer.toString()).toBe('answer after the end');
   });
 
-  it('does not read for a client that does not', async () => {
+  it('does not read from the server while the client does not read', async () => {
     let sent = 0;
     server.on('connection', (socket) => {
       const chunk = Buffer.alloc(64 * 1024);

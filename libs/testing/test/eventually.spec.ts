@@ -2,13 +2,13 @@ import { jest } from '@jest/globals';
 import { eventually } from '@nest-session/testing';
 
 describe('eventually', () => {
-  it('gives the first result that is not falsy', async () => {
+  it('resolves to the first result that is not falsy', async () => {
     const results = [false, null, 0, '', 'found'];
     await expect(eventually(() => results.shift(), { interval: 1 })).resolves.toBe('found');
     expect(results).toEqual([]);
   });
 
-  it('repeats what throws or rejects, and takes undefined as a success', async () => {
+  it('repeats a check that throws or rejects, and takes undefined as a success', async () => {
     let calls = 0;
     await eventually(
       async () => {
@@ -20,7 +20,7 @@ describe('eventually', () => {
     expect(calls).toBe(3);
   });
 
-  it('rejects with what the last check threw', async () => {
+  it('rejects with the error of the last check', async () => {
     let calls = 0;
     const check = (): never => {
       throw new Error(`call ${++calls}`);
@@ -30,7 +30,7 @@ describe('eventually', () => {
     expect(failure.message).toBe(`call ${calls}`);
   });
 
-  it('does not count how long the process stood still', async () => {
+  it('does not count the time in which the process was suspended', async () => {
     const { now } = Date;
     let stoodStill = 0;
     const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + stoodStill);
@@ -44,7 +44,7 @@ describe('eventually', () => {
     expect(calls).toBe(3);
   });
 
-  it('rejects with the result that was not enough', async () => {
+  it('rejects with the last falsy result', async () => {
     await expect(eventually(() => null, { timeout: 1, interval: 1 })).rejects.toThrow('Still null after 1 ms');
   });
 });

@@ -32,7 +32,7 @@ describe('HttpAgent', () => {
     await once(server, 'close');
   });
 
-  it('gives status, headers and body', async () => {
+  it('returns status, headers and body', async () => {
     const agent = agentFor((request, response) => {
       response
         .writeHead(418, { 'X-Kind': 'teapot', 'Set-Cookie': ['a=1', 'b=2; Path=/x'] })
@@ -58,7 +58,7 @@ describe('HttpAgent', () => {
     expect((await agent.request('POST', '/', form)).text).toBe('POST application/x-www-form-urlencoded a=1');
   });
 
-  it('keeps cookies and sends them where they belong', async () => {
+  it('keeps cookies and sends them to their paths', async () => {
     const agent = agentFor((request, response) => {
       if (request.url === '/set') response.setHeader('Set-Cookie', ['sid=1; Path=/; HttpOnly', 'admin=2; Path=/admin']);
       if (request.url === '/end') response.setHeader('Set-Cookie', 'sid=; Path=/; Max-Age=0');
@@ -76,7 +76,7 @@ describe('HttpAgent', () => {
     expect(agent.cookies).toEqual({});
   });
 
-  it('sends a cookie header of the caller instead of the jar', async () => {
+  it('sends a cookie header of the caller instead of the cookies in its jar', async () => {
     const agent = agentFor((request, response) => response.end(request.headers.cookie));
     agent.setCookie('sid=1; Path=/');
     expect((await agent.get('/')).text).toBe('sid=1');
@@ -93,7 +93,7 @@ describe('HttpAgent', () => {
     expect(secure.cookies).toEqual({ sid: '1' });
   });
 
-  it('sends tokens in headers back as they were sent last, and forgets those that have no value any more', async () => {
+  it('sends tokens back in their headers, and forgets those whose header is empty', async () => {
     const tokens = ['first', undefined, 'second', ''];
     const agent = agentFor(
       (request, response) => {
@@ -109,7 +109,7 @@ describe('HttpAgent', () => {
     expect(agent.headersFor('/')).toEqual({});
   });
 
-  it('tells what a request has by itself, for other clients', () => {
+  it('returns the headers of a request, for other clients', () => {
     const options = { tokenHeaders: ['X-Auth-Token'], headers: { 'X-Own': '1' } };
     const agent = agentFor((_request, response) => response.end(), options);
     agent.keep({ 'set-cookie': ['sid=1; Path=/', 'admin=2; Path=/admin'], 'x-auth-token': 'token', 'x-other': '1' });
@@ -120,7 +120,7 @@ describe('HttpAgent', () => {
 
   // Not every machine has it.
   if (Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))) {
-    it('talks to a server on an IPv6 address', async () => {
+    it('connects to a server on an IPv6 address', async () => {
       const own = createServer((_request, response) => response.end('six')).listen(0, '::1');
       await once(own, 'listening');
       const agent = new HttpAgent(`http://[::1]:${(own.address() as AddressInfo).port}`);
@@ -130,7 +130,7 @@ describe('HttpAgent', () => {
     });
   }
 
-  it('has forks that go their own ways', async () => {
+  it('has forks that keep cookies of their own', async () => {
     const agent = agentFor((request, response) => response.end(request.headers.cookie), { headers: { 'x-own': '1' } });
     agent.setCookie('sid=1');
     const fork = agent.fork();
@@ -146,7 +146,7 @@ describe('HttpAgent', () => {
     expect([response.status, response.headers.location]).toEqual([302, '/elsewhere']);
   });
 
-  it('runs requests at once', async () => {
+  it('runs requests concurrently', async () => {
     const waiting: ServerResponse[] = [];
     const agent = agentFor((_request, response) => {
       waiting.push(response);
@@ -156,7 +156,7 @@ describe('HttpAgent', () => {
     expect(responses.map(({ text }) => text)).toEqual(Array.from({ length: 10 }, () => 'together'));
   });
 
-  it('tells of the head before the body, with its cookies in the jar', async () => {
+  it('reports the headers before the body, with their cookies in the jar', async () => {
     const agent = agentFor((_request, response) => {
       response.writeHead(200, { 'Set-Cookie': 'sid=1' }).flushHeaders();
       finish = () => response.end('body');
@@ -173,7 +173,7 @@ describe('HttpAgent', () => {
     expect(response.text).toBe('body');
   });
 
-  it('opens a stream that one can hang up', async () => {
+  it('opens a stream that can be closed', async () => {
     let hungUp: Promise<unknown> | undefined;
     const agent = agentFor((_request, response) => {
       hungUp = once(response, 'close');
@@ -186,7 +186,7 @@ describe('HttpAgent', () => {
     await hungUp;
   });
 
-  it('rejects when the connection breaks, before the head and in the body', async () => {
+  it('rejects when the connection breaks, before the headers or in the body', async () => {
     const agent = agentFor((_request, response) => response.destroy());
     await expect(agent.get('/')).rejects.toThrow('socket hang up');
     handler = (_request, response) => {
@@ -207,7 +207,7 @@ describe('HttpAgent', () => {
     await closed;
   });
 
-  it('uses one connection again only when it is to', async () => {
+  it('reuses a connection only with keepAlive', async () => {
     const connections = new Set<unknown>();
     const answer: Handler = (request, response) => {
       connections.add(request.socket);

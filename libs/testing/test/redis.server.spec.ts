@@ -35,19 +35,19 @@ describe('RedisServer', () => {
     await Promise.all(servers.splice(0).map((server) => server.stop()));
   });
 
-  it('answers as soon as it has started', async () => {
+  it('replies as soon as it has started', async () => {
     const server = await start();
     await expect(connect(server).ping()).resolves.toBe('PONG');
     expect(server.isRunning).toBe(true);
   });
 
-  it('is one of its own each time', async () => {
+  it('is a separate server each time', async () => {
     const [one, two] = await Promise.all([start(), start()]);
     await connect(one).set('key', 'of one');
     await expect(connect(two).get('key')).resolves.toBeNull();
   });
 
-  it('passes arguments on', async () => {
+  it('passes arguments to redis-server', async () => {
     const server = await start({ args: ['--maxmemory', '10mb'] });
     await expect(connect(server).config('GET', 'maxmemory')).resolves.toEqual(['maxmemory', `${10 * 1024 * 1024}`]);
   });
@@ -57,7 +57,7 @@ describe('RedisServer', () => {
     await expect(connect(server).ping()).rejects.toThrow('NOAUTH');
   });
 
-  it('is gone, and its folder with it, when it has stopped', async () => {
+  it('leaves neither a process nor a folder behind when it has stopped', async () => {
     const server = await start();
     const [, dir] = (await connect(server).config('GET', 'dir')) as [string, string];
     await access(dir);
@@ -75,7 +75,7 @@ describe('RedisServer', () => {
     expect(isAlive(server.pid)).toBe(false);
   });
 
-  it('does not answer while it is frozen', async () => {
+  it('does not reply while it is frozen', async () => {
     const server = await start();
     const client = connect(server);
     await client.ping();
@@ -87,7 +87,7 @@ describe('RedisServer', () => {
     await expect(ping).resolves.toBe('PONG');
   });
 
-  it('comes back on the same port after it was killed, without its data', async () => {
+  it('restarts on the same port after it was killed, without its data', async () => {
     const server = await start();
     const client = connect(server);
     await client.set('key', 'value');
@@ -100,7 +100,7 @@ describe('RedisServer', () => {
     await expect(client.get('key')).resolves.toBeNull();
   });
 
-  it('comes back with its data when it is to keep them', async () => {
+  it('restarts with its data when it is configured to keep them', async () => {
     const server = await start({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
     const client = connect(server);
     await client.set('key', 'value');
@@ -111,14 +111,14 @@ describe('RedisServer', () => {
     await expect(client.get('key')).resolves.toBe('value');
   });
 
-  it('comes back after it was stopped', async () => {
+  it('restarts after it was stopped', async () => {
     const server = await start();
     await server.stop();
     await server.restart();
     await expect(connect(server).ping()).resolves.toBe('PONG');
   });
 
-  it('leaves a folder alone that is not its own', async () => {
+  it('does not remove a folder that is not its own', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'redis-spec-'));
     try {
       const server = await start({ dir });
@@ -130,11 +130,11 @@ describe('RedisServer', () => {
     }
   });
 
-  it('gives the output of Redis when that cannot start', async () => {
+  it('fails with the output of Redis when Redis cannot start', async () => {
     await expect(RedisServer.start({ args: ['--no-such-option', 'x'] })).rejects.toThrow(/no-such-option/);
   });
 
-  it('refuses a port that another server has, even a Redis that answers there', async () => {
+  it('refuses a port of another server, even of a Redis that replies there', async () => {
     const other = await start();
     await expect(RedisServer.start({ port: other.port })).rejects.toThrow('Address already in use');
   });
@@ -200,7 +200,7 @@ async function startInProcess(folder: string): Promise<{ parent: ChildProcess; p
 }
 
 describe('freePort', () => {
-  it('finds a port outside the range of outgoing connections, on which one can listen', async () => {
+  it('finds a free port outside the range of outgoing connections', async () => {
     const port = await freePort();
     expect(port).toBeLessThan(32_768);
     const server = createServer().listen(port, '127.0.0.1');

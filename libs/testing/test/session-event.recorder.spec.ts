@@ -24,14 +24,14 @@ describe('SessionEventRecorder', () => {
     recorder = new SessionEventRecorder();
   });
 
-  it('gives an event that was recorded before, again and again', async () => {
+  it('returns an event that was recorded before, each time it is asked', async () => {
     const created = event('created', 's1');
     recorder.record(created);
     await expect(recorder.next('created')).resolves.toBe(created);
     await expect(recorder.next('created', 's1')).resolves.toBe(created);
   });
 
-  it('waits for an event of this kind and session', async () => {
+  it('waits for an event by its type and session', async () => {
     const next = recorder.next('expired', 's2');
     const other = recorder.next('created', 's2');
     recorder.record(event('expired', 's1'));
@@ -42,7 +42,7 @@ describe('SessionEventRecorder', () => {
     await expect(other).resolves.toMatchObject({ id: 'created:s2' });
   });
 
-  it('goes on waiting when the process has stood still for the whole time', async () => {
+  it('keeps waiting when the process was suspended for the whole time', async () => {
     const next = recorder.next('created', 's1', { timeout: 40 });
     const created = event('created', 's1');
     setTimeout(() => {
@@ -52,7 +52,7 @@ describe('SessionEventRecorder', () => {
     await expect(next).resolves.toBe(created);
   });
 
-  it('takes the class of an event as well, or what several have in common', async () => {
+  it('waits for an event by its class, or by a base class', async () => {
     recorder.record(event('created', 's1'));
     const next = recorder.next(SessionDestroyedEvent);
     const expired = event('expired', 's1');
@@ -63,7 +63,7 @@ describe('SessionEventRecorder', () => {
     expect(recorder.count(SessionDestroyedEvent)).toBe(2);
   });
 
-  it('says what was recorded instead', async () => {
+  it('fails with a list of the events that were recorded instead', async () => {
     recorder.record(event('created', 's1'));
     recorder.record(event('deleted', 's1'));
     await expect(recorder.next(SessionExpiredEvent, 's1', { timeout: 1 })).rejects.toThrow(
@@ -76,7 +76,7 @@ describe('SessionEventRecorder', () => {
     );
   });
 
-  it('lists and counts, by session too, redeliveries included', () => {
+  it('lists and counts events, redeliveries included, also by session', () => {
     const events = [event('created', 's1'), event('created', 's2'), event('deleted', 's1'), event('deleted', 's1')];
     for (const each of events) recorder.record(each);
     expect(recorder.all()).toEqual(events);

@@ -93,20 +93,28 @@ class NamesAnotherHeader extends Correct {
 }
 
 describe('sessionIdResolverContract', () => {
-  it('finds nothing wrong with a correct resolver', async () => {
+  it('passes for a correct resolver', async () => {
     expect(await failuresOf(() => new Correct())).toEqual([]);
   });
 
   it.each([
     ['never finds a token', () => new NeverFinds(), 'finds the token that it has sent'],
-    ['finds one that nobody presents', () => new FindsWhatNobodyPresents(), 'finds no token in a request that'],
-    ['fails with what clients can send', () => new Fails(), 'finds nothing in what cannot be a token'],
-    ['takes what cannot be a token', () => new Adopts(), 'finds nothing in what cannot be a token'],
-    ['has nobody forget a token', () => new NeverForgets(), 'finds no token any more when'],
-    ['sends the token in two places', () => new SendsTwice(), 'sends a token in one place'],
-    ['replaces a cookie of the application', () => new ReplacesCookies(), 'sends a token in one place'],
+    ['finds a token that no request presents', () => new FindsWhatNobodyPresents(), 'finds no token in a request that'],
+    ['throws for text that clients can send', () => new Fails(), 'finds no token in malformed text, and does not fail'],
+    ['accepts text that cannot be a token', () => new Adopts(), 'finds no token in malformed text, and does not fail'],
+    ['expires no token', () => new NeverForgets(), 'finds no token after it has expired the token of the client'],
+    [
+      'sends the token in two places',
+      () => new SendsTwice(),
+      'sends a token in one place, and changes nothing else of the response',
+    ],
+    [
+      'replaces a cookie of the application',
+      () => new ReplacesCookies(),
+      'sends a token in one place, and changes nothing else of the response',
+    ],
     ['names a header that it does not read', () => new NamesAnotherHeader(), 'names the request headers'],
-  ])('finds out about a resolver that %s', async (_, create, failure) => {
+  ])('fails for a resolver that %s', async (_, create, failure) => {
     expect(await failuresOf(create)).toContainEqual(expect.stringContaining(failure));
   });
 });

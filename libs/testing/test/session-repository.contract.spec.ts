@@ -343,7 +343,7 @@ function checksOf(Store: new (options: MapSessionRepositoryOptions) => Correct) 
 }
 
 describe('sessionRepositoryContract', () => {
-  it('finds nothing wrong with a correct store', async () => {
+  it('passes for a correct store', async () => {
     const failures: string[] = [];
     for (const { name, check } of checksOf(Correct)) await check().catch(() => failures.push(name));
     expect(failures).toEqual([]);
@@ -361,13 +361,13 @@ describe('sessionRepositoryContract', () => {
     [StampsByAnotherClock, 'creation: stamps the creation time by the clock of the store and returns it'],
     [TakesLoadsForAccesses, 'loading: does not renew the session'],
     [TellsNoTimeToLive, 'loading: returns for how long a session has been idle, which decides when a touch is due'],
-    [BringsBack, 'saving: does not bring back a session that was deleted'],
+    [BringsBack, 'saving: does not restore a deleted session'],
     [SavesWhole, 'saving: writes only the changes, so that two concurrent requests lose none of them'],
-    [SavesInTwoSteps, 'races: of two saves of different attributes'],
-    [UpdatesInTwoSteps, 'races: a save and an update of another attribute'],
-    [TouchesInTwoSteps, 'races: an access leaves what is saved meanwhile'],
-    [RotatesInTwoSteps, 'races: a save and a change of id are both kept'],
-    [WritesTimesInTwoSteps, 'races: of two changes of different times'],
+    [SavesInTwoSteps, 'races: two saves of different attributes both take effect'],
+    [UpdatesInTwoSteps, 'races: a save and an update of another attribute both take effect'],
+    [TouchesInTwoSteps, 'races: a touch keeps a concurrent save'],
+    [RotatesInTwoSteps, 'races: a save and a rotation both take effect'],
+    [WritesTimesInTwoSteps, 'races: two changes of different timeouts both take effect'],
     [LoadsAFew, 'loading: finds a hundred sessions at once'],
     [TellsTimesAsTexts, 'loading: returns times as whole numbers'],
     [
@@ -392,13 +392,13 @@ describe('sessionRepositoryContract', () => {
     [IsEmptyWhenItIsDown, 'outages: make every call of the repository fail, and never look like a missing session'],
     [CollidesWhenItIsDown, 'outages: make every step of the store fail'],
     [WritesAlthoughItFails, 'outages: leave the session unchanged by a failed save, which can be repeated afterwards'],
-  ])('finds out about a store like %p: %s', async (Store, sentence) => {
+  ])('fails for the store %p: %s', async (Store, sentence) => {
     const checks = checksOf(Store).filter(({ group, name }) => `${group}: ${name}`.startsWith(sentence));
     expect(checks).toHaveLength(1);
     await expect(checks[0]!.check()).rejects.toThrow(AssertionError);
   });
 
-  it('lists what a store does not offer as skipped, with the reason, and runs the rest', () => {
+  it('lists checks of parts that a store does not offer as skipped, with the reason, and runs the others', () => {
     const registered: string[] = [];
     const it = Object.assign((name: string) => registered.push(name), {
       skip: (name: string) => registered.push(`skipped: ${name}`),

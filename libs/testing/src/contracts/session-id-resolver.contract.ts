@@ -76,17 +76,17 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await server.resolved(present(first.headers, last.headers)), [token.reveal()]);
   },
 
-  'finds no token any more when it has had the client forget it': async (server, { present }) => {
+  'finds no token after it has expired the token of the client': async (server, { present }) => {
     const sent = await server.send(generateSessionKey().token);
     const expired = await server.expire(present(sent.headers));
     assert.deepEqual(await server.resolved(present(sent.headers, expired.headers)), []);
   },
 
-  'finds nothing in what cannot be a token, and does not fail': async (server, { forge }) => {
+  'finds no token in malformed text, and does not fail': async (server, { forge }) => {
     for (const text of GARBAGE) assert.deepEqual(await server.resolved(forge(text)), [], JSON.stringify(text));
   },
 
-  'sends a token in one place, and changes nothing else of the answer': async (server) => {
+  'sends a token in one place, and changes nothing else of the response': async (server) => {
     const { token } = generateSessionKey();
     const answer = await server.send(token);
     assert.equal(answer.status, 200);
@@ -106,7 +106,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await server.resolved(Object.fromEntries(read)), [token.reveal()]);
   },
 
-  'tells clients apart that ask at the same time': async (server, { present }) => {
+  'distinguishes clients whose requests run at the same time': async (server, { present }) => {
     const keys = Array.from({ length: 20 }, () => generateSessionKey());
     const found = await Promise.all(
       keys.map(async ({ token }) => server.resolved(present((await server.send(token)).headers))),

@@ -63,7 +63,7 @@ describe('signIn and sessionOf', () => {
     },
   );
 
-  it('works on Fastify, and with an application that listens already', async () => {
+  it('work on Fastify, and with an application that listens already', async () => {
     const shop = await open({}, 'fastify');
     await shop.listen(0);
     const ada = await signIn(shop, { principalName: 'ada' });
@@ -71,7 +71,7 @@ describe('signIn and sessionOf', () => {
     expect(await sessionOf(shop, await HttpAgent.for(shop))).toBeNull();
   });
 
-  it('makes a session that can be found and is reported, as after any login', async () => {
+  it('create a session that is indexed and reported, as after any login', async () => {
     const shop = await open();
     const ada = await signIn(shop, { principalName: 'ada', maxInactiveInterval: 60 });
     const [found] = await shop.get(IndexedSessionRepository).findByPrincipalName('ada');
@@ -80,7 +80,7 @@ describe('signIn and sessionOf', () => {
     await shop.get(SessionEventRecorder).next(SessionCreatedEvent, found?.id);
   });
 
-  it('signs a client in that has done something before, and leaves others alone', async () => {
+  it('sign in a client that was used before, and leave other clients unchanged', async () => {
     const shop = await open();
     const [ada, bob] = [await HttpAgent.for(shop), await signIn(shop, { principalName: 'bob' })];
     ada.setCookie('theme=dark');
@@ -90,7 +90,7 @@ describe('signIn and sessionOf', () => {
     expect((await bob.get('/account')).json()).toMatchObject({ user: 'bob' });
   });
 
-  it('gives one client several sessions, each at its alias', async () => {
+  it('give one client several sessions, each under its alias', async () => {
     const shop = await open({ multipleSessions: true });
     const agent = await signIn(shop, { principalName: 'ada' });
     await signIn(shop, { principalName: 'ann' }, { agent, path: '/?_s=1' });
@@ -100,7 +100,7 @@ describe('signIn and sessionOf', () => {
     expect(await sessionOf(shop, agent, '/?_s=2')).toBeNull();
   });
 
-  it('says so when the client would not send the cookie, and what to do', async () => {
+  it('throw with advice when the client would not send the cookie', async () => {
     const shop = await open({ cookie: secure });
     await expect(signIn(shop, { principalName: 'ada' })).rejects.toThrow('HttpAgent.for(app, { secure: true })');
     const agent = await HttpAgent.for(shop, { secure: true });
@@ -108,14 +108,14 @@ describe('signIn and sessionOf', () => {
     expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
   });
 
-  it('signs in below the path of the cookie', async () => {
+  it('sign in below the path of the cookie', async () => {
     const shop = await open({ cookie: { path: '/account' } });
     await expect(signIn(shop, { principalName: 'ada' })).rejects.toThrow('`path`');
     const ada = await signIn(shop, { principalName: 'ada' }, { path: '/account/orders' });
     expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
   });
 
-  it('shows the resolver a request of this client', async () => {
+  it('pass a request of this client to the resolver', async () => {
     const shop = await open({ cookie: { attributes: ({ headers }) => ({ path: `/${String(headers['x-tenant'])}` }) } });
     const agent = await HttpAgent.for(shop, { headers: { 'x-tenant': 'account' } });
     const ada = await signIn(shop, { principalName: 'ada' }, { agent, path: '/account' });
@@ -123,13 +123,13 @@ describe('signIn and sessionOf', () => {
     expect((await ada.get('/account')).json()).toMatchObject({ user: 'ada' });
   });
 
-  it('refuses a session with nothing in it, which would not be stored', async () => {
+  it('refuse an empty session, which would not be stored', async () => {
     const shop = await open();
     await expect(signIn(shop, {})).rejects.toThrow('principalName');
     expect(shop.get(SessionEventRecorder).all()).toEqual([]);
   });
 
-  it('does not count a look at a session as an access', async () => {
+  it('do not count a look at a session as an access', async () => {
     const shop = await open();
     const ada = await signIn(shop, { principalName: 'ada' });
     const first = await sessionOf(shop, ada);

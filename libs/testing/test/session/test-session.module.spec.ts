@@ -48,7 +48,7 @@ describe('TestSessionModule', () => {
     expect((await ada.get('/account')).json()).toEqual({ items: [] });
   });
 
-  it('keeps a session that is used', async () => {
+  it('keeps a session alive that is used', async () => {
     const ada = await signIn(shop, { principalName: 'ada' });
     for (const wait of ['20m', '20m', '20m']) {
       await clock.advance(wait);
@@ -57,7 +57,7 @@ describe('TestSessionModule', () => {
     expect(events.count(SessionExpiredEvent)).toBe(0);
   });
 
-  it('records what happens to sessions', async () => {
+  it('records the events of sessions', async () => {
     const ada = await signIn(shop, { principalName: 'ada' });
     const id = (await sessionOf(shop, ada))?.id;
     await ada.post('/logout');
@@ -72,7 +72,7 @@ describe('TestSessionModule', () => {
     );
   });
 
-  it('keeps the sessions of two applications apart, and their time', async () => {
+  it('keeps sessions and clocks of two applications apart', async () => {
     const other = await createShop();
     try {
       await signIn(other, { principalName: 'ada' });
@@ -87,13 +87,13 @@ describe('TestSessionModule', () => {
 });
 
 describe('SessionEventRecorder', () => {
-  it('takes part in the group of its instance, as any handler', async () => {
+  it('joins the group of its instance, as any handler does', async () => {
     const shop = await createShop();
     expect(shop.get(SessionEventDispatcher).handlerNames).toContain('SessionEventRecorder.record');
     await shop.close();
   });
 
-  it('hears, as a value, of the sessions of all applications that have it', async () => {
+  it('records the sessions of all applications that provide it as a value', async () => {
     const recorder = new SessionEventRecorder();
     const open = async () => {
       const imports = [SessionModule.forRoot(), MapSessionModule.forRoot()];

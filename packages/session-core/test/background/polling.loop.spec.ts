@@ -10,7 +10,7 @@ async function dueTimers(): Promise<void> {
 }
 
 describe('PollingLoop', () => {
-  it('repeats a step, never two at a time, until it is stopped', async () => {
+  it('repeats a step until it is stopped, one at a time', async () => {
     let running = 0;
     let most = 0;
     let steps = 0;
@@ -33,7 +33,7 @@ describe('PollingLoop', () => {
     expect({ most, running, steps }).toEqual({ most: 1, running: 0, steps: before });
   });
 
-  it('waits at its stop for the step that is running', async () => {
+  it('waits for the running step when it stops', async () => {
     let finish: (() => void) | undefined;
     const loop = new PollingLoop('The loop', 0, () => new Promise<void>((resolve) => (finish = resolve)));
     loop.start();
@@ -46,7 +46,7 @@ describe('PollingLoop', () => {
     await stopped;
   });
 
-  it('does not overtake the step that was running when it was stopped and started again', async () => {
+  it('starts no step before the last one is over when it is stopped and started again', async () => {
     const finish: (() => void)[] = [];
     const loop = new PollingLoop('The loop', 0, () => new Promise<void>((resolve) => finish.push(resolve)));
     loop.start();
@@ -62,7 +62,7 @@ describe('PollingLoop', () => {
     await loop.stop();
   });
 
-  it('goes on after a step that fails', async () => {
+  it('continues after a step that fails', async () => {
     const error = jest.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
     let steps = 0;
     const loop = new PollingLoop('The loop', 0, () => {

@@ -41,7 +41,7 @@ describe('in Chromium, the session cookie', () => {
     return tab.innerText('body');
   }
 
-  it('is one that ends with the browser, hidden from scripts, and gone after the logout', async () => {
+  it('ends with the browser, is hidden from scripts, and is removed by the logout', async () => {
     await start({});
     expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 1');
     expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 2');
@@ -57,7 +57,7 @@ describe('in Chromium, the session cookie', () => {
   });
 
   describe('with Secure', () => {
-    it('is kept from https only, and one line says why', async () => {
+    it('is kept over https only, and one log line says why', async () => {
       await start({ secure: true });
       expect(await textAt(tab, shop.http('shop.test', '/visit'))).toBe('visit 1');
       expect(await textAt(tab, shop.http('shop.test', '/visit'))).toBe('visit 1');
@@ -68,14 +68,14 @@ describe('in Chromium, the session cookie', () => {
       expect(await textAt(tab, shop.http('shop.test', '/visits'))).toBe('visits 0');
     });
 
-    it('is kept from the own machine without https, which is not diagnosed', async () => {
+    it('is kept over http on localhost, without a log line', async () => {
       await start({ secure: true });
       expect(await textAt(tab, shop.http('localhost', '/visit'))).toBe('visit 1');
       expect(await textAt(tab, shop.http('localhost', '/visit'))).toBe('visit 2');
       expect(shop.log.lines).toEqual([]);
     });
 
-    it('auto is kept from both', async () => {
+    it('auto is kept over http and over https', async () => {
       await start({ secure: 'auto' });
       await textAt(tab, shop.http('plain.test', '/visit'));
       expect(await textAt(tab, shop.http('plain.test', '/visit'))).toBe('visit 2');
@@ -93,7 +93,7 @@ describe('in Chromium, the session cookie', () => {
         { sameSite: 'none', secure: true },
         { link: 'visits 1', form: 'visits 1' },
       ],
-    ])('%p comes along from another site as it says', async (options, expected) => {
+    ])('%p is sent from another site as the value allows', async (options, expected) => {
       await start(options);
       const target = encodeURIComponent(shop.https('shop.test', '/visits'));
       await textAt(tab, shop.https('shop.test', '/visit'));
@@ -122,7 +122,7 @@ describe('in Chromium, the session cookie', () => {
       expect(await user.cookies()).toEqual([]);
     });
 
-    it('is what keeps planted cookies away: without, they come first, and the live one still counts', async () => {
+    it('keeps planted cookies out: without the prefix they come first, and the live one still opens the session', async () => {
       await start({ secure: true });
       await textAt(tab, shop.https('shop.test', '/visit'));
       await textAt(tab, shop.https('evil.shop.test', '/blank'));
@@ -144,7 +144,7 @@ describe('in Chromium, the session cookie', () => {
       return new Set((await user.cookies()).map(({ partitionKey }) => partitionKey));
     }
 
-    it('is another one for each site that embeds the application, and each is gone after its logout', async () => {
+    it('is a separate cookie for each site that embeds the application, and each is removed by its own logout', async () => {
       await start({ name: '__Host-sid', secure: true, sameSite: 'none', partitioned: true });
       await framedBy('a.test');
       await framedBy('b.test');
@@ -155,7 +155,7 @@ describe('in Chromium, the session cookie', () => {
       expect(await partitions()).toEqual(new Set(['https://a.test', 'https://b.test']));
     });
 
-    it('is what has one kept there at all where third-party cookies are blocked', async () => {
+    it('is necessary where third-party cookies are blocked: without it, no cookie is kept', async () => {
       await start({ name: '__Host-sid', secure: true, sameSite: 'none' });
       await framedBy('a.test');
       expect(await user.cookies()).toEqual([]);
@@ -163,7 +163,7 @@ describe('in Chromium, the session cookie', () => {
   });
 
   describe('with Max-Age', () => {
-    it('outlives the browser that long, and is gone after the logout', async () => {
+    it('outlives the browser by that time, and is removed by the logout', async () => {
       await start({ maxAge: '30d' });
       const before = Date.now() / 1000;
       await textAt(tab, shop.https('shop.test', '/visit'));
@@ -173,14 +173,14 @@ describe('in Chromium, the session cookie', () => {
       expect(await user.cookies()).toEqual([]);
     });
 
-    it('of 400 days is kept as it is', async () => {
+    it('of 400 days is kept without being shortened', async () => {
       await start({ maxAge: '400d' });
       const before = Date.now() / 1000;
       await textAt(tab, shop.https('shop.test', '/visit'));
       expect((await cookie())!.expires).toBeGreaterThanOrEqual(before + 400 * DAY - 1);
     });
 
-    it('outlives the browser for whom a login remembers, and for nobody else', async () => {
+    it('outlives the browser only after a login that uses RememberMe', async () => {
       await start({ rememberMe: '30d' });
       await textAt(tab, shop.https('shop.test', '/login'));
       expect((await cookie())!.expires).toBe(-1);
@@ -193,7 +193,7 @@ describe('in Chromium, the session cookie', () => {
     });
   });
 
-  it('of a domain pattern is that of all hosts of the domain, and gone for all after a logout', async () => {
+  it('with a domain pattern is shared by all hosts of the domain, and removed from all of them by a logout', async () => {
     await start({ domainPattern: String.raw`(?:\w+\.)?(shop\.test)` });
     await textAt(tab, shop.https('shop.test', '/visit'));
     expect(await textAt(tab, shop.https('www.shop.test', '/visit'))).toBe('visit 2');
@@ -202,14 +202,14 @@ describe('in Chromium, the session cookie', () => {
     expect(await user.cookies()).toEqual([]);
   });
 
-  it('of a foreign domain is not kept, and one line says why', async () => {
+  it('for a foreign domain is not kept, and one log line says why', async () => {
     await start({ domain: 'other.test' });
     await textAt(tab, shop.https('shop.test', '/visit'));
     expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 1');
     expect(shop.log.matching(/for the domain other.test/)).toHaveLength(1);
   });
 
-  it('with a signature and base64 is presented as it was set', async () => {
+  it('with a signature and base64 opens the session in the next request', async () => {
     await start({ base64: true, signingKeys: SIGNING_KEYS });
     await textAt(tab, shop.https('shop.test', '/visit'));
     expect(await textAt(tab, shop.https('shop.test', '/visit'))).toBe('visit 2');

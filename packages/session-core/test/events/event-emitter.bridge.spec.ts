@@ -49,7 +49,7 @@ describe('EventEmitterBridge', () => {
     }
   }
 
-  it('misses nothing from before the application was ready, and hears each event once', async () => {
+  it('emits each event once, also those from before the application was ready', async () => {
     const dispatcher = await start([Listener]);
     await dispatcher.dispatch(idChanged);
     await dispatcher.dispatch(idChanged, { redelivered: true });
@@ -57,7 +57,7 @@ describe('EventEmitterBridge', () => {
     expect(heard[0]).toBeInstanceOf(SessionExpiredEvent);
   });
 
-  it('lets @OnSessionEvent have its redelivery', async () => {
+  it('calls @OnSessionEvent again for a redelivered event, and listeners only once', async () => {
     @Injectable()
     class Both extends Listener {
       @OnSessionEvent(SessionEvent)
@@ -70,7 +70,7 @@ describe('EventEmitterBridge', () => {
     expect(heard).toEqual([expired, 'handler', 'handler']);
   });
 
-  it('counts as a handler only when somebody listens to session events', async () => {
+  it('counts as a handler only when there is a listener for session events', async () => {
     @Injectable()
     class Elsewhere {
       @OnEvent('order.created')
@@ -97,7 +97,7 @@ describe('EventEmitterBridge', () => {
     expect(heard).toEqual(['expired', 'id-changed']);
   });
 
-  it('keeps the errors of listeners to itself, also those that are not suppressed', async () => {
+  it('logs errors of listeners and does not fail the delivery, also with suppressErrors false', async () => {
     @Injectable()
     class Failing {
       @OnEvent('session.expired', { suppressErrors: false })
@@ -121,7 +121,7 @@ describe('EventEmitterBridge', () => {
     ]);
   });
 
-  it('is not waited for by the delivery, but by the shutdown', async () => {
+  it('does not delay the delivery, and the shutdown waits for its listeners', async () => {
     let finish!: () => void;
     @Injectable()
     class Slow {
@@ -139,7 +139,7 @@ describe('EventEmitterBridge', () => {
     expect(heard).toEqual(['finished']);
   });
 
-  it('waits for a watcher that is late, and does without one that failed', async () => {
+  it('waits for a late readiness watcher of the EventEmitter, and ignores one that failed', async () => {
     let ready!: () => void;
     class EventEmitterReadinessWatcher {
       readonly waitUntilReady = () => new Promise<void>((resolve) => (ready = resolve));
@@ -164,7 +164,7 @@ describe('EventEmitterBridge', () => {
     expect(heard).toEqual(['ready']);
   });
 
-  it('emits to one of two EventEmitters, for each has all the listeners', async () => {
+  it('emits to one of two EventEmitters, since each of them has all the listeners', async () => {
     module = await Test.createTestingModule({
       imports: [SessionEventModule, EventEmitterModule.forRoot(), EventEmitterModule.forRoot({ maxListeners: 20 })],
       providers: [Listener],
@@ -174,7 +174,7 @@ describe('EventEmitterBridge', () => {
     expect(heard).toEqual([expired]);
   });
 
-  it('finds an emitter of another copy of the package, and does without one', async () => {
+  it('finds an EventEmitter of another copy of the package, and ignores providers that only have its name', async () => {
     class Copy {
       static readonly EventEmitter2 = class EventEmitter2 {
         listenerCount = (name: string) => (name === 'session.expired' ? 1 : 0);

@@ -103,7 +103,7 @@ describe('SessionEventDispatcher', () => {
     );
   });
 
-  it('has no handlers when nobody handles anything', async () => {
+  it('has no handlers when no method handles events', async () => {
     @Injectable()
     class Idle {
       remind() {}
@@ -153,7 +153,7 @@ describe('SessionEventDispatcher', () => {
     await expect(dispatcher.idle()).resolves.toBeUndefined();
   });
 
-  it('keeps apart what one instance handles and what every instance is to hear of', async () => {
+  it('calls handlers of the group for dispatched events only, and broadcast handlers for broadcast events only', async () => {
     @Injectable()
     class Sockets {
       @OnSessionEvent(SessionDeletedEvent, { broadcast: true })
@@ -177,7 +177,7 @@ describe('SessionEventDispatcher', () => {
     expect(log).toEqual(['close deleted', 'close expired', 'both expired']);
   });
 
-  it('takes nothing from its group for methods that hear of what is broadcast', async () => {
+  it('does not count broadcast handlers as handlers of the group', async () => {
     @Injectable()
     class Cache {
       @OnSessionEvent(SessionEvent, { broadcast: true })
@@ -187,7 +187,7 @@ describe('SessionEventDispatcher', () => {
     expect([dispatcher.hasHandlers, dispatcher.hasBroadcastHandlers]).toEqual([false, true]);
   });
 
-  it('tells the methods for gaps, logs those that fail as it does for broadcast events, and goes on', async () => {
+  it('calls the methods for gaps, and logs the failures of these and of broadcast handlers', async () => {
     @Injectable()
     class Cache {
       @OnSessionEvent(SessionEvent, { broadcast: true })
@@ -216,7 +216,7 @@ describe('SessionEventDispatcher', () => {
     ]);
   });
 
-  it('hears of both ends of a session by their base class, and of nothing else', async () => {
+  it('calls a handler of SessionDestroyedEvent for deletions and expiries only', async () => {
     @Injectable()
     class Carts {
       @OnSessionEvent(SessionDestroyedEvent)
@@ -229,7 +229,7 @@ describe('SessionEventDispatcher', () => {
     expect(log).toEqual(['session.deleted', 'session.expired']);
   });
 
-  it('does not call again what has succeeded, and counts methods of one name as one', async () => {
+  it('does not call a handler that has succeeded again, and treats methods of one name as one handler', async () => {
     let isBroken = true;
     const namesake = (label: string, fails: () => boolean) => {
       class Carts {
@@ -286,7 +286,7 @@ describe('SessionEventDispatcher', () => {
     expect(log).toEqual(['connected', 'created', 'expired', 'deleted']);
   });
 
-  it('is ready after the hooks of a global module, and of one far from the root', async () => {
+  it('is ready after the start hooks of global modules and of modules far from the root', async () => {
     @Injectable()
     class Late implements OnApplicationBootstrap {
       async onApplicationBootstrap() {
@@ -316,7 +316,7 @@ describe('SessionEventDispatcher', () => {
     expect(log).toEqual(['hook', 'hook', 'hook', 'root', 'ready']);
   });
 
-  it('is drained at shutdown before anything else of the application is taken down', async () => {
+  it('is drained at shutdown before any other part of the application shuts down', async () => {
     let finish!: () => void;
     @Injectable()
     class Handler implements OnApplicationShutdown {
@@ -341,7 +341,7 @@ describe('SessionEventDispatcher', () => {
     expect(log).toEqual(['begun', 'finished', 'shut down']);
   });
 
-  it('waits for no handler any more when it is told to give up', async () => {
+  it('stops waiting for handlers when it is told to give up', async () => {
     @Injectable()
     class Handler {
       @OnSessionEvent(SessionExpiredEvent)
@@ -364,7 +364,7 @@ describe('SessionEventDispatcher', () => {
     await expect(dispatcher.dispatch(deleted)).rejects.toThrow('shut down before');
   });
 
-  it('closes when the application never came up', async () => {
+  it('closes when the application failed to start', async () => {
     @Injectable()
     class Broken implements OnApplicationBootstrap {
       onApplicationBootstrap() {
@@ -409,7 +409,7 @@ describe('SessionEventDispatcher', () => {
       handle() {}
     }
 
-    it('that is to hear of gaps and has no one instance', async () => {
+    it('that is request-scoped and has a method for gaps', async () => {
       @Injectable({ scope: Scope.REQUEST })
       class Cache {
         @OnSessionEventGap()
@@ -427,7 +427,7 @@ describe('SessionEventDispatcher', () => {
       ['Transient', [Transient], []],
       ['Dependent', [User, Dependent], []],
       ['Page', [], [Page]],
-    ])('%s that has no one instance', async (name, providers, controllers) => {
+    ])('%s, which is not a singleton', async (name, providers, controllers) => {
       const dispatcher = await compile(providers, controllers);
       await expect(module!.init()).rejects.toMatchObject({
         name: 'InvalidSessionOptionsError',
@@ -441,7 +441,7 @@ describe('SessionEventDispatcher', () => {
     });
   });
 
-  it('lets the compiler refuse a method that does not take the event', () => {
+  it('refuses at compile time a method that does not take the event', () => {
     class Handlers {
       @OnSessionEvent(SessionExpiredEvent)
       fewer() {}

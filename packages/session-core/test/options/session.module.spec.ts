@@ -77,7 +77,7 @@ describe('SessionModule', () => {
     await app.close();
   });
 
-  it('works whichever module comes first, and under @nestjs/testing', async () => {
+  it('works with its store imported before or after it, and under @nestjs/testing', async () => {
     for (const imports of [
       [store, SessionModule.forRoot()],
       [SessionModule.forRoot(), store],
@@ -109,17 +109,17 @@ describe('SessionModule', () => {
     for (const app of apps) await app.close();
   });
 
-  it('says which stores there are when there is none', async () => {
+  it('names both store modules when no store is bound', async () => {
     const message = await refusal({ imports: [SessionModule.forRoot()] });
     expect(message).toMatch(/^SessionModule: .*RedisSessionModule.*MapSessionModule.*single process\.$/);
   });
 
-  it('says what is wrong with the store, not that there is none', async () => {
+  it('reports an invalid option of the store, not a missing store', async () => {
     const wrong = { clok: Date } as object;
     expect(await refusal({ imports: [SessionModule.forRoot(), MapSessionModule.forRoot(wrong)] })).toMatch(/clok/);
   });
 
-  it('names all wrong options', async () => {
+  it('names all invalid options', async () => {
     const options = { timout: '1m', cookie: { sameSite: 'none' } } as object;
     const message = await refusal({ imports: [SessionModule.forRoot(options), store] });
     expect(message).toMatch(/`timout`: did you mean `timeout`/);
@@ -142,7 +142,7 @@ describe('SessionModule', () => {
     await context.close();
   });
 
-  it('takes another resolver for its own', async () => {
+  it('uses the SessionIdResolver that overrides its own', async () => {
     class Silent extends SessionIdResolver {
       readonly headers = ['X-Token'];
       resolve() {

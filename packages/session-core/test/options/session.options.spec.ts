@@ -18,7 +18,7 @@ function generatorOf(generate: () => string): SessionIdGenerator {
 }
 
 describe('resolveSessionOptions', () => {
-  it('has defaults for everything', () => {
+  it('has a default for every option', () => {
     const options = resolveSessionOptions();
     expect(options).toMatchObject({
       timeout: 1800,
@@ -106,7 +106,7 @@ describe('resolveSessionOptions', () => {
     expect(problemsOf(given)[0]).toContain(problem);
   });
 
-  it('reports everything at once', () => {
+  it('reports all problems at once', () => {
     const given = { timeout: 30, touchinterval: '1m', cookie: { name: 'a b', secure: 'yes', unknownName: 1 } };
     expect(problemsOf(given)).toEqual([
       expect.stringContaining('`timeout`'),

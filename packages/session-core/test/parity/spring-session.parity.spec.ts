@@ -109,7 +109,7 @@ describe.each(['express', 'fastify'] as const)('the session of a request, on %s,
     expect(second.setCookies).toEqual([]);
   });
 
-  it('is another one for who brings no cookie', async () => {
+  it('is another one for a client without a cookie', async () => {
     const start = (session: Session) => {
       session.setAttribute('a', 1);
       return { id: session.id };
@@ -118,7 +118,7 @@ describe.each(['express', 'fastify'] as const)('the session of a request, on %s,
     expect(first.value.id).not.toBe(second.value.id);
   });
 
-  it('keeps the interval it was given, 30 minutes by default', async () => {
+  it('keeps its interval, which is 30 minutes by default', async () => {
     const agent = app.agent();
     const first = await during(agent, (session) => {
       const { maxInactiveInterval } = session;
@@ -146,7 +146,7 @@ describe.each(['express', 'fastify'] as const)('the session of a request, on %s,
     });
   });
 
-  it('is a new one for an unknown token, whose cookie replaces that', async () => {
+  it('is a new one for an unknown token, and its cookie replaces that token', async () => {
     const agent = app.agent();
     const unknown = 'a'.repeat(43);
     agent.setCookie(`SESSION=${unknown}`);
@@ -158,7 +158,7 @@ describe.each(['express', 'fastify'] as const)('the session of a request, on %s,
     expect(agent.cookie('SESSION')).not.toBe(unknown);
   });
 
-  it('may be ended twice, and still has its id and its times, but takes no change', async () => {
+  it('can be ended twice, and then still has its id and times but takes no changes', async () => {
     const agent = app.agent();
     const first = await during(agent, (session) => {
       session.setAttribute('a', 1);
@@ -175,7 +175,7 @@ describe.each(['express', 'fastify'] as const)('the session of a request, on %s,
   });
 });
 
-it('has no Secure where that is off, whatever the request', async () => {
+it('has no Secure attribute when the option is off, whatever the request', async () => {
   const session = { cookie: { secure: false } } as const;
   const { agent, app } = await startApp({
     trustProxy: 'loopback',

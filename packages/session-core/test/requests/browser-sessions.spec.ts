@@ -83,7 +83,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     return { ...app, browser };
   }
 
-  it.each(['x', '20', '__proto__', '7'])('end none under the alias %s, which is that of none', async (alias) => {
+  it.each(['x', '20', '__proto__', '7'])('are not ended by an alias that none of them has: %s', async (alias) => {
     const { browser } = await start();
     await browser.post('/login/ann');
     const answer = await browser.request('DELETE', `/accounts/${alias}`);
@@ -91,7 +91,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect(answer.json()).toEqual({ ended: false });
   });
 
-  it('have a cookie each, and the alias says which is meant', async () => {
+  it('have a cookie each, and the alias in the URL selects one', async () => {
     const { browser } = await start();
     await browser.post('/login/ann');
     await browser.post('/login/bob?_s=1');
@@ -112,7 +112,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     );
   });
 
-  it('are 20 at most: one more is a conflict with what the browser has, dead cookies included', async () => {
+  it('are at most 20: one more is refused with 409, and cookies of ended sessions count', async () => {
     const { browser, store } = await start();
     for (let alias = 0; alias < 19; alias++) browser.setCookie(`SESSION.${alias}=${'a'.repeat(42)}${'ab'[alias % 2]}`);
     browser.setCookie(`SESSION=${'a'.repeat(43)}`);
@@ -151,7 +151,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect((await browser.get('/accounts')).json()).toEqual({ 0: 'ann' });
   });
 
-  it('are listed when they are alive, at one turn of the store, and the answer varies by the cookies', async () => {
+  it('are listed while they are alive, with one call of the store, and the response varies by Cookie', async () => {
     const { browser, store } = await start();
     await browser.post('/login/ann');
     await browser.post('/login/bob?_s=3');
@@ -164,7 +164,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect(answer.setCookies).toEqual([]);
   });
 
-  it('are ended from another one, and the browser forgets them', async () => {
+  it('can be ended from another session, and the browser forgets their cookies', async () => {
     const { browser } = await start();
     await browser.post('/login/ann');
     await browser.post('/login/bob?_s=1');
@@ -181,7 +181,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect(browser.cookies).toEqual({});
   });
 
-  it.each(['0', '1'])('are ended once, also by a request of alias 0 that ends %s twice', async (alias) => {
+  it.each(['0', '1'])('are ended once when a request of alias 0 ends alias %s twice', async (alias) => {
     const { browser } = await start();
     await browser.post(`/login/ann?_s=${alias}`);
     const ended = await browser.request('DELETE', `/twice/${alias}`);
@@ -189,14 +189,14 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect(browser.cookies).toEqual({});
   });
 
-  it('are forgotten beside cookies that the application sets', async () => {
+  it('are removed from the browser beside cookies that the application sets', async () => {
     const { browser } = await start();
     await browser.post('/login/bob?_s=1');
     const answer = await browser.get('/cookies-of-its-own');
     expect(answer.setCookies).toEqual(['app=1', 'SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
   });
 
-  it('are ended when it is too late to have the browser forget them, which is said once', async () => {
+  it('are ended after the headers were sent, and one log line says that the browser keeps the cookies', async () => {
     const { browser, log } = await start();
     for (const alias of ['0', '1', '2']) await browser.post(`/login/u${alias}?_s=${alias}`);
     for (const alias of ['1', '2', '0']) {
@@ -214,7 +214,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     ]);
   });
 
-  it('are ended by one of two requests that end their own at the same moment', async () => {
+  it('are ended by only one of two requests that end the same session at the same moment', async () => {
     const { browser, store } = await start();
     await browser.post('/login/ann');
     const gate = store.gate('delete');
@@ -225,7 +225,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect(ended.filter(Boolean)).toHaveLength(1);
   });
 
-  it('are linked to by URLs with their aliases', async () => {
+  it('are selected by links with their aliases', async () => {
     const { browser } = await start();
     const link = async (path: string) => (await browser.get(path)).json<{ link: string }>().link;
     expect(await link('/link?to=/cart')).toBe('/cart');
@@ -235,7 +235,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect((await browser.get('/link?to=/cart&alias=99')).status).toBe(500);
   });
 
-  it('are added under an alias that is free', async () => {
+  it('are added under a free alias', async () => {
     const { browser } = await start();
     await browser.post('/login/ann');
     await browser.post('/login/bob?_s=2');
@@ -244,7 +244,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect((await browser.get('/new?_s=1')).json()).toEqual({ alias: '3' });
   });
 
-  it('are one without the option, under the alias 0, and only a new alias is refused', async () => {
+  it('are a single one under alias 0 without the option, and only a new alias is refused', async () => {
     const { agent, app } = await startApp({ platform, controllers: [AccountsController] });
     const browser = agent();
     await browser.post('/login/ann?_s=1');

@@ -66,7 +66,7 @@ describe.each(['express', 'fastify'] as const)('on %s, a resolver of the applica
       },
     ],
     ['returns a promise that is rejected', () => Promise.reject(new Error('No tenant'))],
-  ])('that %s is said in the log; the answer leaves, and so do those that follow', async (_, fail) => {
+  ])('that %s is logged, and this response and the next ones are sent', async (_, fail) => {
     const sessionIdResolver = new FailingResolver(fail);
     const { agent, log } = await startApp({ platform, controllers: [TestController], session: { sessionIdResolver } });
     const browser = agent();

@@ -29,7 +29,7 @@ class StreamController {
 
 afterEach(closeApps);
 
-it('a source that waits for the response to drain goes on under inject() of Fastify, whose responses never drain', async () => {
+it('a source that waits for `drain` continues under inject() of Fastify, whose responses never drain', async () => {
   const { app } = await startApp({ platform: 'fastify', controllers: [StreamController] });
   const fastify = app.getHttpAdapter().getInstance() as Injecting;
   const { body } = await fastify.inject({ method: 'POST', url: '/stream' });

@@ -112,7 +112,7 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
   };
 
   it.each(['/page', '/denied', '/nowhere', '/middleware', '/polls/opened'])(
-    'to %s is an access, recorded with one call that nobody waits for',
+    'to %s is an access, and is recorded with one call without delaying the response',
     async (path) => {
       await start();
       const gate = store.gate('touch');
@@ -123,7 +123,7 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
     },
   );
 
-  it('is an access from the moment at which its route is known, however long the handler takes', async () => {
+  it('is recorded as an access as soon as its route is known, however long the handler takes', async () => {
     await start();
     hold = new Gate();
     const answer = client.get('/held');
@@ -134,14 +134,14 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
     expect(store.calls).toEqual(['load', 'touch']);
   });
 
-  it('that changes the session where no route is known is an access by its save alone', async () => {
+  it('that changes the session without a matching route is recorded as an access by its save alone', async () => {
     await start();
     expect((await client.get('/nowhere/changed')).status).toBe(404);
     expect(store.calls).toEqual(['load', 'update']);
     expect(await stored()).toMatchObject({ lastAccessedTime: clock.now() });
   });
 
-  it.each(['/poll', '/polls/news'])('to %s, which keeps the session idle, is none', async (path) => {
+  it.each(['/poll', '/polls/news'])('to %s, which keeps the session idle, is not an access', async (path) => {
     await start();
     const { lastAccessedTime } = await stored();
     for (const minutes of [0, 10, 9]) {
@@ -155,7 +155,7 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
   });
 
   it.each(['/polls/saved', '/polls/counted', '/polls/rotated'])(
-    'to %s, which keeps the session idle, is stored and does not renew it',
+    'to %s, which keeps the session idle, saves its changes and does not renew the session',
     async (path) => {
       await start();
       const { lastAccessedTime, id, attributeNames } = await stored();
@@ -169,7 +169,7 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
     },
   );
 
-  it('that keeps the session idle and changes its interval has that count from the last access', async () => {
+  it('that keeps the session idle and changes its interval lets the interval count from the last access', async () => {
     await start();
     await client.post('/polls/shortened');
     clock.advance(10 * MINUTE - 1);
@@ -179,7 +179,7 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
   });
 
   it.each(['/page', '/nowhere', '/middleware', '/nowhere/changed'])(
-    'to %s is no access when `keepIdle` says so',
+    'to %s is not an access when `keepIdle` returns true',
     async (path) => {
       await start({ keepIdle: ({ url, headers }) => url === path && headers['x-poll'] === '1' });
       const { lastAccessedTime } = await stored();

@@ -58,7 +58,7 @@ describe.each(['express', 'fastify'] as const)('a login, on %s,', (platform) => 
     store = app.store;
   });
 
-  it('that fails when somebody is to be remembered signs nobody in under a planted token', async () => {
+  it('that fails in RememberMe signs nobody in under a planted token', async () => {
     const attacker = app.agent();
     await attacker.post('/start');
     const victim = attacker.fork();
@@ -66,7 +66,7 @@ describe.each(['express', 'fastify'] as const)('a login, on %s,', (platform) => 
     expect((await attacker.get('/me')).json()).toEqual({ user: null });
   });
 
-  it('is sent its new token although a later save of the same request has failed', async () => {
+  it('sends its new token although a later save of the same request fails', async () => {
     const client = app.agent();
     await client.post('/start');
     const old = client.fork();
@@ -79,7 +79,7 @@ describe.each(['express', 'fastify'] as const)('a login, on %s,', (platform) => 
   });
 });
 
-it('is advised to change the id of the session, once', async () => {
+it('a login that does not rotate the session is logged once, with advice', async () => {
   const { agent, log } = await startApp({ controllers: [LoginController] });
   const client = agent();
   await client.post('/login');

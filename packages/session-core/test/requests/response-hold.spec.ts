@@ -88,7 +88,7 @@ function connectionsOf(held: Server): Promise<number> {
 const nothingToSave = (gate: TestGate) => (gate.work = undefined);
 
 describe('ResponseHold with nothing to save', () => {
-  it('answers in the same tick', async () => {
+  it('sends the response in the same tick', async () => {
     let events: unknown[] = [];
     const { agent, gate } = await serve((response) => {
       response.end('hello');
@@ -100,7 +100,7 @@ describe('ResponseHold with nothing to save', () => {
     expect(events).toEqual([true, true, 'begin', 'complete', 'passed']);
   });
 
-  it('leaves the answer to a filter after Node.js has refused a status', async () => {
+  it('leaves the response to a filter after Node.js has refused a status', async () => {
     const { agent, gate } = await serve((response) => {
       response.statusCode = 99;
       try {
@@ -118,7 +118,7 @@ describe('ResponseHold with nothing to save', () => {
     expect(gate().log.filter((entry) => entry === 'begin')).toHaveLength(2);
   });
 
-  it('keeps the headers that others add in writeHead, our own come last', async () => {
+  it('keeps headers that others add in writeHead, and appends its own', async () => {
     const { agent } = await serve((response) => {
       const { writeHead } = response;
       response.writeHead = ((status: number) => {
@@ -130,7 +130,7 @@ describe('ResponseHold with nothing to save', () => {
     expect((await agent.get('/')).setCookies).toEqual(['other=1', 'SESSION=1']);
   });
 
-  it('throws like Node.js at a second head', async () => {
+  it('throws like Node.js at a second writeHead', async () => {
     let code: string | undefined;
     const { agent } = await serve((response) => {
       response.writeHead(200);
@@ -166,7 +166,7 @@ describe('ResponseHold', () => {
     pipeline: (response) => pipeline(Readable.from([Buffer.from('he'), Buffer.from('llo')]), response),
   };
 
-  it.each(Object.keys(ways))('lets nothing leave before the save: %s', async (way) => {
+  it.each(Object.keys(ways))('sends nothing before the save: %s', async (way) => {
     const { agent, started, gate } = await serve(ways[way]!);
     const answer = agent.get('/', { onHead: () => gate().log.push('head') });
     await started;
@@ -219,7 +219,7 @@ describe('ResponseHold', () => {
     };
 
     it.each(Object.keys(forms).flatMap((form) => [[form, 'held'] as const, [form, 'at once'] as const]))(
-      '%s, %s: all arrive, and ours',
+      'arrive together with the cookie: %s, %s',
       async (form, when) => {
         const { agent, started, gate } = await serve(
           (response) => {
@@ -240,7 +240,7 @@ describe('ResponseHold', () => {
       },
     );
 
-    it('stay as they are: a constant list is not given the cookie of one response', async () => {
+    it('are not changed in place: a constant list does not receive the cookie of one response', async () => {
       const constant = ['a=1'];
       const { agent } = await serve((response) => {
         response.setHeader('Set-Cookie', constant);
@@ -251,7 +251,7 @@ describe('ResponseHold', () => {
       expect(constant).toEqual(['a=1']);
     });
 
-    it('keeps the reason', async () => {
+    it('keep the reason phrase', async () => {
       const { agent, started, gate } = await serve((response) => response.writeHead(200, 'Fine').end());
       const message = agent.open('GET', '/');
       await started;
@@ -261,7 +261,7 @@ describe('ResponseHold', () => {
     });
   });
 
-  it('shows the application a response that has been sent', async () => {
+  it('presents a held response to the application as sent', async () => {
     const seen: unknown[] = [];
     const { agent, started, gate } = await serve((response) => {
       seen.push(response.headersSent, response.writableEnded);
@@ -277,7 +277,7 @@ describe('ResponseHold', () => {
     expect(seen).toEqual([false, false, true, false, true, true, true]);
   });
 
-  it('does not let a late redirect change the answer', async () => {
+  it('does not let a late redirect change the response', async () => {
     const errors: unknown[] = [];
     const { agent, started, gate } = await serve((response) => {
       response.end('first');
@@ -306,7 +306,7 @@ describe('ResponseHold', () => {
     expect(errors).toEqual(Array(3).fill('ERR_HTTP_HEADERS_SENT'));
   });
 
-  it('gives own properties of the response back', async () => {
+  it('restores own properties of the response', async () => {
     let after: unknown[] = [];
     const { agent, started, gate } = await serve((response) => {
       const setHeader = response.setHeader.bind(response);
@@ -320,7 +320,7 @@ describe('ResponseHold', () => {
     expect(after).toEqual([true, false]);
   });
 
-  it('calls back when what was held has been written', async () => {
+  it('calls back when the held chunks have been written', async () => {
     const called: string[] = [];
     const { agent, started, gate } = await serve((response) => {
       response.write('a', () => called.push('a'));
@@ -335,7 +335,7 @@ describe('ResponseHold', () => {
     await eventually(() => expect(called).toEqual(['a', 'b', 'end']));
   });
 
-  it('has a source wait until the response drains', async () => {
+  it('makes a source wait until the response drains', async () => {
     const taken: boolean[] = [];
     const { agent, started, gate } = await serve(async (response) => {
       for (const chunk of ['a', 'b', 'c']) {
@@ -353,7 +353,7 @@ describe('ResponseHold', () => {
     expect(taken).toEqual([false, true, true]);
   });
 
-  it('sends a stream of 8 MB whole to a slow reader', async () => {
+  it('sends a whole stream of 8 MB to a slow reader', async () => {
     const chunk = Buffer.alloc(64 * 1024, 'x');
     const { agent, started, gate } = await serve((response) =>
       pipeline(Readable.from(Array<Buffer>(128).fill(chunk)), response),
@@ -369,7 +369,7 @@ describe('ResponseHold', () => {
     expect(length).toBe(128 * chunk.length);
   });
 
-  it('answers HEAD without a body', async () => {
+  it('responds to HEAD without a body', async () => {
     const { agent, started, gate } = await serve((response) => response.setHeader('Content-Length', 5).end('hello'));
     const answer = agent.request('HEAD', '/');
     await started;
@@ -378,7 +378,7 @@ describe('ResponseHold', () => {
     expect((await answer).text).toBe('');
   });
 
-  it('ends once, however often it is told to', async () => {
+  it('ends once, however often end() is called', async () => {
     const { agent, started, gate } = await serve((response) => {
       response.end('hello');
       response.end();
@@ -405,7 +405,7 @@ describe('ResponseHold', () => {
     expect(message.trailers).toEqual({ 'x-sum': '1' });
   });
 
-  it('lets early hints pass', async () => {
+  it('passes early hints', async () => {
     const { origin, started, gate } = await serve((response) => {
       response.writeEarlyHints({ link: '</style.css>; rel=preload' });
       response.end('hello');
@@ -423,7 +423,7 @@ describe('ResponseHold', () => {
     expect(message.statusCode).toBe(200);
   });
 
-  it('answers 500-like when Node.js refuses what was held', async () => {
+  it('sends the error response when Node.js refuses the held headers', async () => {
     const { agent, started, gate } = await serve((response) => {
       response.statusCode = 99;
       response.setHeader('X-App', '1');
@@ -436,7 +436,7 @@ describe('ResponseHold', () => {
     expect(gate().log.at(-2)).toMatch(/^replace Invalid status code/);
   });
 
-  it('breaks off a source that heeds no back pressure', async () => {
+  it('closes the connection of a source that ignores back pressure', async () => {
     const { agent, started, gate } = await serve((response) => {
       const chunk = Buffer.alloc(1024 * 1024);
       for (let sent = 0; sent < 64 && !response.destroyed; sent++) response.write(chunk);
@@ -451,7 +451,7 @@ describe('ResponseHold', () => {
 describe('ResponseHold when the save fails', () => {
   const failure = new Error('store is down');
 
-  it('answers with the error and what the gate adds, and nothing of the application', async () => {
+  it('sends the error and the headers of the gate, and nothing of the application', async () => {
     const { agent, started, gate } = await serve((response) => {
       response.setHeader('X-App', '1');
       response.statusMessage = 'All is well';
@@ -474,7 +474,7 @@ describe('ResponseHold when the save fails', () => {
     expect(gate().log).toEqual(['begin', 'replace store is down', 'complete', 'passed']);
   });
 
-  it('answers HEAD without a body', async () => {
+  it('responds to HEAD without a body', async () => {
     const { agent, started, gate } = await serve((response) => response.end('hello'));
     const answer = agent.request('HEAD', '/');
     await started;
@@ -482,7 +482,7 @@ describe('ResponseHold when the save fails', () => {
     expect([(await answer).status, (await answer).text]).toEqual([503, '']);
   });
 
-  it('keeps what is said of every answer, such as that another origin may read it', async () => {
+  it('keeps headers that apply to every response, such as CORS headers', async () => {
     const { agent, started, gate } = await serve((response) => {
       const origin = { 'Access-Control-Allow-Origin': 'https://shop.example', Vary: 'Origin' };
       const security = { 'Content-Security-Policy': "default-src 'self'", 'X-Frame-Options': 'DENY' };
@@ -521,7 +521,7 @@ describe('ResponseHold when the save fails', () => {
     agent.close();
   });
 
-  it('closes the connection under a source that goes on, which may listen to nothing else', async () => {
+  it('closes the connection when a source continues to write', async () => {
     const { origin, started, gate } = await serve((response, { socket }) => {
       const source = setInterval(() => response.write('a'), 1);
       socket.once('close', () => clearInterval(source));
@@ -536,7 +536,7 @@ describe('ResponseHold when the save fails', () => {
     await eventually(async () => expect(await connectionsOf(server!)).toBe(0));
   });
 
-  it('ends the stream under a source that goes on, on HTTP/2, which has no such header and warns of it', async () => {
+  it('ends the stream when a source continues to write on HTTP/2, and sends no Connection header', async () => {
     const closed: string[] = [];
     const headers: string[] = [];
     let gate!: TestGate;
@@ -565,7 +565,7 @@ describe('ResponseHold when the save fails', () => {
     expect(headers).toEqual(Array(2).fill(['Content-Type', 'Content-Length', 'Set-Cookie']).flat());
   });
 
-  it('tells the callbacks of what was held', async () => {
+  it('calls the callbacks of the held chunks with an error', async () => {
     const called: unknown[] = [];
     const { agent, started, gate } = await serve((response) => {
       response.write('a', (error) => called.push((error as { code?: string } | undefined)?.code));
@@ -577,7 +577,7 @@ describe('ResponseHold when the save fails', () => {
     expect(called).toEqual(['ERR_STREAM_DESTROYED']);
   });
 
-  it('discards what comes later and wakes who waits', async () => {
+  it('discards later chunks and wakes a source that waits for `drain`', async () => {
     const done: unknown[] = [];
     const { agent, started, gate } = await serve(async (response) => {
       if (!response.write('a')) await once(response, 'drain');
@@ -592,7 +592,7 @@ describe('ResponseHold when the save fails', () => {
     expect(done).toEqual(expect.arrayContaining([false, true, 'finished']));
   });
 
-  it.each(['pipe', 'pipeline'])('leaves no source behind that never ends: %s', async (way) => {
+  it.each(['pipe', 'pipeline'])('leaves no endless source behind: %s', async (way) => {
     let source: Readable | undefined;
     const { agent, started, gate } = await serve((response) => {
       const endless = new Readable({ read: () => endless.push('x'.repeat(1024)) });
@@ -632,7 +632,7 @@ describe('ResponseHold on HTTP/2', () => {
     return { stream, gate, events, close };
   }
 
-  it('lets nothing leave before the save', async () => {
+  it('sends nothing before the save', async () => {
     const { stream, gate, close } = await ask((response) => {
       response.writeHead(202, { 'Set-Cookie': 'app=1' });
       response.write('he');
@@ -647,7 +647,7 @@ describe('ResponseHold on HTTP/2', () => {
     await close();
   });
 
-  it('breaks off a source that heeds no back pressure', async () => {
+  it('closes the connection of a source that ignores back pressure', async () => {
     const refused: unknown[] = [];
     const { stream, gate, close } = await ask((response) => {
       const megabyte = Buffer.alloc(1024 * 1024);
@@ -659,7 +659,7 @@ describe('ResponseHold on HTTP/2', () => {
     await close();
   });
 
-  it.each(['open', 'fail'] as const)('does nothing for a client that has left during the save: %s', async (outcome) => {
+  it.each(['open', 'fail'] as const)('does nothing for a client that leaves during the save: %s', async (outcome) => {
     const { stream, gate, events, close } = await ask((response) => {
       response.write('a', () => events.push('called back'));
       response.end('b');
@@ -675,7 +675,7 @@ describe('ResponseHold on HTTP/2', () => {
 });
 
 describe('ResponseHold when the client leaves during the save', () => {
-  it.each(['open', 'fail'] as const)('the save goes on and nothing else happens: %s', async (outcome) => {
+  it.each(['open', 'fail'] as const)('finishes the save and does nothing else: %s', async (outcome) => {
     const events: string[] = [];
     const { agent, started, gate } = await serve((response, { socket }) => {
       response.on('close', () => events.push('close')).on('error', () => events.push('error'));

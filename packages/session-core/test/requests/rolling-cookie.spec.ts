@@ -144,7 +144,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await agent.get('/value')).setCookies).toEqual([]);
     });
 
-    it('is sent again by requests that do not ask for the session, and after a save', async () => {
+    it('is sent again by requests that do not use the session, and after a save', async () => {
       clock.advance(MINUTE);
       const plain = await agent.get('/plain');
       expect(plain.setCookies).toHaveLength(1);
@@ -163,7 +163,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(calls()).toEqual(['load']);
     });
 
-    it('is sent once when the id changes, and once when the session ends', async () => {
+    it('is sent once when the session is rotated, and once when it ends', async () => {
       const token = agent.cookie('SESSION');
       clock.advance(MINUTE);
       const login = await agent.post('/login');
@@ -196,7 +196,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await late).setCookies).toEqual([]);
     });
 
-    it('is sent only when the store has answered, and the answer is as it is when the store fails', async () => {
+    it('is sent after the store has recorded the access, and the response stays unchanged when the store fails', async () => {
       clock.advance(MINUTE);
       const touch = app.store.gate('touch');
       let isAnswered = false;
@@ -222,7 +222,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       return setCookies.map((each) => /Max-Age=(\d+)/.exec(each)?.[1]);
     }
 
-    it('has the cookie outlive the browser and the session last as long: in new, rotated and renewed sessions', async () => {
+    it('lets the cookie outlive the browser and the session live as long: for new, rotated and renewed sessions', async () => {
       expect(maxAges(await app.agent().post('/remember'))).toEqual([`${30 * DAY}`]);
       expect(maxAges(await agent.post('/set/a'))).toEqual([undefined]);
       const before = agent.cookie('SESSION');
@@ -236,13 +236,13 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await agent.get('/value')).json()).toMatchObject({ value: 'a' });
     });
 
-    it('leaves the cookies of all others as they are: none is sent again', async () => {
+    it('sends the cookies of other sessions no second time', async () => {
       await agent.post('/set/a');
       clock.advance(MINUTE);
       expect((await agent.get('/value')).setCookies).toEqual([]);
     });
 
-    it('can be taken back', async () => {
+    it('can be undone', async () => {
       await agent.post('/remember');
       expect(maxAges(await agent.post('/forget'))).toEqual([undefined]);
       expect((await agent.get('/value')).json()).toEqual({ interval: 1800 });
@@ -251,7 +251,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     });
 
     it.each(['remember', 'forget'])(
-      'says what to do when no cookie can follow any more, and changes nothing: %s()',
+      'throws after the headers were sent, says what to do, and changes nothing: %s()',
       async (call) => {
         const expected = {
           isStateError: true,
@@ -272,7 +272,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     );
   });
 
-  it('RememberMe says what to configure where nothing says how long', async () => {
+  it('RememberMe names the option to set when none says for how long', async () => {
     await start({});
     expect((await agent.post('/remember/refused')).json()).toEqual({
       isStateError: true,
@@ -280,7 +280,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     });
   });
 
-  it('RememberMe asks the cookie among several resolvers, and a token in a header is sent once', async () => {
+  it('RememberMe uses the cookie among several resolvers, and a token in a header is sent once', async () => {
     const sessionIdResolver = new CompositeSessionIdResolver(
       HeaderSessionIdResolver.xAuthToken(),
       new CookieSessionIdResolver({ rememberMe: '30d' }),

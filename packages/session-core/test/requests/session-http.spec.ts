@@ -335,7 +335,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
   const base = { platform, controllers: [TestController], providers: [Visits] };
 
   describe('the save', () => {
-    it.each(setRoutes)('is done before the head leaves: %s', async (route, status) => {
+    it.each(setRoutes)('is finished before the headers are sent: %s', async (route, status) => {
       const { store, agent } = await startApp(base);
       const client = agent();
       const gate = store.gate('create');
@@ -351,43 +351,46 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/read')).json()).toEqual({ via: route });
     });
 
-    it.each(setRoutes.map(([route]) => [route]))('that fails is a 5xx without a cookie: %s', async (route) => {
-      const { store, log, agent } = await startApp(base);
-      store.break('create');
-      const answer = await agent().get(`/set/${route}`);
-      expect(answer.status).toBe(503);
-      expect(answer.setCookies.filter((cookie) => cookie.startsWith('SESSION'))).toEqual([]);
-      expect(answer.json()).toEqual({
-        statusCode: 503,
-        message: 'Session store unavailable',
-        error: 'Service Unavailable',
-      });
-      expect(store.calls).toEqual(['create']);
-      expect(log.matching(/The session store failed, .*: The test has broken the store/)).toHaveLength(1);
-    });
+    it.each(setRoutes.map(([route]) => [route]))(
+      'responds with 503 and without a cookie when it fails: %s',
+      async (route) => {
+        const { store, log, agent } = await startApp(base);
+        store.break('create');
+        const answer = await agent().get(`/set/${route}`);
+        expect(answer.status).toBe(503);
+        expect(answer.setCookies.filter((cookie) => cookie.startsWith('SESSION'))).toEqual([]);
+        expect(answer.json()).toEqual({
+          statusCode: 503,
+          message: 'Session store unavailable',
+          error: 'Service Unavailable',
+        });
+        expect(store.calls).toEqual(['create']);
+        expect(log.matching(/The session store failed, .*: The test has broken the store/)).toHaveLength(1);
+      },
+    );
 
-    it('of what a denying guard has set is done', async () => {
+    it('includes the changes of a guard that denies', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       expect((await client.get('/set/guard')).status).toBe(403);
       expect((await client.get('/read')).json()).toEqual({ denied: true });
     });
 
-    it('that fails after a denying guard is the fixed error', async () => {
+    it('responds with the same error when it fails after a guard that denies', async () => {
       const { store, agent } = await startApp(base);
       store.break('create');
       const answer = await agent().get('/set/guard');
       expect([answer.status, answer.setCookies]).toEqual([503, []]);
     });
 
-    it('of what an exception filter has set is done', async () => {
+    it('includes the changes of an exception filter', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       expect((await client.get('/set/filter')).json()).toEqual({ noted: true });
       expect((await client.get('/read')).json()).toEqual({ lastError: 'bad' });
     });
 
-    it('of what middleware has set is done for routes that do not exist', async () => {
+    it('includes the changes of middleware for routes that do not exist', async () => {
       const { agent } = await startApp({
         ...base,
         configure: (app) =>
@@ -401,7 +404,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/read')).json()).toEqual({ lost: true });
     });
 
-    it('of what middleware that answers has set is done', async () => {
+    it('includes the changes of middleware that sends the response', async () => {
       const { agent } = await startApp({
         ...base,
         configure: (app) =>
@@ -415,7 +418,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/read')).json()).toEqual({ by: 'middleware' });
     });
 
-    it('is not asked for when nothing changed, and the answer goes out in the same tick', async () => {
+    it('is left out when nothing changed, and the response is sent in the same tick', async () => {
       const sameTick: boolean[] = [];
       const { store, agent } = await startApp({
         ...base,
@@ -435,7 +438,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(store.calls).toEqual(['load']);
     });
 
-    it('names a value that cannot be stored in the log, not the value, and answers 500', async () => {
+    it('responds with 500 to a value that cannot be stored, and logs its attribute and place but not the value', async () => {
       const { log, agent } = await startApp(base);
       const client = agent();
       await client.get('/cart');
@@ -458,7 +461,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       '9 KB in one': `SESSION=${'a'.repeat(9 * 1024)}`,
     };
 
-    it.each(Object.keys(bad))('is not asked for a request with %s', async (name) => {
+    it.each(Object.keys(bad))('is not called for a request with %s', async (name) => {
       const { store, agent } = await startApp(base);
       const cookie = bad[name];
       for (const path of ['/plain', '/read']) {
@@ -468,7 +471,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(store.calls).toEqual([]);
     });
 
-    it('is asked once to read, twice to write, twice to log in', async () => {
+    it('is called once to read, twice to write, twice to log in', async () => {
       const { store, agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
@@ -483,7 +486,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(await callsOf(client.request('DELETE', '/login'))).toEqual(['load', 'delete']);
     });
 
-    it('is not asked for excluded requests, which have no session', async () => {
+    it('is not called for excluded requests, which have no session', async () => {
       const { store, agent } = await startApp({ ...base, session: { exclude: ({ url }) => url === '/assign' } });
       const client = agent();
       await client.get('/set/value');
@@ -492,7 +495,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(store.calls).toEqual([]);
     });
 
-    it('records an access when it is due, without being waited for', async () => {
+    it('records an access when it is due, without delaying the response', async () => {
       const clock = new ManualClock();
       const store = new GatedRepository({ clock, timeout: 1800 });
       const { agent } = await startApp({ ...base, store, session: { touchInterval: '1m' } });
@@ -508,7 +511,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       gate.open();
     });
 
-    it('keeps a session in use alive whose own interval is shorter than the touch interval', async () => {
+    it('keeps a session alive that is in use and has an interval shorter than the touch interval', async () => {
       const clock = new ManualClock();
       const store = new GatedRepository({ clock, timeout: 1800 });
       const { agent } = await startApp({ ...base, store, session: { touchInterval: '1m' } });
@@ -531,7 +534,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       }
     });
 
-    it('that cannot record an access is a line in the log', async () => {
+    it('that cannot record an access is reported in the log', async () => {
       const { store, log, agent } = await startApp({ ...base, session: { touchInterval: 0 } });
       const client = agent();
       await client.get('/set/value');
@@ -543,7 +546,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(log.lines.join('\n')).not.toContain(client.cookie('SESSION'));
     });
 
-    it('that cannot be asked is a 503 where the session is used, and nothing elsewhere', async () => {
+    it('that fails leads to 503 where the session is used, and to nothing elsewhere', async () => {
       const { store, log, agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
@@ -564,7 +567,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
   describe('the cookie', () => {
     const cookieOf = (answer: { setCookies: readonly string[] }) => answer.setCookies.map((each) => each.split('; '));
 
-    it('is set with the session, and not again', async () => {
+    it('is set when the session is created, and not again', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       const first = await client.get('/set/value');
@@ -578,7 +581,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(second.headers['cache-control']).toBeUndefined();
     });
 
-    it('is in no answer that a cache may keep, whatever the application says of it', async () => {
+    it('is in no response that a cache may keep, whatever Cache-Control the application sets', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       for (const change of ['begin', 'rotate', 'end']) {
@@ -589,7 +592,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect([setCookies, headers.vary, headers['cache-control']]).toEqual([[], 'Cookie', 'public, max-age=3600']);
     });
 
-    it('is neither set nor named when nobody asks for the session', async () => {
+    it('is neither set nor named in Vary when the request does not use the session', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
@@ -597,7 +600,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect([answer.setCookies, answer.headers.vary]).toEqual([[], undefined]);
     });
 
-    it('stands beside those of the application', async () => {
+    it('is set beside cookies of the application', async () => {
       const { agent } = await startApp(base);
       for (const route of ['raw', 'passthrough']) {
         const [app, ours, ...others] = (await agent().get(`/set/${route}`)).setCookies;
@@ -605,7 +608,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       }
     });
 
-    it('changes at login and opens nothing before', async () => {
+    it('changes at login, and the earlier cookie opens nothing', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
@@ -618,7 +621,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/id')).json()).toEqual(login.json());
     });
 
-    it('is expired by the request that ends the session, with the attributes it was set with', async () => {
+    it('is expired by the request that ends the session, with the attributes that it was set with', async () => {
       const { agent } = await startApp({
         ...base,
         session: { cookie: { path: '/', sameSite: 'strict', name: 'sid' } },
@@ -631,7 +634,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(client.cookies).toEqual({});
     });
 
-    it('is left alone by an unknown session', async () => {
+    it('is left unchanged when its session is unknown, until a new session replaces it', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       client.setCookie(`SESSION=${'a'.repeat(43)}`);
@@ -666,13 +669,13 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       return { answer: await answer, client, slow };
     }
 
-    it('is not touched by a slow request in flight during logout', async () => {
+    it('is not changed by a slow request in flight during logout', async () => {
       const { answer, slow } = await lateRequest((client) => client.request('DELETE', '/login'));
       expect([answer.status, answer.setCookies]).toEqual([200, []]);
       expect((await slow.get('/read')).json()).toEqual({});
     });
 
-    it('is not touched by a slow request in flight during login', async () => {
+    it('is not changed by a slow request in flight during login', async () => {
       const { answer, client } = await lateRequest((each) => each.post('/login'));
       expect([answer.status, answer.setCookies]).toEqual([200, []]);
       expect((await client.get('/read')).json()).toMatchObject({ via: 'value' });
@@ -681,7 +684,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     describe('Secure auto', () => {
       const forwarded = { headers: { 'x-forwarded-proto': 'https' } };
 
-      it('says once why it is missing behind a proxy that is not trusted', async () => {
+      it('logs once why Secure is missing behind a proxy that is not trusted', async () => {
         const { log, agent } = await startApp(base);
         for (let request = 0; request < 3; request++) {
           const answer = await agent().get('/set/value', forwarded);
@@ -690,7 +693,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
         expect(log.matching(/X-Forwarded-Proto says https.*app\.set\('trust proxy'/)).toHaveLength(1);
       });
 
-      it('follows the trusted proxy, and is not sent over http', async () => {
+      it('follows the trusted proxy, and sets no Secure over http', async () => {
         const { log, agent } = await startApp({ ...base, trustProxy: 'loopback' });
         expect((await agent().get('/set/value', forwarded)).setCookies[0]).toMatch(/; Secure/);
         expect((await agent().get('/set/value')).setCookies[0]).not.toMatch(/Secure/);
@@ -700,7 +703,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
   });
 
   describe('the session', () => {
-    it('is there for services, whatever was parsed before', async () => {
+    it('is available to services, also after the body was parsed', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       expect((await client.get('/visits')).json()).toEqual({ visits: 1 });
@@ -709,7 +712,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(both.map((answer) => answer.json())).toEqual([{ visits: 3 }, { visits: 1 }]);
     });
 
-    it('gives its attributes and its id to handlers', async () => {
+    it('passes its attributes and its id to handlers', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       expect((await client.post('/set/body', { a: 1 })).json()).toEqual({});
@@ -719,7 +722,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(id).not.toBe(client.cookie('SESSION'));
     });
 
-    it('does not come up in copies and dumps of the request', async () => {
+    it('does not appear in copies and dumps of the request', async () => {
       const keys: string[] = [];
       const { agent } = await startApp({
         ...base,
@@ -733,7 +736,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(keys).not.toContain('session');
     });
 
-    it('is there in wrappers of the request, and not in copies', async () => {
+    it('is available in wrappers of the request, and not in copies', async () => {
       const seen: unknown[] = [];
       const { agent } = await startApp({
         ...base,
@@ -753,13 +756,13 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await agent().get('/assign')).text).toMatch(/session\.invalidate\(\)/);
     });
 
-    it.each(['early', 'late'])('cannot begin after the head has left, asked for %s', async (when) => {
+    it.each(['early', 'late'])('cannot be created after the headers were sent: used %s', async (when) => {
       const { store, agent } = await startApp(base);
       expect((await agent().get(`/after-head/${when}`)).text).toBe('begun SessionStateError');
       expect(store.calls).toEqual([]);
     });
 
-    it('can be saved on request after the head has left', async () => {
+    it('can be saved explicitly after the headers were sent', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
@@ -767,7 +770,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/read')).json()).toEqual({ via: 'value', late: true });
     });
 
-    it('says in the log that what was changed after the head has left is lost', async () => {
+    it('logs that changes after the headers were sent are lost', async () => {
       const { log, agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
@@ -781,12 +784,12 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     it.each([
       [10, 11],
       [0, 0],
-    ])('takes no listener away from an application that may have %i', async (most, allowed) => {
+    ])('leaves all listeners to an application whose limit is %i', async (most, allowed) => {
       const { agent } = await startApp(base);
       expect((await agent().get(`/listeners/${most}`)).json()).toEqual({ most: allowed, added: 1 });
     });
 
-    it('may be asked for by an access log while the store is away', async () => {
+    it('can be read by an access log during an outage of the store', async () => {
       const asked: unknown[] = [];
       const { store, agent } = await startApp({
         ...base,
@@ -804,7 +807,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(asked).toEqual([expect.stringMatching(/^[\w-]{43}$/), undefined]);
     });
 
-    it('serves a request whose client leaves while it is loaded', async () => {
+    it('completes a request whose client leaves during the load', async () => {
       const { store, agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');

@@ -109,7 +109,7 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
   }
 
   it.each(['/order', '/shop/checkout'])(
-    'a handler that requires it is not called, and is again as soon as the store answers: %s',
+    'a handler with the policy reject is not called until the store works again: %s',
     async (path) => {
       const { client, store } = await start();
       const method = path === '/order' ? 'POST' : 'GET';
@@ -121,18 +121,18 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
     },
   );
 
-  it('a handler that requires it is called for requests that bring none', async () => {
+  it('a handler with the policy reject is called for requests without a session', async () => {
     const { agent } = await start();
     expect((await agent().post('/order')).status).toBe(201);
   });
 
-  it('a handler that does not ask for it, and says nothing, is called', async () => {
+  it('a handler without a policy that does not use the session is called', async () => {
     const { client } = await start();
     expect((await client.post('/undecided')).status).toBe(201);
     expect(begun).toEqual(['undecided']);
   });
 
-  it('a handler that does without is given an empty one, and so are its guards', async () => {
+  it('a handler with the policy anonymous receives an empty session, and so do its guards', async () => {
     const { client, store } = await start();
     const answer = await client.get('/shop');
     expect([answer.status, answer.setCookies]).toEqual([200, []]);
@@ -144,7 +144,7 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
     expect(store.calls).not.toContain('touch');
   });
 
-  it.each(Object.keys(CHANGES))('the empty session takes no changes: %s', async (what) => {
+  it.each(Object.keys(CHANGES))('the empty session refuses changes: %s', async (what) => {
     const { client, store, log } = await start();
     const answer = await client.post(`/shop/change/${what}`);
     expect([answer.status, answer.json(), answer.setCookies]).toEqual([503, UNAVAILABLE, []]);

@@ -93,8 +93,8 @@ const APPLICATIONS: Readonly<Record<string, Partial<SessionAppOptions>>> = {
 
 afterEach(closeApps);
 
-describe.each(['express', 'fastify'] as const)('what a route says of its session, on %s,', (platform) => {
-  describe.each(Object.entries(APPLICATIONS))('comes before %s:', (_, options) => {
+describe.each(['express', 'fastify'] as const)('the decorators of a route for its session, on %s,', (platform) => {
+  describe.each(Object.entries(APPLICATIONS))('apply before %s:', (_, options) => {
     async function start() {
       const clock = new ManualClock();
       const store = new GatedRepository({ clock });
@@ -105,7 +105,7 @@ describe.each(['express', 'fastify'] as const)('what a route says of its session
       return { ...app, clock, client };
     }
 
-    it('that it does without one', async () => {
+    it('the outage policy anonymous', async () => {
       const { client, store } = await start();
       store.break('load');
       const answer = await client.get('/home');
@@ -115,7 +115,7 @@ describe.each(['express', 'fastify'] as const)('what a route says of its session
       expect((await client.get('/home')).json()).toEqual({ user: 'ann' });
     });
 
-    it('that it requires it', async () => {
+    it('the outage policy reject', async () => {
       const { client, store } = await start();
       store.break('load');
       expect((await client.get('/order')).status).toBe(503);
@@ -124,7 +124,7 @@ describe.each(['express', 'fastify'] as const)('what a route says of its session
       expect((await client.get('/order')).json()).toEqual({ ordered: true });
     });
 
-    it('that it keeps it idle, also when it is denied', async () => {
+    it('keeping the session idle, also when the request is denied', async () => {
       const { client, store, clock } = await start();
       const [{ lastAccessedTime } = {}] = await store.findByPrincipalName('ann');
       clock.advance(600_000);
@@ -135,7 +135,7 @@ describe.each(['express', 'fastify'] as const)('what a route says of its session
     });
   });
 
-  it('comes before the guards of a module under @nestjs/testing', async () => {
+  it('apply before the guards of a module under @nestjs/testing', async () => {
     const module = await Test.createTestingModule({
       imports: [SessionModule.forRoot(), MapSessionModule.forRoot()],
       controllers: [ShopController],

@@ -113,7 +113,7 @@ beforeEach(() => caught.splice(0));
 afterEach(closeApps);
 
 describe('SessionInterceptor', () => {
-  it('hands a failed save to the filters, whose answer leaves unchanged, without a cookie or a second save', async () => {
+  it('passes a failed save to the filters, whose response is sent unchanged, without a cookie or a second save', async () => {
     const { store, agent } = await startApp(base);
     store.break('create');
     const answer = await agent().get('/value');
@@ -123,7 +123,7 @@ describe('SessionInterceptor', () => {
     expect(store.calls).toEqual(['create']);
   });
 
-  it('saves once, the last value of an Observable included', async () => {
+  it('saves once, after the last value of an Observable', async () => {
     const { store, agent } = await startApp(base);
     const client = agent();
     expect((await client.get('/values')).text).toBe('3');
@@ -131,7 +131,7 @@ describe('SessionInterceptor', () => {
     expect((await client.get('/read')).json()).toEqual(['value']);
   });
 
-  it('saves before the first event, and does not wait for the last one', async () => {
+  it('saves before the first event of a stream, and does not wait for the last one', async () => {
     const { store, agent } = await startApp(base);
     // Ends a stream that would keep the application from closing when no event came.
     const message = await agent().open('GET', '/events', { signal: AbortSignal.timeout(30_000) });
@@ -140,7 +140,7 @@ describe('SessionInterceptor', () => {
     message.destroy();
   });
 
-  it('hands the failed save of a stream that ends without an event to the filters', async () => {
+  it('passes the failed save of a stream that ends without an event to the filters', async () => {
     const { store, agent } = await startApp(base);
     store.break('create');
     const answer = await agent().get('/no-events');
@@ -148,7 +148,7 @@ describe('SessionInterceptor', () => {
     expect(caught).toEqual(['SessionStoreError']);
   });
 
-  it('leaves all values to the interceptors around it', async () => {
+  it('passes all values to the interceptors around it', async () => {
     const { app, agent } = await startApp({
       ...base,
       configure: (each) => void each.useGlobalInterceptors(new Collects()),
@@ -170,7 +170,7 @@ describe('SessionInterceptor', () => {
     expect((await client.get('/read')).json()).toEqual(['a', 'after']);
   });
 
-  it('neither saves nor throws once the head has begun', async () => {
+  it('neither saves nor throws once the headers were sent', async () => {
     const { store, agent } = await startApp(base);
     store.break('create');
     const answer = await agent().get('/res');
@@ -179,7 +179,7 @@ describe('SessionInterceptor', () => {
     expect(store.calls).toEqual(['create']);
   });
 
-  it('shares a failing save with an answer that begins meanwhile: no 200', async () => {
+  it('shares a failing save with a response that begins meanwhile, which is not a 200', async () => {
     const { store, agent } = await startApp(base);
     const gate = store.gate('create');
     const answer = agent().get('/res-later');
@@ -191,7 +191,7 @@ describe('SessionInterceptor', () => {
     expect(caught).toEqual([]);
   });
 
-  it('lets a second answer fail as it does without a session', async () => {
+  it('lets a second response fail as it does without a session', async () => {
     const { agent } = await startApp(base);
     const answer = await agent().get('/twice');
     expect([answer.status, answer.json()]).toEqual([200, { first: true }]);

@@ -27,7 +27,7 @@ describe('JsonAttributeSerializer', () => {
     ['an object twice', [shared, shared]],
     ['an object without prototype', Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
     ['the data of an instance', new Money(5), { cents: 5 }],
-  ])('brings back %s', (_, value, expected = value) => {
+  ])('restores %s', (_, value, expected = value) => {
     expect(serializer.deserialize(serializer.serialize(value))).toEqual(expected);
   });
 
@@ -49,28 +49,31 @@ describe('JsonAttributeSerializer', () => {
     ['an Error', new Error('secret'), 'a value that is a Error'],
     ['a value with toJSON', { toJSON: () => 'secret' }, 'a value that is a Object'],
     ['100 000 levels', deep, 'a value that is nested too deeply'],
-  ])('refuses %s, naming the place, the serializer option, and not the value', (_, value, place) => {
-    let problem: unknown;
-    try {
-      serializer.serialize(value);
-    } catch (error) {
-      problem = error;
-    }
-    expect(problem).toBeInstanceOf(SerializationProblem);
-    const { message } = problem as Error;
-    expect(message).toContain(place);
-    expect(message).toContain('`serializer` option');
-    expect(message.replace('.secret', '')).not.toMatch(/secret|12345/);
-  });
+  ])(
+    'refuses %s with an error that names the place and the serializer option, but not the value',
+    (_, value, place) => {
+      let problem: unknown;
+      try {
+        serializer.serialize(value);
+      } catch (error) {
+        problem = error;
+      }
+      expect(problem).toBeInstanceOf(SerializationProblem);
+      const { message } = problem as Error;
+      expect(message).toContain(place);
+      expect(message).toContain('`serializer` option');
+      expect(message.replace('.secret', '')).not.toMatch(/secret|12345/);
+    },
+  );
 
-  it('has the attribute named by whoever holds it', () => {
+  it('leads to an error that names the attribute', () => {
     const attributes = new StoredAttributes([], serializer, OWNER);
     expect(() => attributes.encode('cart', { at: new Date() })).toThrow(
       /^Session attribute "cart" holds a value at \.at that is a Date, .*`serializer` option/,
     );
   });
 
-  it('has an error of its own told without what it says', () => {
+  it('leads to an error without the message of a serializer that fails', () => {
     const broken = new StoredAttributes(
       [],
       {

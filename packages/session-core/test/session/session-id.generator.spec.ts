@@ -12,7 +12,7 @@ function chiSquare(counts: readonly number[]): number {
 describe('RandomSessionIdGenerator', () => {
   const generator = new RandomSessionIdGenerator();
 
-  it('draws each character with the same probability, whatever its place, and no token twice', () => {
+  it('draws each character with the same probability at each place, and no token twice', () => {
     const tokens = Array.from({ length: DRAWS }, () => generator.generate());
     expect(new Set(tokens).size).toBe(DRAWS);
     for (let place = 0; place < 43; place++) {

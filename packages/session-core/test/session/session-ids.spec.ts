@@ -22,7 +22,7 @@ class ListedTokens extends SessionIdGenerator {
 const [A, B] = ['a'.repeat(22), 'b'.repeat(128)];
 
 describe('SessionIds', () => {
-  it('draw tokens whose SHA-256 is the id', () => {
+  it('draw tokens, and use their SHA-256 as id', () => {
     const ids = new SessionIds(new ListedTokens(A));
     const { token, id } = ids.draw();
     expect(token.reveal()).toBe(A);
@@ -31,7 +31,7 @@ describe('SessionIds', () => {
     expect(ids.shown(id)).toBe(id);
   });
 
-  it('are the tokens themselves when they are plain, and are then not shown', () => {
+  it('are the tokens themselves when they are plain, and are then not printed', () => {
     const ids = new SessionIds(new ListedTokens(A), 'plain');
     const { token, id } = ids.draw();
     expect([token.reveal(), id, ids.find(token)]).toEqual([A, A, A]);
@@ -39,7 +39,7 @@ describe('SessionIds', () => {
     expect(ids.shown(id)).toBe(`sha256:${hash.slice(0, 16)}`);
   });
 
-  it('draw from another generator, as many as it takes for an acceptable id', () => {
+  it('draw from a generator of the application until an id is accepted', () => {
     const ids = new SessionIds(new ListedTokens(A, B), 'plain');
     expect(ids.draw((id) => id === B).id).toBe(B);
   });
@@ -53,7 +53,7 @@ describe('SessionIds', () => {
     ['a promise', [Promise.resolve(A)]],
     ['nothing', []],
     ['the same token twice', [A, A]],
-  ])('give nobody %s', (_, tokens) => {
+  ])('throw when a generator draws %s', (_, tokens) => {
     const ids = new SessionIds(new ListedTokens(...tokens));
     let error: unknown;
     try {
@@ -67,13 +67,13 @@ describe('SessionIds', () => {
     expect(inspect(error)).not.toContain(A.slice(0, 20));
   });
 
-  it('ask their generator which tokens can be its own', () => {
+  it('find only tokens that their generator can have drawn', () => {
     const ids = new SessionIds(new RandomSessionIdGenerator());
     expect(ids.find(new SessionToken('a'.repeat(43)))).toBeDefined();
     for (const length of [22, 42, 44, 128]) expect(ids.find(new SessionToken('a'.repeat(length)))).toBeUndefined();
   });
 
-  it('are not made by a generator that denies its own tokens', () => {
+  it('throw when a generator denies its own tokens', () => {
     class Denies extends RandomSessionIdGenerator {
       override canHaveDrawn = () => false;
     }

@@ -5,7 +5,7 @@ import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 describe('SessionSnapshot', () => {
   const record = { id: 'id', creationTime: 1, lastAccessedTime: 2, maxInactiveInterval: 3, absoluteTimeout: 4 };
 
-  it('decodes at each read, so that no reader sees what another one did', () => {
+  it('decodes at each read, so that readers do not see changes of each other', () => {
     const attributes: [string, string][] = [
       ['items', '["a"]'],
       [PRINCIPAL_NAME_INDEX_NAME, '"ann"'],

@@ -17,7 +17,7 @@ describe('session keys', () => {
     expect(key.id).toBe(refused[2]);
   });
 
-  it('have a token that is read as it was revealed', () => {
+  it('have a token that is found again in its revealed text', () => {
     const { token } = generateSessionKey();
     expect(sessionTokenOf(token.reveal())?.reveal()).toBe(token.reveal());
   });
@@ -36,7 +36,7 @@ describe('session keys', () => {
     ['a key pattern', `${'a'.repeat(41)}:*`],
     ['an array of one', ['a'.repeat(43)]],
     ['an object that looks like one', { toString: () => 'a'.repeat(43), length: 43 }],
-  ])('are not made of %s', (_, value) => {
+  ])('are not read from %s', (_, value) => {
     expect(sessionTokenOf(value)).toBeUndefined();
     expect(isWellFormedSessionId(value)).toBe(false);
   });

@@ -16,7 +16,7 @@ describe('TrackedSession', () => {
   });
 
   describe('that is new', () => {
-    it('is not stored, and has no token to send, until an attribute is set', async () => {
+    it('is not stored and has no token to send until an attribute is set', async () => {
       const session = TrackedSession.create(writer, TIMEOUTS);
       session.maxInactiveInterval = 60;
       session.changeSessionId();
@@ -27,7 +27,7 @@ describe('TrackedSession', () => {
       expect(session).toMatchObject({ isNew: true, tokenToSend: undefined, storedId: undefined });
     });
 
-    it('is created under its own id with what the client presented, and takes over the times of the store', async () => {
+    it('is created under its own id with the presented ids, and takes over the times of the store', async () => {
       const session = TrackedSession.create(writer, TIMEOUTS, ['presented']);
       session.setAttribute('a', 1);
       writer.reply({ outcome: 'created', creationTime: 42 });
@@ -46,7 +46,7 @@ describe('TrackedSession', () => {
       expect(session.tokenToSend).toBeDefined();
     });
 
-    it('draws another id when its own is taken, and gives up on a store that always says so', async () => {
+    it('draws another id when its own is taken, and fails when the store refuses every id', async () => {
       const session = TrackedSession.create(writer, TIMEOUTS);
       const first = session.id;
       session.setAttribute('a', 1);
@@ -61,7 +61,7 @@ describe('TrackedSession', () => {
       await expect(unlucky.save()).rejects.toThrow(SessionStoreError);
     });
 
-    it('takes no attribute once its cookie could not follow', () => {
+    it('refuses attributes once no cookie can be sent', () => {
       const session = TrackedSession.create(writer, TIMEOUTS);
       session.bindTo({ headersSent: true });
       expect(() => session.setAttribute('a', 1)).toThrow(SessionStateError);
@@ -70,7 +70,7 @@ describe('TrackedSession', () => {
       expect(() => stored.setAttribute('a', 1)).not.toThrow();
     });
 
-    it('keeps its id once its cookie could not follow', () => {
+    it('refuses a rotation once no cookie can be sent', () => {
       const stored = writer.restore();
       const { id } = stored;
       stored.bindTo({ headersSent: true });
@@ -79,7 +79,7 @@ describe('TrackedSession', () => {
       expect(stored.isDirty).toBe(false);
     });
 
-    it('is not stored at all when it is invalidated, or set to end at once', async () => {
+    it('is not stored when it is invalidated or has an interval of 0', async () => {
       const invalidated = TrackedSession.create(writer, TIMEOUTS);
       invalidated.setAttribute('a', 1);
       invalidated.invalidate();
@@ -92,7 +92,7 @@ describe('TrackedSession', () => {
       expect(invalidated.tokenToSend ?? ending.tokenToSend).toBeUndefined();
     });
 
-    it('only sets in updateAttribute(), without a write', async () => {
+    it('sets the attribute in updateAttribute() without a write', async () => {
       const session = TrackedSession.create(writer, TIMEOUTS);
       await expect(session.updateAttribute<number>('n', (n = 0) => n + 1)).resolves.toBe(1);
       expect(writer.writes).toEqual([]);
@@ -101,7 +101,7 @@ describe('TrackedSession', () => {
   });
 
   describe('writes', () => {
-    it('only what changed', async () => {
+    it('only the changes', async () => {
       const session = writer.restore({ a: '1', b: '2', c: '3' });
       session.getAttribute('a');
       session.setAttribute('b', 20);
@@ -127,7 +127,7 @@ describe('TrackedSession', () => {
       expect(session.attributeNames.sort()).toEqual(['a', 'b', 'd']);
     });
 
-    it('an object that was read, or set, and then changed in place', async () => {
+    it('an object that was changed in place after it was read or set', async () => {
       const session = writer.restore({ read: '{"items":["a"]}' });
       session.getAttribute<{ items: string[] }>('read')!.items.push('b');
       const set = { items: ['c'] };
@@ -143,7 +143,7 @@ describe('TrackedSession', () => {
       ]);
     });
 
-    it('nothing of a text that another language wrote differently, as long as nobody changes the value', async () => {
+    it('no text that another language formatted differently, until its value is changed', async () => {
       const session = writer.restore({ foreign: '{"a": 1, "b":[ 2.0 ]}', infinite: '{"a":1e999}' });
       expect(session.getAttribute('foreign')).toEqual({ a: 1, b: [2] });
       expect(session.getAttribute('infinite')).toEqual({ a: Infinity });
@@ -153,7 +153,7 @@ describe('TrackedSession', () => {
       expect(writer.attributes).toEqual([{ foreign: '{"a":2,"b":[2]}' }]);
     });
 
-    it('what was changed while a save was under way with the next one', async () => {
+    it('changes that were made during a save with the next one', async () => {
       const session = writer.restore({ old: '0' });
       const list = ['x'];
       session.setAttribute('set', 1);
@@ -172,7 +172,7 @@ describe('TrackedSession', () => {
       expect(session.isDirty).toBe(false);
     });
 
-    it('without encoding anything that cannot have changed since, however often it is asked what there is', async () => {
+    it('without encoding values again that cannot have changed', async () => {
       const session = writer.restore({ read: '{"n":1}', one: '1' });
       const encoded = jest.spyOn(writer.serializer, 'serialize');
       const encodedBy = async (step: () => unknown) => {
@@ -197,7 +197,7 @@ describe('TrackedSession', () => {
       expect(writer.attributes).toEqual([{ two: '2', one: null }, { object: '{"n":2}' }]);
     });
 
-    it('what became unstorable while a save was under way not, and says so at the next one', async () => {
+    it('no value that became unstorable during a save, and throws at the next one', async () => {
       const session = writer.restore();
       const object: { when?: Date } = {};
       session.setAttribute('object', object);
@@ -242,7 +242,7 @@ describe('TrackedSession', () => {
       expect(writer.attributes).toEqual([{ a: '1' }, { b: '2' }]);
     });
 
-    it('nothing any more once it is gone, and goes on answering reads', async () => {
+    it('nothing once the session is gone, and still reads attributes', async () => {
       const session = writer.restore({ a: '1' });
       session.setAttribute('b', 2);
       writer.reply({ outcome: 'gone' });
@@ -255,7 +255,7 @@ describe('TrackedSession', () => {
   });
 
   describe('changeSessionId()', () => {
-    it('takes effect at the save, together with everything else', async () => {
+    it('takes effect at the save, together with the other changes', async () => {
       const session = writer.restore({ a: '1' });
       const before = session.id;
       const after = session.changeSessionId();
@@ -270,7 +270,7 @@ describe('TrackedSession', () => {
       expect(writer.writes[1]).toMatchObject({ id: after, newId: undefined });
     });
 
-    it('draws an id that goes with the one in the store, also with one that the store may know without having said so', async () => {
+    it('draws an id that may replace the stored one, also after a save without a reply', async () => {
       const stored = writer.restore();
       stored.changeSessionId();
       const session = TrackedSession.create(writer, TIMEOUTS);
@@ -285,7 +285,7 @@ describe('TrackedSession', () => {
       expect(writer.replaced).toEqual([stored.storedId, undefined, undefined, created]);
     });
 
-    it('gives no token when the session is gone', async () => {
+    it('reveals no token when the session is gone', async () => {
       const session = writer.restore();
       session.changeSessionId();
       writer.reply({ outcome: 'gone' });
@@ -295,7 +295,7 @@ describe('TrackedSession', () => {
   });
 
   describe('invalidate()', () => {
-    it('gives undefined to reads, throws at writes, and deletes at the save', async () => {
+    it('makes reads return undefined and writes throw, and deletes at the save', async () => {
       const session = writer.restore({ a: '1' });
       session.setAttribute('b', 2);
       session.invalidate();
@@ -318,7 +318,7 @@ describe('TrackedSession', () => {
       expect(session.isDeleted).toBe(true);
     });
 
-    it('holds when another request was faster: reads stay empty, and nothing was deleted here', async () => {
+    it('keeps reads empty and reports no deletion when another request has ended the session first', async () => {
       const session = writer.restore({ a: '1' });
       session.invalidate();
       writer.reply({ outcome: 'gone' });
@@ -328,7 +328,7 @@ describe('TrackedSession', () => {
       expect(session.isDeleted).toBe(false);
     });
 
-    it('ends a session that is being created at the time', async () => {
+    it('ends a session whose creation is under way', async () => {
       const session = TrackedSession.create(writer, TIMEOUTS);
       session.setAttribute('a', 1);
       writer.reply(() => {
@@ -342,7 +342,7 @@ describe('TrackedSession', () => {
   });
 
   describe('updateAttribute()', () => {
-    it('compares with the stored text and repeats on conflict with the value it was told', async () => {
+    it('compares with the stored text, and repeats on a conflict with the current value', async () => {
       const session = writer.restore({ items: '["a"]' });
       writer.reply({ outcome: 'conflict', current: '["a","b"]' }, { outcome: 'conflict', current: undefined });
       const seen: unknown[] = [];
@@ -371,7 +371,7 @@ describe('TrackedSession', () => {
       expect(session.attributeNames).toEqual([]);
     });
 
-    it('leaves everything else to the commit', async () => {
+    it('leaves other changes to the commit', async () => {
       const session = writer.restore({ n: '1' });
       const newId = session.changeSessionId();
       session.setAttribute('other', 1);
@@ -387,7 +387,7 @@ describe('TrackedSession', () => {
       expect(writer.writes[1]).toMatchObject({ newId, attributes: new Map([['other', '1']]) });
     });
 
-    it('does not lose one of two updates that a request makes at once', async () => {
+    it('keeps both of two updates that a request makes at once', async () => {
       const session = writer.restore({ items: '[]' });
       await Promise.all(
         ['a', 'b', 'c'].map((item) => session.updateAttribute<string[]>('items', (items = []) => [...items, item])),
@@ -396,7 +396,7 @@ describe('TrackedSession', () => {
       expect(writer.writes.at(-1)).toMatchObject({ expected: { text: '["a","b"]' } });
     });
 
-    it('starts from what this request has set before, and stores it without comparing', async () => {
+    it('starts from the value that this request has set before, and stores it without comparing', async () => {
       const session = writer.restore({ n: '1', o: '2' });
       session.setAttribute('n', 10);
       session.removeAttribute('unknown');
@@ -407,7 +407,7 @@ describe('TrackedSession', () => {
       expect(writer.attributes).toEqual([{ n: '11' }, { unknown: '1' }]);
     });
 
-    it('keeps what is set while it waits', async () => {
+    it('keeps a value that is set while it waits', async () => {
       const session = writer.restore({ n: '1' });
       writer.reply(() => {
         session.setAttribute('n', 5);
@@ -418,7 +418,7 @@ describe('TrackedSession', () => {
       expect(writer.attributes).toEqual([{ n: '2' }, { n: '5' }]);
     });
 
-    it('keeps a removal while it waits', async () => {
+    it('keeps a removal that happens while it waits', async () => {
       const session = writer.restore();
       writer.reply(() => {
         session.removeAttribute('n');
@@ -429,7 +429,7 @@ describe('TrackedSession', () => {
       expect(writer.attributes).toEqual([{ n: '1' }, { n: null }]);
     });
 
-    it('stores nothing at the commit of an update that failed', async () => {
+    it('stores nothing of a failed update at the commit', async () => {
       const session = writer.restore({ items: '[]' });
       writer.reply(() => {
         throw new SessionStoreError('away');
@@ -449,7 +449,7 @@ describe('TrackedSession', () => {
       expect(session.getAttribute('items')).toEqual([]);
     });
 
-    it('gives undefined when the session has ended', async () => {
+    it('returns undefined when the session has ended', async () => {
       const session = writer.restore({ n: '1' });
       writer.reply({ outcome: 'gone' });
       await expect(session.updateAttribute('n', () => 2)).resolves.toBeUndefined();
@@ -538,8 +538,8 @@ describe('TrackedSession', () => {
     });
   });
 
-  describe('that is kept idle', () => {
-    it('says so with everything it writes, and otherwise does not', async () => {
+  describe('kept idle', () => {
+    it('marks all its writes, and none otherwise', async () => {
       const session = writer.restore({ n: '1' });
       session.setAttribute('a', 1);
       await session.save();
@@ -570,13 +570,13 @@ describe('TrackedSession', () => {
         given: { maxInactiveInterval: -1, timeToLive: undefined },
         idleTime: undefined,
       },
-    ])('follows from the time that is left: $what', ({ given, idleTime }) => {
+    ])('is computed from the time to live: $what', ({ given, idleTime }) => {
       expect(writer.restore({}, given).idleTime).toBe(idleTime);
     });
   });
 
   describe('attributes', () => {
-    it('names a required one that is missing, and gives defaults', () => {
+    it('throw by name when a required one is missing, and fall back to defaults', () => {
       const session = writer.restore({ zero: '0', empty: '""' });
       expect(() => session.getRequiredAttribute('cart')).toThrow(
         new SessionAttributeError('cart', 'is required and missing'),
@@ -586,7 +586,7 @@ describe('TrackedSession', () => {
       expect(session.getAttributeOrDefault('cart', 'none')).toBe('none');
     });
 
-    it('refuses at once what cannot be stored, and keeps what was there', () => {
+    it('refuse a value that cannot be stored at once, and keep the one before', () => {
       const session = writer.restore({ a: '1' });
       expect(() => session.setAttribute('a', new Date())).toThrow(SessionAttributeError);
       expect(session.getAttribute('a')).toBe(1);
@@ -594,7 +594,7 @@ describe('TrackedSession', () => {
       expect(() => session.setAttribute('', 1)).toThrow(TypeError);
     });
 
-    it('keeps the principal under the name that Spring gives it', async () => {
+    it('hold the principal under the name that Spring uses', async () => {
       const session = writer.restore();
       session.principalName = 'ann';
       expect(session.principalName).toBe('ann');
@@ -606,7 +606,7 @@ describe('TrackedSession', () => {
       expect(writer.attributes[1]).toEqual({ [PRINCIPAL_NAME_INDEX_NAME]: null });
     });
 
-    it('has no properties: an assignment names setAttribute', () => {
+    it('are no properties: an assignment throws and names setAttribute', () => {
       const session = writer.restore() as unknown as Record<string, unknown>;
       expect(() => (session.visits = 1)).toThrow("use session.setAttribute('visits', value)");
       expect(() => Object.assign(session, { cart: [] })).toThrow("session.setAttribute('cart', value)");
@@ -614,7 +614,7 @@ describe('TrackedSession', () => {
     });
   });
 
-  it('shows neither its token nor a value, however it is printed', async () => {
+  it('prints neither its token nor a value', async () => {
     const session = TrackedSession.create(writer, TIMEOUTS);
     session.setAttribute('pin', 'top-secret');
     await session.save();

@@ -52,7 +52,7 @@ describe('MapSessionModule', () => {
     expect(repository.createSession().maxInactiveInterval).toBe(2);
   });
 
-  it('reports a session that has run out, without being asked, and what was before the start of the application', async () => {
+  it('reports an expired session by itself, and events from before the application started', async () => {
     const clock = new ManualClock();
     const app = await start({ clock });
     const repository = app.get(SessionRepository);
@@ -68,7 +68,7 @@ describe('MapSessionModule', () => {
     expect(recorder.all().map(({ type }) => type)).toEqual(['created', 'expired']);
   });
 
-  it('has what every instance is to hear of handled too: it is the only instance', async () => {
+  it('calls broadcast handlers too, since it is the only instance', async () => {
     @Injectable()
     class Cache {
       readonly forgotten: string[] = [];
@@ -106,7 +106,7 @@ describe('MapSessionModule', () => {
     expect((await repository.findById(session.id))!.getAttribute('a')).toBe('bc');
   });
 
-  it('says what is missing or wrong', async () => {
+  it('names missing modules and invalid options', async () => {
     const alone = Test.createTestingModule({ imports: [MapSessionModule.forRoot()] }).compile();
     await expect(alone).rejects.toThrow(
       'MapSessionModule: SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.',

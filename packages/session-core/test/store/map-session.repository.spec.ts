@@ -22,7 +22,7 @@ const checks = sessionRepositoryContract({
 describe('MapSessionRepository', () => {
   registerChecks(checks, { describe, it });
 
-  it('says how many sessions have expired', async () => {
+  it('returns how many sessions have expired', async () => {
     const clock = new ManualClock();
     const repository = new MapSessionRepository({ timeout: 60, clock });
     for (let i = 0; i < 3; i++) {

@@ -38,14 +38,14 @@ describe('CompositeSessionIdResolver', () => {
     expect(found.map((each) => each.reveal())).toEqual(tokens);
   });
 
-  it('reads what each of its resolvers reads', () => {
+  it('reads the headers of all its resolvers', () => {
     const twice = new CompositeSessionIdResolver(headerThenCookie(), new CookieSessionIdResolver({ name: 'old' }));
     expect(twice.headers).toEqual(['X-Auth-Token', 'Cookie']);
     const found = twice.resolve(requestWith({ cookie: `old=${token}; SESSION=${other}` }));
     expect(found.map((each) => each.reveal())).toEqual([other, token]);
   });
 
-  it('answers by the one whose token it is, also inside another', () => {
+  it('sends a token with the resolver that has read it, also inside another composite', () => {
     const resolver = new CompositeSessionIdResolver(new CookieSessionIdResolver({ name: 'first' }), headerThenCookie());
     const request = requestWith({ 'x-auth-token': token, cookie: `SESSION=${other}` });
     const [ofHeader, ofCookie] = resolver.resolve(request);
@@ -64,7 +64,7 @@ describe('CompositeSessionIdResolver', () => {
     }
   });
 
-  it.each([[], ['X-Auth-Token'], [undefined]])('is not made of %j', (...resolvers: unknown[]) => {
+  it.each([[], ['X-Auth-Token'], [undefined]])('refuses the resolvers %j', (...resolvers: unknown[]) => {
     expect(() => new CompositeSessionIdResolver(...(resolvers as SessionIdResolver[]))).toThrow(
       InvalidSessionOptionsError,
     );
@@ -109,7 +109,7 @@ describe('CompositeSessionIdResolver', () => {
       ['a dead cookie', () => ({ cookie: dead }), 'cookie'],
       ['both of them dead', () => ({ header: dead, cookie: generateSessionKey().token.reveal() }), 'header'],
       ['both of one session', () => ({ header: live, cookie: live }), 'header'],
-    ])('answers a request with %s in one place', async (_, presented, place) => {
+    ])('sends the token to a request with %s in one place', async (_, presented, place) => {
       expect((await get('/signup', presented())).places).toEqual([place]);
     });
 
@@ -125,7 +125,7 @@ describe('CompositeSessionIdResolver', () => {
     });
   });
 
-  it('varies by all headers that are read', async () => {
+  it('sends Vary with all headers that are read', async () => {
     const app = await startApp({
       controllers: [AccountController],
       session: { sessionIdResolver: headerThenCookie() },
@@ -146,7 +146,7 @@ describe('the option sessionIdResolver', () => {
   }
 
   it.each(['express', 'fastify'] as const)(
-    'takes a class, whose dependencies Nest injects, on %s',
+    'accepts a class, whose dependencies Nest injects, on %s',
     async (platform) => {
       const { app, agent } = await startApp({
         platform,

@@ -74,7 +74,7 @@ describe.each(['express', 'fastify'] as const)('on %s, the cookie of a request',
       { host: 'a.example.org', 'x-widget': '1' },
       'Domain=example.org; Path=/; HttpOnly; Secure; Partitioned; SameSite=None',
     ],
-  ])('is of its %s (proxies: %s): %s %p', async (_, trustProxy, prefix, headers, expected) => {
+  ])('has attributes by its %s (proxies: %s): %s %p', async (_, trustProxy, prefix, headers, expected) => {
     expect(await attributes(await start(trustProxy), prefix, headers)).toEqual([expected, expected]);
   });
 });

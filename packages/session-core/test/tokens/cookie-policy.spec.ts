@@ -92,14 +92,14 @@ const BAD: readonly (readonly [object, RegExp])[] = [
   [{ signingKey: key }, /Unknown option `cookie.signingKey`: did you mean `cookie.signingKeys`\?/],
 ];
 
-describe('a cookie policy', () => {
-  it.each(BAD)('that is bad is refused, with what to do: %p', (cookie, problem) => {
+describe('the cookie options', () => {
+  it.each(BAD)('are refused with advice: %p', (cookie, problem) => {
     const problems = problemsOf({ cookie });
     expect(problems).toEqual([expect.stringMatching(problem)]);
     expect(problems[0]).not.toContain(key);
   });
 
-  it('is refused for all that is wrong with it, in one message', () => {
+  it('are refused with all their problems in one message', () => {
     const cookie = {
       name: '__Host-sid',
       domain: '.example.org',
@@ -138,7 +138,7 @@ describe('a cookie policy', () => {
     { sameSite: false },
     { signingKeys: SIGNING_KEYS },
     { attributes: () => undefined, base64: true },
-  ])('that is good is taken: %p', (cookie) => {
+  ])('are accepted: %p', (cookie) => {
     expect(problemsOf({ cookie })).toEqual([]);
   });
 
@@ -150,11 +150,11 @@ describe('a cookie policy', () => {
       { sessionIdResolver: HeaderSessionIdResolver.xAuthToken(), cookie: { name: 'sid' } },
       /`cookie` has no effect beside `sessionIdResolver`: remove it, or give it to new CookieSessionIdResolver/,
     ],
-  ])('has to be where it is used: %p', (options, problem) => {
+  ])('have to be given to the resolver that is used: %p', (options, problem) => {
     expect(problemsOf(options)).toEqual([expect.stringMatching(problem)]);
   });
 
-  it('is checked where a resolver is made, too', () => {
+  it('are checked by the constructor of a resolver too', () => {
     expect(() => new CookieSessionIdResolver({ name: '__Host-sid', path: '/app' })).toThrow(
       /^CookieSessionIdResolver: A cookie named __Host-sid needs `cookie.secure` true. .* needs `cookie.path` "\/".$/,
     );

@@ -60,12 +60,12 @@ describe('CookieSessionIdResolver', () => {
     expect(tokensOf(cookie)).toEqual(expected);
   });
 
-  it('reads no cookie without a name, even if its value begins with ours', () => {
+  it('reads no cookie without a name, even if its value begins with the name of the session cookie', () => {
     const name = 'n'.repeat(42);
     expect(tokensOf(`${name}=; ${name}x`, { name })).toEqual([]);
   });
 
-  it('reads no cookie where there is none', () => {
+  it('reads no token from a request without cookies', () => {
     expect(resolverOf().resolve(requestWith({}))).toEqual([]);
   });
 
@@ -85,7 +85,7 @@ describe('CookieSessionIdResolver', () => {
     expect(tokensOf(cookie, { base64: true })).toEqual(expected);
   });
 
-  it('reads what it has written as base64', () => {
+  it('reads the tokens that it has sent as base64', () => {
     const response = new ServerResponse(requestWith());
     const { token: sent } = generateSessionKey();
     resolverOf({ base64: true }).send(requestWith(), response, sent, CLIENT);
@@ -94,7 +94,7 @@ describe('CookieSessionIdResolver', () => {
     expect(tokensOf(cookie!, { base64: true })).toEqual([sent.reveal()]);
   });
 
-  it('passes 9 KB of cookies in linear time', () => {
+  it('reads 9 KB of cookies in linear time', () => {
     const resolver = resolverOf();
     const nineKilobytes = 'SESSION='.repeat(1125) + ';SESSION=a'.repeat(1000);
     // Of many rounds the shortest, for which the machine did nothing else.
@@ -158,7 +158,7 @@ describe('CookieSessionIdResolver', () => {
       ['www.example.com; Path=/x', undefined],
       [`${'a'.repeat(300)}.example.com`, undefined],
       ['', undefined],
-    ])('makes of the host %j the domain %j', (host, domain) => {
+    ])('derives from the host %j the domain %j', (host, domain) => {
       for (const pattern of [domainPattern, new RegExp(domainPattern)]) {
         for (const method of ['send', 'expire']) {
           const cookie = setCookie({ domainPattern: pattern }, requestWith({ host }), method);
@@ -173,7 +173,7 @@ describe('CookieSessionIdResolver', () => {
       );
     });
 
-    it('makes no domain that the host does not belong to', () => {
+    it('derives no domain that the host does not belong to', () => {
       const cookie = setCookie({ domainPattern: '(shop).example.org' }, requestWith({ host: 'shop.example.org' }));
       expect(cookie).not.toContain('Domain');
     });
@@ -191,7 +191,7 @@ describe('CookieSessionIdResolver', () => {
     beforeAll(() => Logger.overrideLogger(log));
     beforeEach(() => log.lines.splice(0));
 
-    it.each(['send', 'expire'])('replace those configured, to %s', (method) => {
+    it.each(['send', 'expire'])('replace the configured ones: %s()', (method) => {
       const request = Object.assign(requestWith({}), { url: '/embedded' });
       const cookie = setCookie({ attributes, httpOnly: false }, request, method);
       expect(cookie.replace(/^.*?; (Max-Age=0; )?/, '')).toBe('Path=/embedded; Secure; Partitioned; SameSite=None');
@@ -220,7 +220,7 @@ describe('CookieSessionIdResolver', () => {
       ],
       ['a promise', () => Promise.resolve({ path: '/tenant' }), /returned a promise/],
       ['a promise that is rejected', () => Promise.reject(new Error('Which tenant?')), /returned a promise/],
-    ])('are not those of %s: one line says so', (_, others, reason) => {
+    ])('are ignored when they are %s, and one log line says so', (_, others, reason) => {
       const resolver = resolverOf({ attributes: others as typeof attributes });
       for (let answer = 0; answer < 3; answer++) {
         const response = new ServerResponse(requestWith());
@@ -246,7 +246,7 @@ describe('CookieSessionIdResolver', () => {
       return { token: sent.reveal(), cookie: String(response.getHeader('Set-Cookie')).split(';')[0]! };
     }
 
-    it('sign what is sent with the first, and any of them is enough to read it', () => {
+    it('sign with the first key, and any of them verifies', () => {
       const { token: sent, cookie } = signedBy([first, second]);
       expect(cookie).toMatch(/^SESSION=[\w-]{43}\.[\w-]{43}$/);
       expect(cookie).toContain(sent);
@@ -268,7 +268,7 @@ describe('CookieSessionIdResolver', () => {
       ['has two', ({ cookie }) => `${cookie}${cookie.slice(cookie.indexOf('.'))}`, /is malformed/],
       ['has that of another token', ({ cookie }) => cookie.replace(/=.{43}/, `=${other}`), /is badly signed/],
       ['is malformed all the same', ({ cookie }) => cookie.replace('=', '=!'), /is malformed/],
-    ])('refuse a value that %s, and say so once, without the value', (_, forge, reason) => {
+    ])('refuse a value that %s, and one log line says so without the value', (_, forge, reason) => {
       const resolver = resolverOf({ signingKeys: [first] });
       const signed = signedBy([first]);
       for (let request = 0; request < 3; request++) {
@@ -278,19 +278,19 @@ describe('CookieSessionIdResolver', () => {
       expect(log.lines[0]).not.toContain(signed.token.slice(0, 8));
     });
 
-    it('prove nothing under another name', () => {
+    it('do not verify a signature of another cookie name', () => {
       const { cookie } = signedBy([first], 'preview');
       expect(tokensOf(cookie.replace('preview', 'SESSION'), { signingKeys: [first] })).toEqual([]);
     });
 
-    it('do not print', () => {
+    it('are not printed', () => {
       const options = resolveSessionOptions({ cookie: { signingKeys: [first] } });
       expect(inspect(options, { depth: 9 })).not.toContain(first);
       expect(JSON.stringify(options)).not.toContain(first);
     });
   });
 
-  it('says once that a cookie of its name holds no token, but not of one that is empty', () => {
+  it('logs once that a cookie of its name holds no token, but ignores an empty one silently', () => {
     const log = new LogRecorder();
     Logger.overrideLogger(log);
     const resolver = resolverOf();
@@ -325,7 +325,7 @@ describe('CookieSessionIdResolver', () => {
         { host: 'example.org', 'x-forwarded-proto': 'https' },
         /without Secure: .* no proxy is trusted/,
       ],
-    ])('is diagnosed once: %s', (_, cookie, headers, diagnosis) => {
+    ])('is reported once: %s', (_, cookie, headers, diagnosis) => {
       expect(diagnosisOf(cookie, headers)).toEqual([expect.stringMatching(diagnosis)]);
     });
 
@@ -335,7 +335,7 @@ describe('CookieSessionIdResolver', () => {
       ['Secure behind a proxy', { secure: true }, { host: 'internal', 'x-forwarded-proto': 'https' }],
       ['the domain itself', { domain: 'Example.org' }, { host: 'example.ORG:8080' }],
       ['a subdomain', { domain: 'example.org' }, { host: 'a.b.example.org' }],
-    ])('is not what this is: %s', (_, cookie, headers) => {
+    ])('is not reported for %s', (_, cookie, headers) => {
       expect(diagnosisOf(cookie, headers)).toEqual([]);
     });
   });
@@ -345,7 +345,7 @@ describe('CookieSessionIdResolver', () => {
     ['the platform denies it', Object.assign(requestWith({}, { encrypted: true }), { protocol: 'http' }), false],
     ['TLS', requestWith({}, { encrypted: true }), true],
     ['a header that nobody trusts', requestWith({ 'x-forwarded-proto': 'https' }), false],
-  ])('Secure auto: %s', (_, request, secure) => {
+  ])('decides Secure auto by the connection: %s', (_, request, secure) => {
     Logger.overrideLogger(new LogRecorder());
     expect(/; Secure/.test(setCookie({}, request))).toBe(secure);
   });

@@ -43,7 +43,7 @@ it.each([0, 21, 42])('compares all of a signature whose character %d alone is wr
   expect(compared.map(({ texts }) => texts[0])).toEqual([wrong, wrong]);
 });
 
-it('accepts what the comparison in constant time finds equal', () => {
+it('accepts a signature only by the result of the comparison in constant time', () => {
   const value = codec([keys[1]!]).encode(tokenOf());
   expect(codec().decode(value)).toMatchObject({ reveal: expect.any(Function) });
   expect(compared.map(({ areEqual }) => areEqual)).toEqual([false, true]);

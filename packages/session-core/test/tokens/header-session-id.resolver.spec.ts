@@ -12,7 +12,7 @@ LeakGuard.install();
 describe('HeaderSessionIdResolver', () => {
   const token = 'Ab-_'.padEnd(43, '0');
 
-  it('reads and writes the header of its name only, in whatever case clients write it', () => {
+  it('reads and writes only the header of its name, in any case', () => {
     for (const [resolver, name] of [
       [HeaderSessionIdResolver.xAuthToken(), 'x-auth-token'],
       [HeaderSessionIdResolver.authenticationInfo(), 'authentication-info'],
@@ -49,7 +49,7 @@ describe('HeaderSessionIdResolver', () => {
     expect(() => new HeaderSessionIdResolver(name as string)).toThrow(/such as 'X-Auth-Token'/);
   });
 
-  it('says once that a header holds no token, and not what it holds', () => {
+  it('logs once that a header holds no token, without its value', () => {
     const log = new LogRecorder();
     Logger.overrideLogger(log);
     const resolver = HeaderSessionIdResolver.xAuthToken();
@@ -62,7 +62,7 @@ describe('HeaderSessionIdResolver', () => {
   describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     afterEach(closeApps);
 
-    it('carries a session through its life, without any cookie', async () => {
+    it('carries a session from creation to deletion without a cookie', async () => {
       const session = { sessionIdResolver: HeaderSessionIdResolver.xAuthToken() };
       const agent = (await startApp({ platform, controllers: [AccountController], session })).agent();
       const get = (path: string, sent?: string) =>

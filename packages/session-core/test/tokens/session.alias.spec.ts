@@ -23,7 +23,7 @@ describe('the alias in a URL', () => {
     ['*', '0'],
     ['', '0'],
     [undefined, '0'],
-  ])('%s is of %s', (url, alias) => expect(aliasIn(url)).toBe(alias));
+  ])('is read from %s as %s', (url, alias) => expect(aliasIn(url)).toBe(alias));
 
   it.each([
     ['/url', '2', '/url?_s=2'],
@@ -39,7 +39,7 @@ describe('the alias in a URL', () => {
     ['/url?a=b#part?_s=1', '2', '/url?a=b&_s=2#part?_s=1'],
     ['https://a.example/url?q=%26_s=1', '2', 'https://a.example/url?q=%26_s=1&_s=2'],
     ['', '1', '?_s=1'],
-  ])('%s with %s is %s', (url, alias, expected) => {
+  ])('is set: %s with the alias %s becomes %s', (url, alias, expected) => {
     expect(withAlias(url, alias)).toBe(expected);
     expect(aliasIn(expected)).toBe(alias);
   });

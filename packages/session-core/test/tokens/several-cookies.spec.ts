@@ -33,18 +33,18 @@ describe.each(['express', 'fastify'] as const)('several cookies of one name, on 
       },
     ],
     ['the sixth, and the fifth token', () => [unknown(), unknown(), 'malformed', unknown(), unknown(), live]],
-  ])('open the session of the one that is alive, be it %s', async (_, tokens) => {
+  ])('open the session of the live token: %s', async (_, tokens) => {
     expect((await get('/name', tokens())).json()).toEqual({ name: 'ann' });
   });
 
-  it('open nothing beyond the fifth, and no more are looked up', async () => {
+  it('open nothing beyond the fifth token, and no more are looked up', async () => {
     const tokens = [...Array.from({ length: 300 }, unknown), live];
     expect((await get('/name', tokens)).json()).toEqual({});
     expect(app.store.calls).toEqual(['load']);
     expect((await get('/name', [...tokens.slice(0, 5), live])).json()).toEqual({});
   });
 
-  it('count in their order when several are alive', async () => {
+  it('open the first session when several are alive', async () => {
     const other = tokenIn(await app.agent().get('/start'));
     expect((await get('/logout', [other, live])).setCookies).toHaveLength(1);
     expect((await get('/name', [other])).json()).toEqual({});
@@ -60,7 +60,7 @@ describe.each(['express', 'fastify'] as const)('several cookies of one name, on 
     expect((await get('/name', [rotated])).json()).toEqual({});
   });
 
-  it('are all not found when the store fails for one of them', async () => {
+  it('lead to 503 when the store fails for one of them', async () => {
     app.store.break('load');
     expect((await get('/name', [unknown(), live])).status).toBe(503);
   });

@@ -7,12 +7,12 @@ const HOUR = 60 * MINUTE;
 
 /** What a session in use is used for. */
 const USES: Readonly<Record<string, (session: TrackedSession, t: ContractContext) => Promise<unknown>>> = {
-  'an access': (session, t) => t.repository.touch(session),
+  'a touch': (session, t) => t.repository.touch(session),
   'a save': (session, t) => {
     session.setAttribute('at', `${Math.random()}`);
     return t.saves(session);
   },
-  'a change of id': (session, t) => t.rotates(session),
+  'a rotation': (session, t) => t.rotates(session),
   'a longer interval': (session, t) => {
     session.maxInactiveInterval += DAY / 1000;
     return t.saves(session);
@@ -22,7 +22,7 @@ const USES: Readonly<Record<string, (session: TrackedSession, t: ContractContext
     session.setAttribute('at', `${Math.random()}`);
     return t.saves(session);
   },
-  'an update of an attribute': (session) => session.updateAttribute<number>('n', (n = 0) => n + 1),
+  'an attribute update': (session) => session.updateAttribute<number>('n', (n = 0) => n + 1),
 };
 
 const passedByNone: Checks = Object.fromEntries(

@@ -22,7 +22,7 @@ const DELETIONS: Readonly<Record<string, (session: TrackedSession, t: ContractCo
     session.maxInactiveInterval = 0;
     return t.saves(session);
   },
-  'keeping it idle with an interval of 0': async (session, t) => {
+  'an interval of 0 without an access': async (session, t) => {
     await t.advance(MINUTE);
     session.keepIdle();
     session.maxInactiveInterval = 0;
@@ -65,7 +65,7 @@ const AT_THE_END: Readonly<Record<string, (session: TrackedSession, t: ContractC
 
 const ends: Checks = Object.fromEntries(
   Object.entries(AT_THE_END).map(([what, act]) => [
-    `record one end of a session that is ${what} while it expires, the one that the request was told`,
+    `record one end of a session that is ${what} while it expires, the one that the request reports`,
     async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
         const { id } = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = 60));
@@ -347,7 +347,7 @@ export const EVENTS: CheckGroup = {
       assert.equal(event.session.getAttribute('a'), 2);
     },
 
-    'have no value that came after the expiry': async (t) => {
+    'have no value that was saved after the expiry': async (t) => {
       const { id } = await t.stored({ a: 1 });
       const late = await t.load(id);
       const { lastAccessedTime } = late;

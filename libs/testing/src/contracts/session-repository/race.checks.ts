@@ -9,7 +9,7 @@ import { INTERVAL, SECOND, type ContractContext } from './contract.context.js';
 type Race = (t: ContractContext, one: SessionRepository, two: SessionRepository, round: number) => Promise<void>;
 
 const races: Readonly<Record<string, Race>> = {
-  'a save and a deletion leave no session, and the deletion has ended it': async (t, one, two, round) => {
+  'a save and a deletion leave no session, and the deletion reports the end': async (t, one, two, round) => {
     const { id } = await t.stored();
     const saving = await t.load(id, one);
     saving.setAttribute('late', true);
@@ -23,7 +23,7 @@ const races: Readonly<Record<string, Race>> = {
     await t.isOver(id);
   },
 
-  'an access and a deletion leave no session': async (t, one, two, round) => {
+  'a touch and a deletion leave no session': async (t, one, two, round) => {
     const { id } = await t.stored();
     const touching = await t.load(id, one);
     const [reply, isDeleted] = await atOnce(
@@ -36,7 +36,7 @@ const races: Readonly<Record<string, Race>> = {
     await t.isOver(id);
   },
 
-  'of two deletions one has ended the session': async (t, one, two, round) => {
+  'one of two deletions ends the session': async (t, one, two, round) => {
     const { id } = await t.stored();
     const answers = await atOnce(
       round,
@@ -47,7 +47,7 @@ const races: Readonly<Record<string, Race>> = {
     await t.isOver(id);
   },
 
-  'a save and a change of id are both kept': async (t, one, two, round) => {
+  'a save and a rotation both take effect': async (t, one, two, round) => {
     const { id } = await t.stored({ a: 1 });
     const [saving, rotating] = [await t.load(id, one), await t.load(id, two)];
     saving.setAttribute('a', 2);
@@ -66,7 +66,7 @@ const races: Readonly<Record<string, Race>> = {
     assert.deepEqual(await t.attributesOf(newId), { a: 2, late: true, user: 'ann' });
   },
 
-  'of two saves of different attributes both are kept': async (t, one, two, round) => {
+  'two saves of different attributes both take effect': async (t, one, two, round) => {
     const { id } = await t.stored({ a: 0, b: 0 });
     const sessions = [await t.load(id, one), await t.load(id, two)] as const;
     sessions[0].setAttribute('a', 1);
@@ -80,7 +80,7 @@ const races: Readonly<Record<string, Race>> = {
     assert.deepEqual(await t.attributesOf(id), { a: 1, b: 1, c: 1 });
   },
 
-  'a save and an update of another attribute are both kept': async (t, one, two, round) => {
+  'a save and an update of another attribute both take effect': async (t, one, two, round) => {
     const { id } = await t.stored({ a: 0, n: 0 });
     const [saving, updating] = [await t.load(id, one), await t.load(id, two)];
     saving.setAttribute('a', 1);
@@ -92,7 +92,7 @@ const races: Readonly<Record<string, Race>> = {
     assert.deepEqual(await t.attributesOf(id), { a: 1, n: 1 });
   },
 
-  'a session is found, and whole, while it is saved': async (t, one, two, round) => {
+  'a load during a save finds the whole session': async (t, one, two, round) => {
     const { id } = await t.stored({ a: 0, large: 'x'.repeat(100_000), b: 0 });
     const saving = await t.load(id, one);
     for (const name of ['a', 'b']) saving.setAttribute(name, 1);
@@ -108,7 +108,7 @@ const races: Readonly<Record<string, Race>> = {
     );
   },
 
-  'an access leaves what is saved meanwhile': async (t, one, two, round) => {
+  'a touch keeps a concurrent save': async (t, one, two, round) => {
     const { id } = await t.stored({ a: 0, removed: 0 });
     const [touching, saving] = [await t.load(id, one), await t.load(id, two)];
     saving.setAttribute('a', 1);
@@ -123,7 +123,7 @@ const races: Readonly<Record<string, Race>> = {
     assert.equal((await t.load(id)).maxInactiveInterval, 600);
   },
 
-  'an access leaves a change of id': async (t, one, two, round) => {
+  'a touch keeps a concurrent rotation': async (t, one, two, round) => {
     const { id } = await t.stored({ a: 1 });
     const [touching, rotating] = [await t.load(id, one), await t.load(id, two)];
     const newId = rotating.changeSessionId();
@@ -137,7 +137,7 @@ const races: Readonly<Record<string, Race>> = {
     assert.deepEqual(await t.attributesOf(newId), { a: 1 });
   },
 
-  'of two changes of different times both are kept': async (t, one, two, round) => {
+  'two changes of different timeouts both take effect': async (t, one, two, round) => {
     const { id } = await t.stored();
     const sessions = [await t.load(id, one), await t.load(id, two)] as const;
     sessions[0].maxInactiveInterval = 600;
@@ -151,7 +151,7 @@ const races: Readonly<Record<string, Race>> = {
     assert.deepEqual([maxInactiveInterval, absoluteTimeout], [600, 7200]);
   },
 
-  'of two changes of id one is done, and its request alone has a token': async (t, one, two, round) => {
+  'one of two rotations takes effect, and only its request has a token': async (t, one, two, round) => {
     const { id } = await t.stored({ a: 1 });
     const sessions = [await t.load(id, one), await t.load(id, two)] as const;
     for (const session of sessions) session.changeSessionId();
@@ -169,7 +169,7 @@ const races: Readonly<Record<string, Race>> = {
     await t.isOver(id);
   },
 
-  'a change of id and a deletion by the old one leave no session': async (t, one, two, round) => {
+  'a rotation and a deletion by the old id leave no session': async (t, one, two, round) => {
     const { id } = await t.stored();
     const rotating = await t.load(id, one);
     const newId = rotating.changeSessionId();
@@ -184,7 +184,7 @@ const races: Readonly<Record<string, Race>> = {
     await t.isOver(newId);
   },
 
-  'of two updates of an attribute both are kept': async (t, one, two, round) => {
+  'two updates of one attribute both take effect': async (t, one, two, round) => {
     const { id } = await t.stored({ n: 0 });
     const sessions = [await t.load(id, one), await t.load(id, two)] as const;
     const add = (n = 0) => n + 1;
@@ -197,7 +197,7 @@ const races: Readonly<Record<string, Race>> = {
     assert.deepEqual(await t.attributesOf(id), { n: 2 });
   },
 
-  'of two creations under one id one is done': async (t, one, two, round) => {
+  'one of two creations under one id takes effect': async (t, one, two, round) => {
     const { id } = generateSessionKey();
     const create = (n: number): CreateSession => ({
       kind: 'create',

@@ -33,8 +33,8 @@ const LATE: Readonly<Record<string, (session: Session, t: ContractContext) => Pr
     session.invalidate();
     return session.save();
   },
-  'an update of an attribute': async (session) => (await session.updateAttribute('a', () => 2)) ?? 'gone',
-  'an access': (session, t) => t.repository.touch(session),
+  'an attribute update': async (session) => (await session.updateAttribute('a', () => 2)) ?? 'gone',
+  'a touch': (session, t) => t.repository.touch(session),
 };
 
 /** That a session that is over stays over, whatever requests do which loaded it while it lived. */
@@ -44,7 +44,7 @@ async function staysOver(t: ContractContext, end: (id: string) => Promise<unknow
   for (const what of Object.keys(LATE)) late.set(what, await t.load(id));
   await end(id);
   for (const [what, session] of late) {
-    assert.equal(await LATE[what]!(session, t), 'gone', `What is over takes ${what}`);
+    assert.equal(await LATE[what]!(session, t), 'gone', `An ended session accepts ${what}`);
     await t.isOver(id);
     await t.isOver(session.id);
   }
@@ -183,11 +183,11 @@ export const SAVING: CheckGroup = {
       await t.isOver(previousId);
     },
 
-    'does not bring back a session that was deleted': (t) => staysOver(t, (id) => t.repository.deleteById(id)),
+    'does not restore a deleted session': (t) => staysOver(t, (id) => t.repository.deleteById(id)),
 
-    'does not bring back one whose time was over, before anybody has noticed': (t) => staysOver(t, () => t.expireAll()),
+    'does not restore an expired session before the expiry is noticed': (t) => staysOver(t, () => t.expireAll()),
 
-    'nor when somebody has': (t) =>
+    'does not restore an expired session after the expiry is noticed': (t) =>
       staysOver(t, async () => {
         await t.expireAll();
         await t.reportExpired();
