@@ -7,7 +7,7 @@ import type { AdapterName, ApplicationName } from './requests.applications.js';
 const MAIN = fileURLToPath(new URL('./server.main.js', import.meta.url));
 const CONNECTIONS = 16;
 
-/** An application in a process of its own, and what it costs to ask it. */
+/** An application in a process of its own, and the costs of requests to it. */
 export class BenchServer {
   readonly #process: ChildProcess;
   readonly #origin: string;
@@ -35,8 +35,8 @@ export class BenchServer {
   }
 
   /**
-   * Sends so many requests and resolves to the microseconds of processor time that the server used for each. Unlike a
-   * latency they do not depend on what else the machine is doing, nor on how fast the requests come.
+   * Sends this many requests and resolves to the microseconds of processor time that the server used for each. Unlike
+   * latencies, they depend neither on the load of the machine nor on the rate of the requests.
    */
   async costOf(amount: number, path: string, cookie?: string): Promise<number> {
     const before = await this.#processorTime();
@@ -44,7 +44,7 @@ export class BenchServer {
       url: this.#origin + path,
       connections: CONNECTIONS,
       amount,
-      // It looks no more often than this whether it is done.
+      // autocannon checks only at this interval whether it is done.
       sampleInt: 20,
       headers: cookie === undefined ? {} : { cookie },
     });

@@ -52,7 +52,7 @@ class PassesOn implements NestInterceptor {
 @Module({})
 class BenchModule {}
 
-/** What any library pays that gives services the request on whose behalf they run. */
+/** The cost for any library that makes the current request available to services. */
 @Module({})
 class RequestContextModule implements NestModule {
   readonly #storage = new AsyncLocalStorage<object>();
@@ -65,7 +65,7 @@ class RequestContextModule implements NestModule {
 
 const interceptor = { provide: APP_INTERCEPTOR, useClass: PassesOn };
 
-/** What is compared: the smallest application, what SessionModule cannot do without, and SessionModule. */
+/** The contenders: the smallest application, the mechanisms that SessionModule needs, and SessionModule. */
 export const applications = {
   bare: { module: BenchModule, controllers: [PlainController] },
   interceptor: {

@@ -23,7 +23,7 @@ const routes: readonly Route[] = [
   { name: '+ SessionModule: an attribute is read', application: 'session', path: '/read', loggedIn: true },
 ];
 
-/** What a request costs the server with and without sessions, which are kept in its memory. */
+/** The cost of a request for the server, with and without sessions in its memory. */
 async function compareRoutes(adapter: AdapterName): Promise<void> {
   const names = Object.keys(applications) as ApplicationName[];
   const started = names.map(async (name) => [name, await BenchServer.start(name, adapter)] as const);

@@ -1,4 +1,4 @@
-/** One of the things that are compared. Each call measures it once; what counts is the ratio to the others. */
+/** One contender of a comparison. Each call measures it once; only the ratio to the others counts. */
 export interface Contender {
   readonly name: string;
   measure(): Promise<number>;
@@ -14,8 +14,8 @@ export interface Result {
 }
 
 /**
- * Measures all contenders in turn, again and again, so that whatever disturbs the machine disturbs all of them. Every
- * round starts with another one. The first rounds do not count: they warm up.
+ * Measures all contenders in turn, in many rounds, so that a disturbance of the machine affects all of them. Every round
+ * starts with another contender. The first rounds are a warm-up and do not count.
  */
 export async function runRounds(contenders: readonly Contender[], rounds: number, warmUp: number): Promise<Result[]> {
   const values = contenders.map((): number[] => []);
@@ -33,7 +33,7 @@ export async function runRounds(contenders: readonly Contender[], rounds: number
   });
 }
 
-/** The figures of a comparison, the ratios first: only they mean anything on another machine. */
+/** The figures of a comparison, the ratios first: only they carry over to another machine. */
 export function printTable(title: string, results: readonly Result[]): void {
   console.log(`\n${title}`);
   console.log(`${' '.repeat(40)} ratio   middle half   median`);

@@ -7,7 +7,7 @@ const [application, adapter] = process.argv.slice(2) as [ApplicationName, Adapte
 const app = await NestFactory.create(applications[application], new adapters[adapter](), { logger: ['error'] });
 await app.listen(0, '127.0.0.1');
 
-// Asked from outside for what it has used so far; it ends with the process that has started it.
+// Reports its processor time on request, and ends with the process that has started it.
 process.on('message', () => process.send!(process.cpuUsage()));
 process.on('disconnect', () => process.exit());
 process.send!(await app.getUrl());

@@ -71,7 +71,7 @@ describe('demo', () => {
     const signedIn = await session();
     expect(signedIn).toMatchObject({ principalName: 'ann', items: ['apple'] });
     expect(signedIn.id).not.toBe(visitor.id);
-    // Whoever has the cookie of before.
+    // A client with the cookie from before the sign-in.
     expect((await stranger.get('/session')).json()).toMatchObject({ isNew: true, items: [] });
     const { previousSessionId } = await events.next('id-changed', signedIn.id);
     expect(previousSessionId).toBe(visitor.id);

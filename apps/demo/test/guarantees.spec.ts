@@ -15,7 +15,7 @@ function tests(text: string): { paragraph: string; list: string }[] {
   return [...found].map(([, paragraph, list]) => ({ paragraph: paragraph!.split('\n\n').at(-1)!, list: list! }));
 }
 
-// Whether these tests run and pass is asked by the reporter, which sees the results.
+// The reporter checks that these tests run and pass, since it sees the results.
 describe.each([
   'docs/guarantees.md',
   'docs/failure-modes.md',

@@ -7,7 +7,7 @@ import { EventStream } from './support/event.stream.js';
 
 LeakGuard.install();
 
-// A program starts, where others want the machine as well.
+// Enough time to start a program on a busy machine.
 const SLOWLY = { timeout: 120_000 };
 
 const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));

@@ -104,7 +104,7 @@ describe('the page of the demo, in Chromium', () => {
     await page.getByText('10 s', { exact: true }).click();
     await shows('of 0:10');
     await eventually(async () => expect(await page.innerText('#rest')).toMatch(/^0:0\d$/));
-    // By the page's cookie, behind the page's back: it hears of the end from the event stream alone.
+    // With the cookie of the page, but outside of it: the page learns of the end from the event stream alone.
     const body = JSON.stringify({ maxInactiveInterval: 1 });
     const headers = { 'Content-Type': 'application/json' };
     await page.evaluate(`fetch('/session', ${JSON.stringify({ method: 'PUT', body, headers })})`);

@@ -20,12 +20,12 @@ const DIST = join(ROOT, 'apps/demo/dist');
 const PACKAGES = ['packages/session-core', 'packages/session-redis', 'libs/testing'];
 const PRINTED_ORIGIN = 'http://localhost:3000';
 
-// What compilers and several programs take, where others want the machine as well.
+// Enough time for compilers and several programs on a busy machine.
 const SLOWLY = 300_000;
 
 let readme: string;
 let optionsDoc: string;
-/** Where its code, and that of the other texts, is compiled: a folder from which Node.js finds the packages. */
+/** The folder in which the code of the texts is compiled; from there, Node.js finds the packages. */
 let folder: string;
 let blocks: string[];
 
@@ -46,7 +46,7 @@ beforeAll(async () => {
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
   const texts = await Promise.all(others.map((path) => readFile(join(ROOT, path), 'utf8')));
   blocks = [readme, ...texts].flatMap((markdown) => codeBlocks(markdown, 'ts'));
-  // Not below a dist: every build removes from there what has no source.
+  // Not below a dist: every build removes files without a source from there.
   const cache = join(ROOT, 'node_modules/.cache');
   await mkdir(cache, { recursive: true });
   folder = await mkdtemp(join(cache, 'readme-'));
@@ -105,7 +105,7 @@ describe.each([
     program = start(path(), { REDIS_URL: redis.url, COMMAND_TIMEOUT: '30s', PORT: `${port}` });
     const agent = new HttpAgent(origin);
     await eventually(async () => (await agent.get('/is-there-anybody')).status === 404, { timeout: 60_000 });
-    // However long a step takes, the session of the one before is still there.
+    // The session of a step must outlive the next step, however long that takes.
     await redis.stopClock();
   }, SLOWLY);
 
@@ -245,7 +245,7 @@ function namesAndDefaults(table: string): Map<string, string> {
   return new Map([...table.matchAll(/^\| `([\w.]+)` *\| (.+?) *\|/gm)].map(([, name, cell]) => [name!, cell!]));
 }
 
-/** What the resolver says it knows, asked by a name that it does not know; sections as the table has them. */
+/** The option names in the error for an unknown option; nested options as in the table. */
 function knownOptions(resolve: (options: any) => unknown, inTable: readonly string[]): string[] {
   const sections = new Set(inTable.filter((name) => name.includes('.')).map((name) => name.split('.')[0]!));
   const names = (options: object): string[] => {

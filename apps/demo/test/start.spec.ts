@@ -13,17 +13,17 @@ LeakGuard.install();
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
-// It builds the demo first, where others want the machine as well.
+// Enough time to build the demo on a busy machine.
 const SLOWLY = { timeout: 180_000 };
 
-/** `npm start` as a person has it in a terminal. */
+/** `npm start` as in a terminal. */
 class NpmStart {
   readonly #child: ChildProcess;
   readonly exit: Promise<unknown[]>;
   output = '';
 
   constructor(env: NodeJS.ProcessEnv) {
-    // Detached: a process group of its own, as a terminal makes one.
+    // Detached: a process group of its own, as in a terminal.
     this.#child = spawn('npm', ['start'], { cwd: ROOT, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     this.exit = once(this.#child, 'close');
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
@@ -31,7 +31,7 @@ class NpmStart {
     }
   }
 
-  /** Where it can be opened, as soon as it says so. */
+  /** Resolves to the address of the demo as soon as it prints it. */
   origin(): Promise<string> {
     return eventually(() => {
       const address = /^Open (http:\/\/localhost:\d+)$/m.exec(this.output)?.[1];
@@ -40,7 +40,7 @@ class NpmStart {
     }, SLOWLY);
   }
 
-  /** A terminal sends the signal to all processes of the group. */
+  /** Sends the signal to all processes of the group, as a terminal does. */
   ctrlC(): void {
     process.kill(-this.#child.pid!, 'SIGINT');
   }
@@ -51,13 +51,13 @@ class NpmStart {
 }
 
 describe('npm start', () => {
-  /** What it leaves behind would be here. */
+  /** The folder for temporary files, in which leftovers would be. */
   let temporary: string;
   let usualPort: Server;
   let program: NpmStart | undefined;
 
   beforeAll(async () => {
-    // Taken by this test, or by somebody else already: both will do.
+    // The port is taken, by this test or by another process: both are fine.
     usualPort = createServer().listen(3000);
     await Promise.race([once(usualPort, 'listening'), once(usualPort, 'error')]).catch(() => undefined);
   });

@@ -34,7 +34,7 @@ export class FileSessionModule implements OnApplicationBootstrap, BeforeApplicat
     };
   }
 
-  /** A folder that cannot be read fails the start. */
+  /** Makes the start fail when the folder cannot be read. */
   async onApplicationBootstrap(): Promise<void> {
     await this.repository.removeExpired();
     this.#loop.start();

@@ -12,7 +12,7 @@ import type {
 import { apply, endOf, FORMER_ID_LIFE, neededUntil, parseSession, type StoredSession } from './stored-session.js';
 
 export interface FileSessionRepositoryOptions extends SessionRepositoryOptions {
-  /** Made when it is not there. No other process may use it. */
+  /** The folder of the files; created if missing. No other process may use it. */
   readonly folder: string;
   /** For tests. @default Date */
   readonly clock?: { now(): number } | undefined;
@@ -21,8 +21,8 @@ export interface FileSessionRepositoryOptions extends SessionRepositoryOptions {
 const FILE_NAME = /^[0-9a-f-]{36}\.session(\.tmp)?$/;
 
 /**
- * Keeps each session in a file of a folder, for an application of one process. A change, also one of the id, replaces
- * the file as a whole: its name is random and stays, and which id is in which file is found out once and remembered.
+ * Keeps each session in a file of a folder, for an application of one process. Every change, also a rotation, replaces
+ * the whole file under its random name. The ids in the files are read once and kept in memory.
  */
 export class FileSessionRepository extends IndexedSessionRepository {
   readonly #folder: string;
@@ -38,7 +38,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     this.#clock = options.clock ?? Date;
   }
 
-  /** Removes the files of sessions whose time is over, and forgets what is older than it has to know. */
+  /** Removes the files of expired sessions, and former ids that are no longer needed. */
   async removeExpired(): Promise<void> {
     await this.#open();
     const isOver = (id: string) => (this.#files.get(id)?.neededUntil ?? Infinity) <= this.#clock.now();
@@ -88,7 +88,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     if (change.kind === 'delete') {
       await this.#end(name, session, now);
     } else {
-      // An access is an update that names nothing.
+      // A touch is an update without changes.
       const none = { attributes: new Map(), indexes: new Map() };
       const update: UpdateSession = change.kind === 'touch' ? { ...none, kind: 'update', id: change.id } : change;
       const refusal = this.#refusal(update, session, isForwarded);
@@ -99,7 +99,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     return { outcome: change.kind === 'touch' ? 'touched' : change.kind === 'delete' ? 'deleted' : 'saved' };
   }
 
-  /** Why an update is not done: the rules for a request that is late, or that was done before. */
+  /** The outcome of an update that must not be done: of a late request, or of one that was done before. */
   #refusal(change: UpdateSession, session: StoredSession, isForwarded: boolean): WriteReply | undefined {
     const { newId, expected } = change;
     if (isForwarded && newId !== undefined && this.#nextId(change.id) === newId) return { outcome: 'saved' };
@@ -137,20 +137,20 @@ export class FileSessionRepository extends IndexedSessionRepository {
     return this.#files.has(id) || this.#nextId(id) !== undefined;
   }
 
-  /** What an id was changed to, unless that was long ago. */
+  /** The id that replaced this one in a recent rotation. */
   #nextId(id: string): string | undefined {
     const former = this.#formerIds.get(id);
     return former && this.#clock.now() - former.changedAt < FORMER_ID_LIFE ? former.newId : undefined;
   }
 
-  /** Runs a step when all before it are done. */
+  /** Runs a step after all earlier ones. */
   #alone<T>(step: () => Promise<T>): Promise<T> {
     const result = this.#lastStep.then(step);
     this.#lastStep = result.catch(() => undefined);
     return result;
   }
 
-  /** Finds out what is in the folder: once, and again if that failed. */
+  /** Reads the folder: once, and again if that failed. */
   #open(): Promise<void> {
     this.#opened ??= this.#readFolder().catch((error: unknown) => {
       this.#opened = undefined;
@@ -198,7 +198,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     this.#files.delete(id);
   }
 
-  /** A file that is not there is no session; a folder that is not there is a failure. */
+  /** A missing file is a missing session; a missing folder is an error. */
   async #unlessMissing<T>(call: Promise<T>): Promise<T | undefined> {
     try {
       return await call;

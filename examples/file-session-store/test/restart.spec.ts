@@ -38,7 +38,7 @@ describe('an application with sessions in files', () => {
   }
 
   it('finds its sessions after a restart', async () => {
-    // Nobody takes it meanwhile, as the port of an outgoing connection.
+    // A port that the system does not give to an outgoing connection meanwhile.
     const port = await freePort();
     await app.listen(port, '127.0.0.1');
     const agent = await HttpAgent.for(app);

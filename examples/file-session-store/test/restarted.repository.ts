@@ -2,7 +2,7 @@ import { IndexedSessionRepository } from '@nest-session/core';
 import type { SessionChange, SessionRecord, WriteReply } from '@nest-session/core/store';
 import { FileSessionRepository, type FileSessionRepositoryOptions } from '../src/file-session.repository.js';
 
-/** Starts afresh before each call, so that it knows what is in the files and nothing else. One call at a time. */
+/** Creates a new repository before each call, which knows only the content of the files. One call at a time. */
 export class RestartedRepository extends IndexedSessionRepository {
   #lastCall: Promise<unknown> = Promise.resolve();
 

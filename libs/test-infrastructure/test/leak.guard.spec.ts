@@ -9,7 +9,7 @@ import { HttpAgent, RedisServer } from '@nest-session/testing';
 
 const HERE = /leak\.guard\.spec\.ts/;
 
-// What another Jest takes, where others want the machine as well.
+// Enough time for another Jest on a busy machine.
 const SLOWLY = 300_000;
 
 describe('LeakGuard', () => {
@@ -27,7 +27,7 @@ describe('LeakGuard', () => {
     return { server, port: (server.address() as AddressInfo).port };
   }
 
-  /** What the guard says of a resource that stays; then it is closed, and the guard has nothing more to say. */
+  /** The report of the guard on an open resource; then closes it, and expects no further report. */
   async function findings(close: () => unknown): Promise<string> {
     const failure: Error = await guard.check({ grace: 0 }).then(
       () => new Error('nothing found'),
@@ -154,7 +154,7 @@ interface JestResults {
   readonly testResults: readonly { readonly name: string; readonly status: string; readonly message: string }[];
 }
 
-/** Runs test files in a Jest of their own, by the configuration of this one. */
+/** Runs test files in another Jest, with the configuration of this one. */
 async function runJest(testRegex: string): Promise<JestResults> {
   const jest = spawn(
     process.execPath,

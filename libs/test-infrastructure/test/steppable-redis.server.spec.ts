@@ -29,7 +29,7 @@ describe('SteppableRedisServer', () => {
   const HOUR = 3_600_000;
   const MINUTE = 60_000;
 
-  /** By how much the clock of Redis is ahead of ours. */
+  /** Milliseconds by which the clock of Redis is ahead of the machine's. */
   async function ahead(client: Redis): Promise<number> {
     const [seconds, microseconds] = await client.time();
     return Number(seconds) * 1000 + Number(microseconds) / 1000 - Date.now();
@@ -86,7 +86,7 @@ describe('SteppableRedisServer', () => {
     const stopped = await now();
     expect(Math.abs(stopped / 1000 - Date.now() - 2 * HOUR)).toBeLessThan(10 * MINUTE);
     await client.set('second', '', 'PX', 1000);
-    // Time goes by for everybody else.
+    // The clock of the machine moves on.
     await eventually(() => Date.now() + 2 * HOUR > stopped / 1000 + 50);
     expect(await now()).toBe(stopped);
     expect(await client.pttl('second')).toBe(1000);

@@ -12,7 +12,7 @@ describe('TcpProxy in front of Redis', () => {
   let proxy: TcpProxy;
   const clients: Redis[] = [];
 
-  /** A client that gives up at once, so that trouble shows as an error instead of as a repetition. */
+  /** A client without retries, so that a fault shows as an error. */
   async function connect(options: RedisOptions = {}): Promise<Redis> {
     const client = new Redis(proxy.url, {
       lazyConnect: true,

@@ -1,4 +1,4 @@
-// `@nest-session/testing/contracts`: what must be true of a store, or of a SessionIdResolver, of your own.
+// `@nest-session/testing/contracts`: the checks that your own store or SessionIdResolver must pass.
 export {
   sessionIdResolverContract,
   type SessionIdResolverContractOptions,

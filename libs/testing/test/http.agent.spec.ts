@@ -21,7 +21,7 @@ describe('HttpAgent', () => {
 
   beforeAll(async () => {
     server = createServer((request, response) => handler(request, response)).listen(0, '127.0.0.1');
-    // For as long as the client likes: usually it is five seconds.
+    // Connections stay open until the client closes them; the default is five seconds.
     server.keepAliveTimeout = 0;
     await once(server, 'listening');
     origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -118,7 +118,7 @@ describe('HttpAgent', () => {
     expect(agent.fork().headersFor('/admin')).toEqual({ ...always, cookie: 'admin=2; sid=1' });
   });
 
-  // Not every machine has it.
+  // Not every machine has IPv6.
   if (Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))) {
     it('connects to a server on an IPv6 address', async () => {
       const own = createServer((_request, response) => response.end('six')).listen(0, '::1');

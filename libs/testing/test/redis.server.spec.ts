@@ -189,7 +189,7 @@ async function compile(...modules: string[]): Promise<string> {
   return folder;
 }
 
-/** A process that has started a Redis, and where that is. */
+/** A process that has started a Redis, with the port and folder of that Redis. */
 async function startInProcess(folder: string): Promise<{ parent: ChildProcess; pid: number; url: string }> {
   const module = pathToFileURL(join(folder, 'redis/redis.server.js')).href;
   const script = `import('${module}').then(m => m.RedisServer.start()).then(redis => console.log(redis.pid, redis.url))`;

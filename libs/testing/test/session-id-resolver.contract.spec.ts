@@ -22,7 +22,7 @@ async function failuresOf(create: () => HeaderSessionIdResolver): Promise<string
   return failures;
 }
 
-/** Does everything right, until a test takes something away. */
+/** A correct resolver; the subclasses each make one mistake. */
 class Correct extends HeaderSessionIdResolver {
   constructor() {
     super(name);

@@ -22,11 +22,11 @@ LeakGuard.install();
 
 const NO_CHANGES = { attributes: new Map<string, string>(), indexes: new Map<string, string>() };
 
-/** Does everything right, until a test takes something away. Fails while it is down. */
+/** A correct store; the subclasses each make one mistake. Fails while it is down. */
 class Correct extends MapSessionRepository {
   isDown = false;
   readonly events: SessionEvent[] = [];
-  /** The id that a session was given instead of another one. */
+  /** The current id of a rotated session by its old one. */
   protected readonly moved = new Map<string, string>();
 
   constructor(options: MapSessionRepositoryOptions) {
@@ -115,7 +115,7 @@ class SavesWhole extends Correct {
   }
 }
 
-/** Reads a session in one step, and writes what it has read in another one. */
+/** Reads a session in one step, and writes it back in another one. */
 class TakesTwoSteps extends Correct {
   protected async writeWhole(change: UpdateSession): Promise<WriteReply> {
     const [record] = await this.load([change.id]);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import type { FeedEntry } from '../../src/events/event.feed.js';
 
-/** The demo's server-sent events, as the page gets them. */
+/** The server-sent events of the demo, as the page receives them. */
 export class EventStream {
   readonly #message: IncomingMessage;
   #text = '';

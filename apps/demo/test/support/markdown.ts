@@ -4,13 +4,13 @@ export function codeBlocks(markdown: string, language: string): string[] {
   return [...blocks].filter(([, marked]) => marked === language).map(([, , code]) => code!);
 }
 
-/** What a Markdown text has under a heading of the second level. */
+/** The part of a Markdown text under a heading of the second level. */
 export function section(markdown: string, heading: string): string {
   const [, after = ''] = markdown.split(`\n## ${heading}\n`);
   return after.split(/^## /m)[0]!;
 }
 
-/** Where the links of a Markdown text lead, as they are written; code is no link. */
+/** The targets of the links in a Markdown text, without links inside code. */
 export function links(markdown: string): string[] {
   return [...withoutCode(markdown).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!);
 }

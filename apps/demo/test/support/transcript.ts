@@ -4,16 +4,16 @@ import type { IncomingMessage } from 'node:http';
 import { HttpAgent } from '@nest-session/testing';
 
 export interface Step {
-  /** As it is typed. */
+  /** The command as it is typed. */
   readonly command: string;
-  /** What it prints; "..." stands for any text within a line. */
+  /** The expected output; "..." stands for any text within a line. */
   readonly output: string;
 }
 
-/** Runs a command and resolves to what it prints. */
+/** Runs a command and resolves to its output. */
 export type Shell = (command: string) => Promise<string>;
 
-/** The commands of a console transcript, which begin with "$ ", and what each of them prints. */
+/** The commands of a console transcript, which begin with "$ ", with their outputs. */
 export function stepsOf(transcript: string): Step[] {
   return transcript
     .split(/^\$ /m)
@@ -24,7 +24,7 @@ export function stepsOf(transcript: string): Step[] {
     });
 }
 
-/** What is printed, with "..." where the expected lines have it, so that the two can be compared as texts. */
+/** The output with "..." in the places where the expected lines have it, so that both can be compared as texts. */
 export function masked(printed: string, expected: string): string {
   const lines = expected.split('\n');
   return printed
@@ -58,9 +58,9 @@ export function systemShell(cwd: string): Shell {
   };
 }
 
-/** As much of curl as the README needs, where there is none: -i, -d, and a jar of cookies for -b and -c. */
+/** The features of curl that the README uses, for machines without curl: -i, -d, and a cookie jar for -b and -c. */
 export function curlStandIn(origin: string): { shell: Shell; close: () => void } {
-  // As curl does, which asks for a connection to be kept and then ends with it.
+  // Like curl, which requests keep-alive and closes the connection when it ends.
   const agent = new HttpAgent(origin, { headers: { accept: '*/*', connection: 'keep-alive' } });
   const shell: Shell = async (command) => {
     const [, url = ''] = / (http:\S+)$/.exec(command) ?? [];

@@ -26,12 +26,12 @@ export class Gate {
     if (this.#arrived === 0) await new Promise<void>((resolve) => this.#arrivals.push(resolve));
   }
 
-  /** Lets all calls pass, those that come later too. */
+  /** Lets all calls pass, later ones too. */
   open(): void {
     this.#open();
   }
 
-  /** Rejects all calls with `error`, those that come later too. */
+  /** Rejects all calls with `error`, later ones too. */
   fail(error: unknown): void {
     this.#fail(error);
   }

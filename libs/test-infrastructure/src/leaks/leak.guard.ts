@@ -8,10 +8,10 @@ interface Tracked {
   readonly origin: Origin;
 }
 
-/** Where something was created. */
+/** The place where a resource was created. */
 interface Origin {
   readonly trace: Error;
-  /** Where that was caused, when it was caused in another turn of the event loop. */
+  /** The place that caused it, when that was in another turn of the event loop. */
   readonly cause: Origin | undefined;
 }
 
@@ -27,9 +27,9 @@ const TRACE_DEPTH = 50;
 const SHOWN_FRAMES = 8;
 
 /**
- * Finds connections, servers, timers and child processes that were created after `start()` and not closed: what would
- * keep a process from ending. Unreferenced ones keep nothing, and those of Jest do not count. It costs time on every
- * promise while it runs, so keep it out of measurements.
+ * Finds connections, servers, timers and child processes that were created after `start()` and would keep the process from
+ * ending. It ignores unreferenced ones and those of Jest. It costs time on every promise while it runs, so keep it out of
+ * measurements.
  */
 export class LeakGuard {
   readonly #tracked = new Map<number, Tracked>();
@@ -52,8 +52,8 @@ export class LeakGuard {
   }
 
   /**
-   * Fails the test file when anything is left after its last `afterAll`, wherever in the file this is called. To be
-   * called at the top level of the file, before any top-level `await`.
+   * Fails the test file when a resource is left after its last `afterAll`. Call it at the top level of the file, before any
+   * top-level `await`.
    */
   static install(): LeakGuard {
     const guard = new LeakGuard();
@@ -74,12 +74,12 @@ export class LeakGuard {
     return guard;
   }
 
-  /** Looks at everything that is created from now on. */
+  /** Tracks every resource that is created from now on. */
   start(): void {
     this.#hook.enable();
   }
 
-  /** Stops looking, and forgets what was found. */
+  /** Stops tracking, and forgets all tracked resources. */
   stop(): void {
     this.#hook.disable();
     this.#tracked.clear();
@@ -88,10 +88,10 @@ export class LeakGuard {
 
   /**
    * Resolves as soon as nothing is left.
-   * @throws Error that names everything still left after `grace` (default 3000) milliseconds, and where it came from
+   * @throws Error that lists the resources left after `grace` (default 3000) milliseconds, and where they were created
    */
   async check({ grace = GRACE }: { readonly grace?: number } = {}): Promise<void> {
-    // By the rounds: while the process stands still, nothing can close.
+    // Counted in rounds, not by the clock: while the process is suspended, nothing can close.
     for (let left = grace; ; left -= CHECK_INTERVAL) {
       const open = this.#left();
       if (open.length === 0) return;
@@ -130,7 +130,7 @@ function shortened(origin: Origin | undefined, length: number): Origin | undefin
   return { trace: origin.trace, cause: shortened(origin.cause, length - 1) };
 }
 
-/** The frames of those who wrote or use the code, innermost first: neither Node's nor this guard's own. */
+/** The frames outside of Node.js and of this guard, innermost first. */
 function frames({ trace, cause }: Origin): string[] {
   const own = (trace.stack ?? '')
     .split('\n')

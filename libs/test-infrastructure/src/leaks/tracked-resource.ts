@@ -1,12 +1,12 @@
-/** What Node's handles offer, as far as it is needed to name them; each has some of it. */
+/** The properties of Node.js handles that describe them; each kind of handle has some. */
 interface Resource {
   hasRef?(): boolean;
   getsockname?(out: Endpoint): number;
   getpeername?(out: Endpoint): number;
   pid?: number;
-  /** Of a timer: milliseconds. */
+  /** Of a timer: its delay in milliseconds. */
   _idleTimeout?: number;
-  /** Of a timer: it has run or was cleared. async_hooks tells of that a little later. */
+  /** Of a timer: it has run or was cleared. async_hooks reports that a little later. */
   _destroyed?: boolean;
 }
 
@@ -17,7 +17,7 @@ interface Endpoint {
 
 type Describe = (resource: Resource) => string;
 
-/** By the names async_hooks uses. */
+/** The kinds of resources by their names in async_hooks. */
 const TRACKED: Readonly<Record<string, Describe>> = {
   TCPWRAP: (handle) => `connection ${endpoint(handle, 'getsockname')} - ${endpoint(handle, 'getpeername')}`,
   TCPSERVERWRAP: (handle) => `server on ${endpoint(handle, 'getsockname')}`,

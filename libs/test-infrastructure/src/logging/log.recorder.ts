@@ -1,6 +1,6 @@
 import type { LoggerService } from '@nestjs/common';
 
-/** Remembers what would be printed: `error Session The session store failed ...`. */
+/** Records the log lines instead of printing them: `error Session The session store failed ...`. */
 export class LogRecorder implements LoggerService {
   readonly lines: string[] = [];
 

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 
-/** What happens to data on their way. */
+/** The rules for the data of one direction. */
 export interface DirectionRules {
-  /** Milliseconds that what arrives now is late. */
+  /** Milliseconds by which data that arrive now are delayed. */
   delay(): number;
-  /** Whether nothing is passed on at the moment. */
+  /** Whether the data are held at the moment. */
   isHeld(): boolean;
   /** Sees data when they arrive. */
   arrived(data: Buffer): void;
@@ -36,7 +36,7 @@ export class TcpDirection {
     });
     from.on('end', () => this.#add({ kind: 'end', due: Date.now() + this.#rules.delay() }));
     from.on('close', () => {
-      // Closed without an end: broken. What was sent before still comes first.
+      // Closed without an end: the connection broke. Data that were sent before are passed first.
       if (!from.readableEnded) this.#add({ kind: 'destroy', due: Date.now() + this.#rules.delay() });
     });
     to.on('drain', () => from.resume());

@@ -4,16 +4,16 @@ import { TcpDirection } from './tcp-direction.js';
 /** `request`: from the client to the server; `reply`: back. */
 export type Direction = 'request' | 'reply';
 
-/** What a connection asks the proxy it belongs to. */
+/** The questions of a connection to its proxy. */
 export interface ConnectionRules {
-  /** Milliseconds that data of this direction are late. */
+  /** Milliseconds by which data of this direction are delayed. */
   delay(direction: Direction): number;
   isHeld(direction: Direction, connection: TcpConnection): boolean;
   /** Data have arrived at the proxy. */
   arrived(direction: Direction, data: Buffer, connection: TcpConnection): void;
 }
 
-/** What a client sends before it gets the next data back. */
+/** The data that a client sends before it receives the next data. */
 class Burst {
   /** Whether it was counted as a flight. */
   isCounted = false;
@@ -32,7 +32,7 @@ class Burst {
 export class TcpConnection {
   /** Resolves when both sides are closed. */
   readonly closed: Promise<void>;
-  /** What the client has sent since it last got data. */
+  /** The data that the client has sent since it last received data. */
   burst = new Burst();
   readonly #client: Socket;
   readonly #upstream: Socket;
@@ -75,7 +75,7 @@ export class TcpConnection {
     return this.#directions[direction].heldBytes;
   }
 
-  /** Passes on what the rules allow by now. */
+  /** Passes on the data that the rules allow by now. */
   flush(direction: Direction): void {
     this.#directions[direction].flush();
   }

@@ -11,13 +11,13 @@ export interface TcpTarget {
   readonly host?: string | undefined;
 }
 
-/** Which bursts are meant: those that contain a text, or for which the function gives true. */
+/** Selects bursts: those that contain a text, or for which the function returns true. */
 export type BurstMatcher = string | ((burst: Buffer) => boolean);
 
 /**
- * Stands between clients and a server, counts their round trips and makes trouble: late, held and lost data, cut and
- * refused connections. It starts transparent. What a client sends before it gets the next data back is a *burst*; a
- * burst that is counted is a *flight*, one round trip.
+ * Stands between clients and a server, counts their round trips and causes faults: delayed, held and lost data, cut and
+ * refused connections. It starts transparent. The data that a client sends before it receives the next data are a
+ * *burst*; a burst that is counted is a *flight*, one round trip.
  */
 export class TcpProxy {
   /** The port on 127.0.0.1 that clients connect to. */
@@ -64,25 +64,25 @@ export class TcpProxy {
     return this.#flights;
   }
 
-  /** Counts from 0 again. */
+  /** Resets the count to 0. */
   resetFlights(): void {
     this.#flights = 0;
   }
 
-  /** Counts from 0, and only bursts that match: with a key prefix, no PING and no XREADGROUP. Without one, all. */
+  /** Resets the count, and counts only matching bursts: with a key prefix, no PING and no XREADGROUP. */
   countFlights(matching?: BurstMatcher): void {
     this.#counts = toMatcher(matching);
     this.resetFlights();
   }
 
-  /** How many flights were made from the call of `action` to its end. */
+  /** The number of flights from the call of `action` to its end. */
   async flightsDuring(action: () => unknown): Promise<number> {
     const before = this.#flights;
     await action();
     return this.#flights - before;
   }
 
-  /** Calls `listener` with all data that arrive from now on, before they are passed on. Returns what ends that. */
+  /** Calls `listener` with all data that arrive from now on, before they are passed on. Returns a function that ends that. */
   onData(direction: Direction, listener: (data: Buffer) => void): () => void {
     const filtered = (arrived: Direction, data: Buffer): void => {
       if (arrived === direction) listener(data);
@@ -91,26 +91,26 @@ export class TcpProxy {
     return () => void this.#listeners.delete(filtered);
   }
 
-  /** Makes all replies that come from now on late by so many milliseconds; 0 ends it. */
+  /** Delays all replies that arrive from now on by this many milliseconds; 0 ends it. */
   delayReplies(milliseconds: number): void {
     this.#delays.reply = milliseconds;
   }
 
-  /** Makes all requests that come from now on late by so many milliseconds; 0 ends it. */
+  /** Delays all requests that arrive from now on by this many milliseconds; 0 ends it. */
   delayRequests(milliseconds: number): void {
     this.#delays.request = milliseconds;
   }
 
   /**
-   * Keeps what goes in this direction until `release()`. With `matching`, only such bursts, or the replies to them, and
-   * what comes behind them on the same connection. Requests of a client that gives up meanwhile are passed on all the
-   * same at the release, as a slow network would.
+   * Holds the data of this direction until `release()`. With `matching`, it holds only matching bursts, or the replies to
+   * them, and the data behind them on the same connection. Requests of a client that gives up meanwhile are passed on at
+   * the release, as in a slow network.
    */
   hold(direction: Direction = 'reply', matching?: BurstMatcher): void {
     this.#holds[direction] = toMatcher(matching);
   }
 
-  /** Passes on what was held; without a direction, in both. */
+  /** Passes on the held data; without a direction, in both. */
   release(direction?: Direction): void {
     for (const released of direction ? [direction] : (['request', 'reply'] as const)) {
       this.#holds[released] = undefined;
@@ -118,7 +118,7 @@ export class TcpProxy {
     }
   }
 
-  /** How many bytes are being held in a direction, by default of replies. */
+  /** The number of bytes held in a direction, by default of replies. */
   heldBytes(direction: Direction = 'reply'): number {
     let bytes = 0;
     for (const connection of this.#connections) {
@@ -127,7 +127,7 @@ export class TcpProxy {
     return bytes;
   }
 
-  /** Resolves when at least so many bytes are being held. */
+  /** Resolves when at least this many bytes are held. */
   async untilHeld(direction: Direction = 'reply', bytes = 1): Promise<void> {
     while (this.heldBytes(direction) < bytes) {
       await new Promise<void>((resolve) => this.#heldWaiters.add(resolve));
@@ -135,8 +135,8 @@ export class TcpProxy {
   }
 
   /**
-   * Passes the next burst (that matches) to the server, and closes its connection when the reply comes. Resolves when
-   * the server has closed its side too, so that everything the client has sent was executed.
+   * Passes the next (matching) burst to the server, and closes its connection when the reply comes. Resolves when the
+   * server has closed its side too: then it has executed everything that the client has sent.
    */
   dropNextReply(matching?: BurstMatcher): Promise<void> {
     return new Promise((dropped) => this.#drops.push({ matches: toMatcher(matching), dropped }));
@@ -147,7 +147,7 @@ export class TcpProxy {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  /** Refuses new connections, as a server that has gone; those that are open stay. */
+  /** Refuses new connections, as a stopped server would; open connections stay. */
   refuse(): void {
     this.#server?.close();
     this.#server = undefined;
@@ -162,8 +162,8 @@ export class TcpProxy {
   }
 
   /**
-   * While on, data and closings vanish in both directions and nobody is told, as behind a dead switch; new connections
-   * get nowhere. Turned off, connections that went through it are closed, since their streams have holes.
+   * While on, data and closings vanish silently in both directions, as behind a dead network switch; new connections
+   * receive nothing. When turned off, it closes the connections that were open, since their streams have gaps.
    */
   blackHole(on = true): void {
     if (on === this.#isBlackHole) return;
@@ -230,7 +230,7 @@ export class TcpProxy {
   }
 }
 
-/** Resolves to the port. Between finding a free port and listening on it, another process may take it. */
+/** Resolves to the port. Another process may take a free port before the proxy listens on it. */
 async function listenOnFreePort(server: Server): Promise<number> {
   for (;;) {
     const port = await freePort();

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const SOURCE = fileURLToPath(new URL('./redis.clock.c', import.meta.url));
 
-/** The wall clock of a redis-server, which can be set: a library that is preloaded into it changes what it reads. */
+/** A settable wall clock for a redis-server: a preloaded library changes the time that the server reads. */
 export class RedisClock {
   #offset = 0;
   /** Epoch milliseconds; 0 while it runs. */
@@ -22,7 +22,7 @@ export class RedisClock {
 
   /**
    * The environment of a server with this clock.
-   * @throws Error that says what is missing on this machine
+   * @throws Error that names the missing programs
    */
   async environment(): Promise<Record<string, string>> {
     if (process.platform !== 'linux') {
@@ -35,7 +35,7 @@ export class RedisClock {
     return { LD_PRELOAD: preloaded, REDIS_CLOCK: this.#settingFile };
   }
 
-  /** From when this resolves, each command is executed at a time that is so many milliseconds later, or earlier. */
+  /** Moves the clock by this many milliseconds. Commands after it resolves are executed at the new time. */
   async step(ms: number): Promise<void> {
     if (!Number.isInteger(ms)) throw new RangeError('A clock is stepped by whole milliseconds');
     this.#offset += ms;
@@ -43,7 +43,7 @@ export class RedisClock {
     await this.#set();
   }
 
-  /** From when this resolves, all commands are executed at the same time, until the clock is stepped. */
+  /** Stops the clock. Commands after it resolves are executed at the same time, until the clock is stepped. */
   async stop(): Promise<void> {
     this.#standing = Date.now() + this.#offset;
     await this.#set();

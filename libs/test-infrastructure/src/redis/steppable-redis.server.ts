@@ -1,7 +1,7 @@
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { RedisClock } from './redis.clock.js';
 
-/** A private redis-server whose wall clock the test steps and stops. Needs Linux, gcc and the headers of the C library. */
+/** A private redis-server whose wall clock a test steps and stops. Needs Linux, gcc and the headers of the C library. */
 export class SteppableRedisServer extends RedisServer {
   readonly #clock = new RedisClock(this.home);
 
@@ -10,14 +10,14 @@ export class SteppableRedisServer extends RedisServer {
   }
 
   /**
-   * Sets the wall clock of Redis ahead, or back, by so many milliseconds; a restart keeps the setting. The monotonic clock,
-   * which decides how often Redis does its periodic work, runs on as before.
+   * Moves the wall clock of Redis by this many milliseconds; back when negative. A restart keeps the setting. The monotonic
+   * clock, which paces the periodic work of Redis, is not changed.
    */
   async stepClock(milliseconds: number): Promise<void> {
     await this.#clock.step(milliseconds);
   }
 
-  /** Stops the wall clock of Redis, also over a restart: from now on `stepClock()` alone moves it. */
+  /** Stops the wall clock of Redis, also after a restart: from now on only `stepClock()` moves it. */
   async stopClock(): Promise<void> {
     await this.#clock.stop();
   }

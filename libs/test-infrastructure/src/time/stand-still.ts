@@ -1,4 +1,4 @@
-/** Has this process do nothing at all for so many milliseconds, as when others have all of the machine. */
+/** Blocks this process for this many milliseconds, as on a machine under full load. */
 export function standStill(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }

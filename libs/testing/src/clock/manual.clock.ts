@@ -1,4 +1,4 @@
-/** A clock for the in-memory store that moves only when told to. */
+/** A clock for the in-memory store that moves only when you advance it. */
 export class ManualClock {
   #now: number;
 
@@ -12,7 +12,7 @@ export class ManualClock {
     return this.#now;
   }
 
-  /** Moves the clock by so many milliseconds; back when negative. Resolves nothing and runs nothing. */
+  /** Moves the clock by this many milliseconds; back when negative. It runs no timers. */
   advance(milliseconds: number): void {
     this.#now += milliseconds;
   }

@@ -2,9 +2,9 @@ import type { Duration, MapSessionRepository } from '@nest-session/core';
 import { parseDuration, type SessionEventDispatcher } from '@nest-session/core/store';
 import { ManualClock } from './manual.clock.js';
 
-/** The time of the sessions of an application that is tested with `TestSessionModule`. It stands still until it is advanced. */
+/** The clock of the sessions of an application under `TestSessionModule`. It stands still until you advance it. */
 export class SessionClock {
-  /** @internal `TestSessionModule` does this: get it from the application. */
+  /** @internal `TestSessionModule` creates the clock: get it from the application. */
   constructor(
     private readonly clock: ManualClock,
     private readonly repository: MapSessionRepository,
@@ -17,8 +17,8 @@ export class SessionClock {
   }
 
   /**
-   * Lets so much time pass, such as `'31m'`. Resolves when the sessions that expire by then have been reported, and all
-   * handlers of events have finished; of an application that is initialized.
+   * Advances the clock by a duration such as `'31m'`. Resolves when the sessions that expire by then have been reported and
+   * all event handlers have finished. The application must be initialized.
    */
   async advance(duration: Duration): Promise<void> {
     const milliseconds = parseDuration(duration);

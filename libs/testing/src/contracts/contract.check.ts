@@ -1,16 +1,16 @@
-/** Something that is true of every implementation of a contract. */
+/** One check of a contract, which every implementation must pass. */
 export interface ContractCheck {
-  /** A sentence about the implementation. */
+  /** The title: a fact about the implementation. */
   readonly name: string;
-  /** What it is about, where a contract has several parts. */
+  /** The part of the contract, if it has several. */
   readonly group?: string;
-  /** Why it is not run: a part of the contract that the implementation does not offer. */
+  /** The reason why the check is skipped: a part of the contract that the implementation does not offer. */
   readonly skipped?: string;
-  /** Rejects when the implementation does not do what `name` says. */
+  /** Rejects when the implementation fails the check. */
   check(): Promise<void>;
 }
 
-/** What Jest, Vitest, node:test and Bun have in common. */
+/** The common functions of Jest, Vitest, node:test and Bun. */
 export interface TestRunner {
   /** Defines a group of tests. */
   describe(name: string, register: () => void): unknown;
@@ -21,8 +21,8 @@ export interface TestRunner {
 type Registers = (name: string, test: () => Promise<void>) => unknown;
 
 /**
- * Registers checks as tests, under their groups: `registerChecks(checks, { describe, it })`. One that is not run is a
- * skipped test, with the reason in its name.
+ * Registers checks as tests, in their groups: `registerChecks(checks, { describe, it })`. A check of a part that is not
+ * offered becomes a skipped test, with the reason in its title.
  */
 export function registerChecks(checks: readonly ContractCheck[], { describe, it }: TestRunner): void {
   const register = ({ name, skipped, check }: ContractCheck) => {

@@ -9,15 +9,15 @@ import type { ContractCheck } from './contract.check.js';
 
 /** The resolver under test, and how its clients behave. */
 export interface SessionIdResolverContractOptions {
-  /** A resolver of its own for each check. */
+  /** Creates a new resolver for each check. */
   create(): SessionIdResolver;
-  /** The request headers of a client that has got these answers, the last one last. */
+  /** The request headers of a client that has received the responses with these headers, in this order. */
   present(...answers: IncomingHttpHeaders[]): Record<string, string>;
-  /** The request headers of a client that shows any text where a token belongs. */
+  /** The request headers of a client that sends this text in place of a token. */
   forge(text: string): Record<string, string>;
 }
 
-/** What every `SessionIdResolver` has to do, seen from a client of a server that uses it. */
+/** The checks that every `SessionIdResolver` must pass, made through a server that uses it. */
 export function sessionIdResolverContract(options: SessionIdResolverContractOptions): readonly ContractCheck[] {
   return Object.entries(CHECKS).map(([name, check]) => ({
     name,
@@ -35,7 +35,7 @@ export function sessionIdResolverContract(options: SessionIdResolverContractOpti
 
 type Check = (server: ResolverServer, options: SessionIdResolverContractOptions) => Promise<void>;
 
-// None of them can be a token, which has 22 to 128 characters of base64url.
+// None of these can be a token, which has 22 to 128 characters of base64url.
 const GARBAGE = [
   '',
   ' ',
@@ -118,7 +118,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
 };
 
-/** Answers with the tokens that a request presents. */
+/** Responds with the tokens that the resolver finds in a request. */
 class ResolverServer {
   readonly #server = createServer((request, response) => this.#answer(request, response));
   readonly #tokens = new Map<string, SessionToken>();
@@ -153,7 +153,7 @@ class ResolverServer {
   }
 
   async #ask(path: string, headers: Record<string, string>): Promise<HttpResponse> {
-    // Every request says all that it has to say: nothing comes from a jar.
+    // The cookies come from `headers` alone, not from the jar of an earlier request.
     this.#agent.clearCookies();
     const answer = await this.#agent.get(path, { headers });
     assert.equal(answer.status, 200, answer.text);

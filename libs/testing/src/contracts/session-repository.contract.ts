@@ -36,8 +36,8 @@ const GROUPS: readonly CheckGroup[] = [
 ];
 
 /**
- * What every `SessionRepository` has to do. The checks of what a store does not offer are among them, marked as skipped,
- * so that its run lists them.
+ * The checks that every `SessionRepository` must pass. Checks of parts that a store does not offer are included and marked
+ * as skipped, so that its test run lists them.
  */
 export function sessionRepositoryContract(options: SessionRepositoryContractOptions): readonly ContractCheck[] {
   return GROUPS.flatMap(({ name: group, needs, checks }) => {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent, type SessionEventClass, type SessionEventType } from '@nest-session/core';
 
-// A process that stood still has not heard anything: what is waited for is counted in so many parts, however long they are.
+// A suspended process receives nothing, so the timeout is counted in this many parts, however long each of them takes.
 const PARTS = 20;
 
 interface Waiter {
@@ -10,16 +10,15 @@ interface Waiter {
 }
 
 /**
- * Remembers session events, so that a test can wait for one instead of for a time, and then look at all of them. As a
- * provider of an application it hears of every event that the application's group of instances handles here: an instance
- * that has it takes part in its group, as with any handler.
+ * Records session events, so that a test can wait for one of them and then look at all. As a provider of an application
+ * it is an event handler: it records the events that this instance handles, and makes the instance part of its group.
  */
 @Injectable()
 export class SessionEventRecorder {
   #events: SessionEvent[] = [];
   readonly #waiters = new Set<Waiter>();
 
-  /** Called by Nest when this is a provider, else by whoever has an event to record. */
+  /** Records an event. As a provider, the recorder is called for each event that its instance handles. */
   @OnSessionEvent(SessionEvent)
   record(event: SessionEvent): void {
     this.#events.push(event);
@@ -27,9 +26,9 @@ export class SessionEventRecorder {
   }
 
   /**
-   * The first event of this kind (and session): at once when it has been recorded already, else as soon as it is.
-   * Takes nothing away: asked again, it gives the same event. Other handlers of the event may still run.
-   * @throws Error that lists what was recorded instead, after `timeout` (default 20000) milliseconds
+   * Resolves to the first event of this type (and session): at once when it is recorded already, else as soon as it is.
+   * The event stays recorded: the next call returns it again. Other handlers of the event may still run.
+   * @throws Error that lists the recorded events, after `timeout` (default 20000) milliseconds
    */
   next<E extends SessionEvent>(
     eventClass: SessionEventClass<E>,
@@ -74,12 +73,12 @@ export class SessionEventRecorder {
     return this.#events.filter((event) => sessionId === undefined || event.sessionId === sessionId);
   }
 
-  /** How many events of this kind (and session) were recorded; a redelivery counts again. */
+  /** The number of recorded events of this type (and session); a redelivery counts again. */
   count(kind: SessionEventType | SessionEventClass, sessionId?: string): number {
     return this.#events.filter(matcher(kind, sessionId)).length;
   }
 
-  /** Forgets what was recorded; whoever waits goes on waiting. */
+  /** Removes all recorded events. Pending calls of `next()` keep waiting. */
   clear(): void {
     this.#events = [];
   }

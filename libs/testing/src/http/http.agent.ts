@@ -3,28 +3,28 @@ import type { INestApplication } from '@nestjs/common';
 import { SessionIdResolver } from '@nest-session/core';
 import { CookieJar, MemoryCookieStore } from 'tough-cookie';
 
-/** How a client behaves with all of its requests. */
+/** The options of a client, for all of its requests. */
 export interface HttpAgentOptions {
-  /** Sent with every request; those of a request win. */
+  /** Headers of every request; those of a single request override them. */
   readonly headers?: OutgoingHttpHeaders | undefined;
   /** Keeps connections open between requests, until `close()`. @default false */
   readonly keepAlive?: boolean | undefined;
   /** Treats cookies as a browser on https does, as behind a proxy that ends TLS. @default false */
   readonly secure?: boolean | undefined;
   /**
-   * Headers of answers that are sent back with every later request, as clients of a `HeaderSessionIdResolver` do; an
-   * empty one is forgotten. @default none
+   * Response headers to send back with every later request, as clients of a `HeaderSessionIdResolver` do; an empty value
+   * removes one. @default none
    */
   readonly tokenHeaders?: readonly string[] | undefined;
 }
 
-/** What one request has of its own. */
+/** The options of one request. */
 export interface HttpRequestOptions {
-  /** They replace what the client would send by itself, such as the `cookie` header. */
+  /** Headers of this request; they override those of the client, such as `cookie`. */
   readonly headers?: OutgoingHttpHeaders | undefined;
   /** A string or Buffer is sent as it is, anything else as JSON. */
   readonly body?: unknown;
-  /** Called when the head has arrived, before the body. */
+  /** Called when the headers of the response have arrived, before the body. */
   readonly onHead?: ((head: IncomingMessage) => void) | undefined;
   /** Aborts the request: it rejects, and the connection is closed. */
   readonly signal?: AbortSignal | undefined;
@@ -34,9 +34,9 @@ export interface HttpRequestOptions {
 export interface HttpResponse {
   /** The status code. */
   readonly status: number;
-  /** By their names in lower case, as Node.js has them. */
+  /** The headers by name in lower case, as Node.js has them. */
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in turn, as they were sent. */
+  /** Names and values of the headers in turn, as they were sent. */
   readonly rawHeaders: readonly string[];
   /** The values of the `Set-Cookie` headers. */
   readonly setCookies: readonly string[];
@@ -47,15 +47,15 @@ export interface HttpResponse {
 }
 
 /**
- * A client that keeps cookies as a browser does and follows no redirect. Any number of requests may run at once; the
- * cookies of a response are in the jar as soon as its head has arrived. Unlike the global `fetch`, an aborted request
- * leaves nothing behind that delays the closing of a server.
+ * A client that keeps cookies as a browser does and follows no redirect. Any number of requests may run at once. The
+ * cookies of a response are in the jar as soon as its headers have arrived. Unlike with the global `fetch`, an aborted
+ * request leaves nothing behind that delays the closing of a server.
  */
 export class HttpAgent {
   readonly #server: URL;
   readonly #options: HttpAgentOptions;
   readonly #store = new MemoryCookieStore();
-  // A browser makes exceptions for Secure cookies on its own machine; here they would hide what others run into.
+  // Browsers accept Secure cookies over http on localhost; here, that would hide a mistake that fails elsewhere.
   readonly #jar = new CookieJar(this.#store, { allowSecureOnLocal: false, enforceSecureOriginOnStorage: true });
   readonly #tokens = new Map<string, string>();
   readonly #agent: Agent;
@@ -79,12 +79,12 @@ export class HttpAgent {
     return new HttpAgent(await app.getUrl(), { tokenHeaders, ...options });
   }
 
-  /** Where the application is, as the client sees it: on https when it is `secure`. */
+  /** The address of the application as the client sees it: https when the client is `secure`. */
   get origin(): string {
     return `${this.#options.secure ? 'https:' : 'http:'}//${this.#server.host}`;
   }
 
-  /** Another client, with a copy of what this one keeps: from now on they go their own ways. */
+  /** Another client, with a copy of the cookies and tokens of this one; later changes are not shared. */
   fork(): HttpAgent {
     const fork = new HttpAgent(this.#server.href, this.#options);
     this.#jar.cloneSync(fork.#store);
@@ -92,7 +92,7 @@ export class HttpAgent {
     return fork;
   }
 
-  /** The cookies of the jar by name, for whatever path they are. */
+  /** All cookies of the jar by name, whatever their paths. */
   get cookies(): Record<string, string> {
     const cookies = this.#jar.getCookiesSync(this.#cookieUrl('/'), { allPaths: true });
     return Object.fromEntries(cookies.map(({ key, value }) => [key, value]));
@@ -113,14 +113,14 @@ export class HttpAgent {
     this.#jar.removeAllCookiesSync();
   }
 
-  /** The headers that a request for this path has by itself, in lower case: for other clients, such as supertest. */
+  /** The headers that this client would send to this path, in lower case: for other clients, such as supertest. */
   headersFor(path: string): OutgoingHttpHeaders {
     const cookie = this.#jar.getCookieStringSync(this.#cookieUrl(path));
     const kept = { ...Object.fromEntries(this.#tokens), ...(cookie !== '' && { cookie }) };
     return lowerCased(kept, { ...this.#options.headers });
   }
 
-  /** Keeps what an answer with these headers tells a client to keep: cookies and `tokenHeaders`. */
+  /** Stores the cookies and `tokenHeaders` of a response with these headers. */
   keep(headers: IncomingHttpHeaders | OutgoingHttpHeaders, path = '/'): void {
     for (const setCookie of [headers['set-cookie'] ?? []].flat()) {
       this.#jar.setCookieSync(String(setCookie), this.#cookieUrl(path), { ignoreError: true });
@@ -142,7 +142,7 @@ export class HttpAgent {
     return this.request('POST', path, { ...options, body });
   }
 
-  /** Resolves when the whole body is there, whatever the status; rejects when the connection broke before. */
+  /** Resolves when the whole body has arrived, whatever the status; rejects when the connection breaks before. */
   async request(method: string, path: string, options: HttpRequestOptions = {}): Promise<HttpResponse> {
     const message = await this.open(method, path, options);
     const chunks: Buffer[] = [];
@@ -158,19 +158,19 @@ export class HttpAgent {
     };
   }
 
-  /** Resolves to the response when its head is there, for who reads slowly or for ever; `destroy()` hangs up. */
+  /** Resolves when the headers have arrived, to a response whose body you read yourself; `destroy()` closes it. */
   open(method: string, path: string, options: HttpRequestOptions = {}): Promise<IncomingMessage> {
     const { body, onHead, signal } = options;
     const headers = lowerCased(this.headersFor(path), { ...options.headers });
     const content = encode(body, headers);
     return new Promise((resolve, reject) => {
       const { hostname, port } = this.#server;
-      // Of an IPv6 address, a URL has the brackets and a socket has not.
+      // An IPv6 address has brackets in a URL, but not for a socket.
       const host = hostname.replace(/^\[(.*)\]$/, '$1');
       const sent = request({ agent: this.#agent, host, port, method, path, headers, signal });
       sent.once('error', reject);
       sent.once('response', (message) => {
-        // Once the head is there, the message has the error.
+        // After the headers, the message emits the error.
         sent.on('error', () => {});
         message.on('error', () => {});
         this.keep(message.headers, path);
@@ -197,7 +197,7 @@ function lowerCased(...sets: OutgoingHttpHeaders[]): OutgoingHttpHeaders {
   );
 }
 
-/** The bytes of a body; names their type and length in the headers unless they do already. */
+/** The bytes of a body. Sets its type and length in the headers unless they are set. */
 function encode(body: unknown, headers: OutgoingHttpHeaders): Buffer | undefined {
   if (body === undefined) return undefined;
   const isText = typeof body === 'string';

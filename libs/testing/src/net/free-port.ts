@@ -2,14 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 // Below the range from which Linux and macOS draw the ports of outgoing connections: a server that stops for a while
-// must find its port again. In that range, a client that keeps trying would sooner or later connect to itself and hold
-// the port.
+// needs its port again. In that range, a client that reconnects would sooner or later connect to itself and hold it.
 const FIRST_PORT = 15_000;
 const LAST_PORT = 32_000;
 
 /**
- * Finds a port of 127.0.0.1 on which nobody listens, for a server that your test stops and starts again on the same
- * port. Another process may take the port before you listen on it.
+ * Finds a free port of 127.0.0.1, for a server that your test stops and starts again on the same port. Another process
+ * may take the port before you listen on it.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -6,9 +6,9 @@ import { eventually } from '../wait/eventually.js';
 
 export interface RedisProcessOptions {
   readonly args: readonly string[];
-  /** A folder that belongs to this Redis alone. */
+  /** The folder of this Redis. No other process uses it. */
   readonly home: string;
-  /** Besides the environment of this process. */
+  /** Environment variables in addition to those of this process. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -23,7 +23,7 @@ process.on('exit', () => {
   for (const redis of running) redis.signal('SIGKILL');
 });
 
-/** One run of redis-server. It ends with the process that launched it, even one that is killed. */
+/** One run of redis-server. It ends with the process that launched it, also when that process is killed. */
 export class RedisProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<void>;
@@ -38,19 +38,19 @@ export class RedisProcess {
     }
     this.#exited = new Promise((resolve) => {
       child.once('error', () => resolve());
-      // Not 'exit': the output that says why it ended may arrive after it.
+      // Not 'exit': the output with the reason may arrive after it.
       child.once('close', () => resolve());
     });
   }
 
   /**
-   * Resolves when Redis answers on a Unix socket in its own folder: on its port, another server may answer while ours
-   * is still about to find the port taken.
+   * Resolves when Redis replies on a Unix socket in its own folder. On the port, another server could reply while this one
+   * has not yet noticed that the port is taken.
    */
   static async launch(options: RedisProcessOptions): Promise<RedisProcess> {
     const socketPath = join(options.home, 'redis.sock');
     const program = process.env['REDIS_SERVER'] ?? 'redis-server';
-    // Detached, that is in a process group of its own: Ctrl-C in a terminal must not end Redis before its clients.
+    // Detached: in its own process group, Ctrl-C in a terminal does not end Redis before its clients.
     const child = spawn(program, [...options.args, '--unixsocket', socketPath], {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -89,7 +89,7 @@ export class RedisProcess {
     this.#child.kill(signal);
   }
 
-  /** The orderly end; when Redis does not come to it, the other one. */
+  /** Ends Redis with SIGTERM, and kills it when it does not end in time. */
   async terminate(): Promise<void> {
     if (!this.isRunning) return;
     const lastResort = setTimeout(() => this.signal('SIGKILL'), TERM_TIMEOUT);
@@ -115,9 +115,8 @@ export class RedisProcess {
 }
 
 /**
- * A process that kills `pid` and removes `folder` when this one has ended, which it learns from the end of its standard
- * input. A handler for 'exit' does not run in a process that was killed, nor under Jest, which gives tests a `process`
- * of their own.
+ * Starts a process that kills `pid` and removes `folder` when this process has ended: then its standard input ends. A
+ * handler for 'exit' would not run in a killed process, nor under Jest, which gives tests another `process` object.
  */
 function endWithParent(pid: number, folder: string): ChildProcess {
   const guardian = spawn('/bin/sh', ['-c', 'read -r _; kill -9 "$1"; rm -rf "$2"', 'sh', `${pid}`, folder], {
@@ -128,7 +127,7 @@ function endWithParent(pid: number, folder: string): ChildProcess {
   return guardian;
 }
 
-/** Whether a Redis that can be used listens there. One that asks for a password can; one that is loading cannot yet. */
+/** Whether a ready Redis listens there. One that requires a password is ready; one that is still loading is not. */
 async function answersPing(socketPath: string): Promise<boolean> {
   const socket = createConnection(socketPath);
   socket.on('error', () => {});

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { freePort } from '../net/free-port.js';
 import { RedisProcess } from './redis.process.js';
 
-/** How a private Redis starts. */
+/** The options of a private Redis. */
 export interface RedisServerOptions {
-  /** Further arguments of redis-server, such as `['--maxmemory', '10mb']`; they win over those of `RedisServer`. */
+  /** Further arguments of redis-server, such as `['--maxmemory', '10mb']`; they override those of `RedisServer`. */
   readonly args?: readonly string[] | undefined;
   /** @default a free port */
   readonly port?: number | undefined;
-  /** Where Redis keeps its files; `stop()` leaves it in place. @default a new folder, which `stop()` removes */
+  /** The folder for the files of Redis; `stop()` does not remove it. @default a new folder, which `stop()` removes */
   readonly dir?: string | undefined;
 }
 

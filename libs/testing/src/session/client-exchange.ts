@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { HttpAgent } from '../http/http.agent.js';
 
-/** A request that a client could have sent, and the answer to it, for a `SessionIdResolver`: nothing is sent. */
+/** A request of a client and its response, for a `SessionIdResolver`. Nothing is sent. */
 export interface ClientExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;

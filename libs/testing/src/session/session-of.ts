@@ -5,8 +5,8 @@ import type { HttpAgent } from '../http/http.agent.js';
 import { exchangeOf } from './client-exchange.js';
 
 /**
- * The session that a client would have in its next request for this path, as it is stored; null when it has none. Nothing
- * is sent, and it does not count as an access.
+ * Loads the session that the next request of a client for this path would have; null when there is none. No request is
+ * sent, and the session is not renewed.
  */
 export async function sessionOf(app: INestApplication, agent: HttpAgent, path = '/'): Promise<Session | null> {
   const resolver = app.get<SessionIdResolver>(SessionIdResolver, { strict: false });

@@ -4,9 +4,9 @@ import { TrackedSession } from '@nest-session/core/store';
 import { HttpAgent } from '../http/http.agent.js';
 import { exchangeOf } from './client-exchange.js';
 
-/** What is in the session of a client that is signed in; at least one attribute, or a principal. */
+/** The contents of the session of a signed-in client: at least one attribute, or a principal. */
 export interface SignedInSession {
-  /** The name of the principal who is signed in. */
+  /** The name of the principal. */
   readonly principalName?: string;
   /** The attributes by name. */
   readonly attributes?: Readonly<Partial<SessionAttributes> & Record<string, unknown>>;
@@ -14,17 +14,17 @@ export interface SignedInSession {
   readonly maxInactiveInterval?: number;
 }
 
-/** Which client is signed in, and where. */
+/** The client to sign in, and the path of its requests. */
 export interface SignInOptions {
   /** The client that is signed in. @default a new one */
   readonly agent?: HttpAgent;
-  /** What it asks for when it is signed in, for an application with `multipleSessions`: `'/?_s=1'`. @default '/' */
+  /** The path that selects the session, for an application with `multipleSessions`: `'/?_s=1'`. @default '/' */
   readonly path?: string;
 }
 
 /**
- * A client of the application with a session, as if it had signed in: for tests of what comes after that. The session is
- * made in the application's store, and its token put where the `SessionIdResolver` of the application has it.
+ * Signs a client of the application in without a login request. It creates the session in the application's store, and
+ * gives the client the token in the place where the `SessionIdResolver` of the application reads it.
  */
 export async function signIn(
   app: INestApplication,

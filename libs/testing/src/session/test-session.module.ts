@@ -6,12 +6,12 @@ import { SessionClock } from '../clock/session.clock.js';
 import { SessionEventRecorder } from '../events/session-event.recorder.js';
 
 /**
- * Takes the place of the application's store in a test, as in `overrideModule(RedisSessionModule)`: `MapSessionModule`
- * with a `SessionClock` and a `SessionEventRecorder`, which the test gets from the application.
+ * Replaces the application's store in a test, with `overrideModule(RedisSessionModule)`: a `MapSessionModule` with a
+ * `SessionClock` and a `SessionEventRecorder`, which you get from the application.
  */
 @Module({})
 export class TestSessionModule {
-  /** To be called for each application: its sessions have a clock of their own, which begins now. */
+  /** Call it for each application: each call creates a clock of its own, which begins now. */
   static forRoot(options: Omit<MapSessionModuleOptions, 'clock'> = {}): DynamicModule {
     const clock = new ManualClock(Date.now());
     return {

@@ -1,19 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How long and how often `eventually()` checks. */
+/** The limits of `eventually()`. */
 export interface EventuallyOptions {
-  /** Milliseconds, of which those do not count that the process itself stood still. @default 20000 */
+  /** Milliseconds until it gives up; time in which the process was suspended does not count. @default 20000 */
   readonly timeout?: number | undefined;
   /** Milliseconds between two checks. @default 20 */
   readonly interval?: number | undefined;
 }
 
-// A process that stood still has given what it waits for no time: one turn counts for no more than this.
+// While the process is suspended, nothing it waits for can happen: one turn counts at most this much.
 const LONGEST_TURN = 2000;
 
 /**
- * Repeats `check` until it neither throws nor gives false, null, 0 or '', and resolves to what it gave. Undefined is
- * a success, so that a block of expectations can be given. Rejects with what the last check threw.
+ * Repeats `check` until it neither throws nor returns false, null, 0 or '', and resolves to the value it returned.
+ * Undefined is a success, so that you can pass a block of expectations. Rejects with the error of the last check.
  */
 export async function eventually<T>(check: () => T | Promise<T>, options: EventuallyOptions = {}): Promise<T> {
   const { timeout = 20_000, interval = 20 } = options;

@@ -39,7 +39,7 @@ class ShopController {
   }
 }
 
-/** Takes its time: whoever does not wait for handlers sees nothing. */
+/** A slow handler: a test that does not wait for handlers sees no effect of it. */
 @Injectable()
 export class Reminders {
   readonly sent: unknown[] = [];

@@ -3,7 +3,7 @@ import { jest } from '@jest/globals';
 import { eventually } from '@nest-session/testing';
 import { PollingLoop } from '../../src/background/polling.loop.js';
 
-/** When every step has begun whose timer was set before: timers of one duration fire in the order they were set in. */
+/** Resolves when every earlier timer has fired: timers of one duration fire in the order in which they were set. */
 async function dueTimers(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 0));
   await new Promise((resolve) => setImmediate(resolve));

@@ -34,7 +34,7 @@ describe('in Chromium, the session cookie', () => {
     return (await user.cookies()).find((each) => each.name === name);
   }
 
-  /** Submits the form of the page, and resolves to the text of the page that it leads to. */
+  /** Submits the form of the page, and resolves to the text of the next page. */
   async function submit(): Promise<string> {
     await tab.evaluate('document.forms[0].submit()');
     await tab.waitForURL(({ hostname }) => hostname === 'shop.test');
@@ -187,7 +187,7 @@ describe('in Chromium, the session cookie', () => {
       const before = Date.now() / 1000;
       await textAt(tab, shop.https('shop.test', '/login/remember'));
       expect((await cookie())!.expires).toBeGreaterThanOrEqual(before + 30 * DAY - 1);
-      // Every new token of that session is remembered as well.
+      // Every new token of that session gets a cookie with Max-Age as well.
       await textAt(tab, shop.https('shop.test', '/login'));
       expect((await cookie())!.expires).toBeGreaterThanOrEqual(before + 30 * DAY - 1);
     });

@@ -5,12 +5,12 @@ import { LogRecorder } from '@nest-session/test-infrastructure';
 import { MapSessionModule, RememberMe, Session, SessionModule, type SessionModuleOptions } from '../../src/index.js';
 import { selfSignedCertificate } from '@nest-session/test-infrastructure/browser';
 
-/** What a browser opens. */
+/** The pages that a browser opens. */
 @Controller()
 class ShopController {
   constructor(private readonly rememberMe: RememberMe) {}
 
-  /** Counts the visits of a session, which it starts. */
+  /** Counts the visits of a session, and creates it at the first one. */
   @Get('visit')
   visit(@Session() session: Session) {
     const visits = session.getAttributeOrDefault<number>('visits', 0) + 1;
@@ -55,7 +55,7 @@ class ShopController {
     return `<iframe src="${new URL(of).href}"></iframe>`;
   }
 
-  /** A page that leads to another. */
+  /** A page with a form that leads to another page. */
   @Get('door/:method')
   @Header('Content-Type', 'text/html')
   door(@Param('method') method: string, @Query('to') to: string) {
@@ -101,7 +101,7 @@ export class Shop {
     @Module({ imports, controllers: [ShopController] })
     class ShopModule {}
     const options = { logger: this.log, abortOnError: false, ...(httpsOptions && { httpsOptions }) };
-    // A browser holds its connections open.
+    // A browser keeps its connections open.
     const app = await NestFactory.create(ShopModule, new ExpressAdapter(), { ...options, forceCloseConnections: true });
     this.#apps.push(app);
     await app.listen(0, '127.0.0.1');

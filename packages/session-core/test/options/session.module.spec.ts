@@ -42,7 +42,7 @@ function moduleOf(metadata: ModuleMetadata) {
   return AppModule;
 }
 
-/** The message with which an application does not start. */
+/** The message of the error with which an application fails to start. */
 async function refusal(metadata: ModuleMetadata): Promise<string> {
   try {
     const app = await NestFactory.create(moduleOf(metadata), silent);

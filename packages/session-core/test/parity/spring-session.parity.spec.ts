@@ -7,7 +7,7 @@ import { Session } from '../../src/index.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { closeApps, type SessionApp, startApp } from '../support/session.app.js';
 
-// The cases of Spring Session's own tests of its web layer, by their names, and what stands for each of them here.
+// The cases of Spring Session's own tests of its web layer by name, and the tests here that stand for each of them.
 
 LeakGuard.install();
 
@@ -26,7 +26,7 @@ const COUNTS = {
   CompositeHttpSessionIdResolverTests: 5,
 };
 
-/** The lists of `spring-session.md`, by Spring's test class. The reporter asks whether the tests in it run and pass. */
+/** The lists of `spring-session.md`, by Spring's test class. The reporter checks that the tests in it run and pass. */
 const SECTIONS = readFileSync(fileURLToPath(new URL('spring-session.md', import.meta.url)), 'utf8')
   .split(/^## /m)
   .slice(1)
@@ -53,7 +53,7 @@ describe.each(SECTIONS)('%s', (_, section) => {
   });
 });
 
-/** What the next request does with its session, and what it answers. */
+/** The handler of the next request, which returns the body of the response. */
 @Injectable()
 class Step {
   run: (session: Session) => unknown = () => ({});
@@ -79,7 +79,7 @@ describe.each(['express', 'fastify'] as const)('the session of a request, on %s,
   });
   afterEach(closeApps);
 
-  /** Sends a request whose handler is `run`; resolves to what it has returned. */
+  /** Sends a request whose handler is `run`; resolves to the value that the handler returned. */
   async function during<T extends object>(agent: ReturnType<SessionApp['agent']>, run: (session: Session) => T) {
     app.app.get(Step).run = run;
     const answer = await agent.get('/');

@@ -99,7 +99,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect((await browser.get('/')).json()).toEqual({ user: 'ann', alias: '0' });
     expect((await browser.get('/?_s=1')).json()).toEqual({ user: 'bob', alias: '1' });
     expect((await browser.get('/?_s=2')).json()).toEqual({ alias: '2' });
-    // An alias that there is not is that of no session of its own.
+    // A malformed alias selects the session of alias 0.
     expect((await browser.get('/?_s=x')).json()).toEqual({ user: 'ann', alias: '0' });
   });
 

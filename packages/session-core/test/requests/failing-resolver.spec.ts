@@ -6,7 +6,7 @@ import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
 
-/** Breaks its contract, by which it never throws. */
+/** Breaks the contract of resolvers, which must not throw. */
 class FailingResolver extends SessionIdResolver {
   readonly headers = ['X-Token'];
 

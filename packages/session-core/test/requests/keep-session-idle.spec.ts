@@ -10,7 +10,7 @@ LeakGuard.install();
 
 const MINUTE = 60_000;
 
-/** Where a handler waits. */
+/** The gate at which a handler waits. */
 let hold: Gate;
 
 @Controller()
@@ -76,7 +76,7 @@ class PollController {
   }
 }
 
-/** Answers, or changes the session of a request that nothing answers. */
+/** Responds, or changes the session of a request without a matching route. */
 function middleware(request: { session: Session; url: string }, response: ServerResponse, next: () => void): void {
   if (request.url === '/middleware') response.end('answered');
   else {
@@ -105,7 +105,7 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
     return app;
   }
 
-  /** The one session there is. */
+  /** The only session in the store. */
   const stored = async () => {
     const [session] = await store.findByPrincipalName('ann');
     return session!;

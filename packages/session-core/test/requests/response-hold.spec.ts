@@ -58,7 +58,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** Serves requests that are held; `started` resolves when the handler has returned. */
+/** Serves requests whose responses are held; `started` resolves when the handler has returned. */
 async function serve(handler: Handler, configure: (gate: TestGate) => void = () => undefined) {
   let gate!: TestGate;
   let handled!: () => void;
@@ -71,7 +71,7 @@ async function serve(handler: Handler, configure: (gate: TestGate) => void = () 
     handled();
   });
   server = held;
-  // For as long as the client likes: usually it is five seconds.
+  // Connections stay open until the client closes them; the default is five seconds.
   held.keepAliveTimeout = 0;
   held.listen(0, '127.0.0.1');
   await once(held, 'listening');
@@ -114,7 +114,7 @@ describe('ResponseHold with nothing to save', () => {
     expect([answer.status, answer.text]).toEqual([500, 'ERR_HTTP_INVALID_STATUS_CODE']);
     expect(answer.setCookies).toEqual(['SESSION=1']);
     expect(gate().log.filter((entry) => entry === 'complete')).toHaveLength(1);
-    // What the filter has changed is saved, too.
+    // The changes of the filter are saved, too.
     expect(gate().log.filter((entry) => entry === 'begin')).toHaveLength(2);
   });
 
@@ -156,7 +156,7 @@ describe('ResponseHold', () => {
       response.end();
     },
     'writeHead and end': (response) => response.writeHead(200, { 'Content-Type': 'text/plain' }).end('hello'),
-    // Under its old name, which is not among the types.
+    // The old name of writeHead, which is not in the types.
     'writeHeader and end': (response) => (response as any).writeHeader(200).end('hello'),
     'flushHeaders and end': (response) => {
       response.flushHeaders();
@@ -609,7 +609,7 @@ describe('ResponseHold when the save fails', () => {
 });
 
 describe('ResponseHold on HTTP/2', () => {
-  /** One request of a client of its own; what the response and the process have to say of it is in `events`. */
+  /** Sends one request with a new client; `events` are those of the response. */
   async function ask(handler: (response: ServerResponse) => unknown) {
     const events: string[] = [];
     let gate!: TestGate;

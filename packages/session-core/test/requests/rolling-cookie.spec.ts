@@ -20,7 +20,7 @@ LeakGuard.install();
 const MINUTE = 60_000;
 const DAY = 24 * 60 * 60;
 
-/** Where a handler waits. */
+/** The gate at which a handler waits. */
 let hold: Gate;
 
 @Controller()

@@ -36,7 +36,7 @@ import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
 
-/** What the replies of both platforms can do. */
+/** The common methods of the responses of both platforms. */
 interface Reply extends RawReply {
   status(code: number): Reply;
   header(name: string, value: string): Reply;
@@ -281,7 +281,7 @@ class TestController {
     }
   }
 
-  /** How many listeners Node.js allows once the head has left, and how many were added. */
+  /** The limit of listeners after the headers were sent, and the number of listeners that were added. */
   @Get('listeners/:most')
   listeners(@Res() reply: Reply, @Param('most') most: string) {
     const response = rawOf(reply).setMaxListeners(Number(most));
@@ -342,7 +342,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const order: string[] = [];
       const answer = client.get(`/set/${route}`, { onHead: () => order.push('head') });
       await gate.reached();
-      // Requests that come later are answered: had the head been on its way, it would have arrived before them.
+      // A later request gets its response: headers that were already on their way would have arrived before it.
       await agent().get('/plain');
       order.push('saved');
       gate.open();
@@ -643,7 +643,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(client.cookie('SESSION')).not.toBe('a'.repeat(43));
     });
 
-    /** A slow request that has loaded the session, ended or renamed by `end`, and then saves. */
+    /** A slow request that loads the session, which `end` then deletes or rotates, and saves afterwards. */
     async function lateRequest(end: (client: HttpAgent) => Promise<unknown>) {
       let arrived!: () => void;
       let goOn!: () => void;

@@ -85,7 +85,7 @@ class ShopController {
     return { changed: true };
   }
 
-  /** Of a controller that does without sessions, the one that does not. */
+  /** The only handler that needs the session, in a controller whose policy is anonymous. */
   @Get('checkout')
   @SessionOutagePolicy('reject')
   checkout() {

@@ -30,7 +30,7 @@ LeakGuard.install();
 
 let asked: string[] = [];
 
-/** Looks who it is, as guards of applications do. */
+/** Reads the principal of the session, as guards of applications do. */
 @Injectable()
 class AuthGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

@@ -35,7 +35,7 @@ class NotesEverything implements ExceptionFilter {
     const response = http.getResponse<ExpressResponse>();
     if (response.headersSent) return;
     if (error instanceof SessionStoreError) {
-      // What it changes is not saved: the save has failed, and that is settled.
+      // This change is not saved, since the save of this request has already failed.
       http.getRequest<{ session: Session }>().session.setAttribute('seen', true);
       response.setHeader('X-Filter', '1');
       response.status(507).json({ sorry: true });
@@ -95,7 +95,7 @@ class TestController {
   @Get('res-later')
   async resLater(@Session() session: Session, @Res() response: ExpressResponse) {
     session.setAttribute('a', 1);
-    // The interceptor has begun to save when the answer begins.
+    // The interceptor has begun the save when the response begins.
     setImmediate(() => response.json({ ok: true }));
   }
 
@@ -133,7 +133,7 @@ describe('SessionInterceptor', () => {
 
   it('saves before the first event of a stream, and does not wait for the last one', async () => {
     const { store, agent } = await startApp(base);
-    // Ends a stream that would keep the application from closing when no event came.
+    // Ends a stream that would keep the application from closing if no event came.
     const message = await agent().open('GET', '/events', { signal: AbortSignal.timeout(30_000) });
     expect([message.statusCode, message.headers['set-cookie']?.length, store.calls]).toEqual([200, 1, ['create']]);
     for await (const chunk of message.setEncoding('utf8')) if (String(chunk).includes('data: first')) break;

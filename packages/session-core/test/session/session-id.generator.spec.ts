@@ -3,7 +3,7 @@ import { RandomSessionIdGenerator } from '../../src/session/session-id.generator
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const DRAWS = 10_000;
 
-/** How far counts are from being equal: Pearson's chi-square. */
+/** The distance of counts from a uniform distribution: Pearson's chi-square. */
 function chiSquare(counts: readonly number[]): number {
   const expected = DRAWS / counts.length;
   return counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
@@ -21,7 +21,7 @@ describe('RandomSessionIdGenerator', () => {
       const counts = new Map(characters.map((character) => [character, 0]));
       for (const token of tokens) counts.set(token[place]!, counts.get(token[place]!)! + 1);
       expect([...counts.keys()]).toEqual(characters);
-      // By chance it is more than that once in 10^16 times.
+      // The probability that chance alone exceeds this value is 10^-16.
       expect(chiSquare([...counts.values()])).toBeLessThan(200);
     }
   });

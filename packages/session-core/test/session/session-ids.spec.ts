@@ -5,7 +5,7 @@ import { RandomSessionIdGenerator, SessionIdGenerator } from '../../src/session/
 import { SessionIds } from '../../src/session/session-ids.js';
 import { SessionToken } from '../../src/session/session-token.js';
 
-/** Draws what it is given, one after the other. */
+/** Draws the given tokens one after the other. */
 class ListedTokens extends SessionIdGenerator {
   readonly #tokens: unknown[];
 
@@ -63,7 +63,7 @@ describe('SessionIds', () => {
       error = thrown;
     }
     expect(error).toBeInstanceOf(SessionStoreError);
-    // Not even the token that was refused: a generator that stands still may have drawn it for somebody before.
+    // The refused token is not printed either: a broken generator may have drawn it for another session before.
     expect(inspect(error)).not.toContain(A.slice(0, 20));
   });
 

@@ -1,7 +1,7 @@
 import { Controller, Get } from '@nestjs/common';
 import { Session } from '../../src/index.js';
 
-/** The life of a session, in requests without a body. */
+/** Creates, rotates and ends a session, in requests without a body. */
 @Controller()
 export class AccountController {
   @Get('name')

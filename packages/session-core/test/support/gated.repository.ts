@@ -5,10 +5,10 @@ import { Gate } from '@nest-session/test-infrastructure';
 
 type Call = 'load' | SessionChange['kind'];
 
-/** What a store that cannot be reached throws. */
+/** The error of a store that cannot be reached. */
 export const STORE_FAILURE = new SessionStoreError('The test has broken the store');
 
-/** The store in memory, whose calls a test can count, hold and let fail. */
+/** The store in memory. A test can count its calls, hold them and make them fail. */
 export class GatedRepository extends MapSessionRepository {
   readonly calls: Call[] = [];
   readonly #gates = new Map<Call, Gate>();
@@ -17,14 +17,14 @@ export class GatedRepository extends MapSessionRepository {
     super(options);
   }
 
-  /** All calls of a kind wait, from now on until the gate is opened. */
+  /** Holds all calls of a kind from now on, until the gate is opened. */
   gate(call: Call): Gate {
     const gate = new Gate();
     this.#gates.set(call, gate);
     return gate;
   }
 
-  /** All calls of a kind fail from now on. */
+  /** Makes all calls of a kind fail from now on. */
   break(call: Call, error: unknown = STORE_FAILURE): void {
     this.gate(call).fail(error);
   }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** What `@Res()` gives: on Fastify a reply with the response of Node.js in it, on Express that response itself. */
+/** The argument of `@Res()`: on Fastify a reply that holds the response of Node.js, on Express that response itself. */
 export interface RawReply {
   readonly raw?: ServerResponse;
 }

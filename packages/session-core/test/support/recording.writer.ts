@@ -9,12 +9,12 @@ import { TrackedSession } from '../../src/session/tracked-session.js';
 
 const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'deleted' } as const;
 
-/** Remembers what it is asked to write, and answers that this was done unless a reply has been prepared. */
+/** Records the writes, and replies to each with success unless a test has prepared a reply. */
 export class RecordingWriter implements SessionWriter {
   readonly serializer = new JsonAttributeSerializer();
   undecodable: UndecodablePolicy = 'drop-attribute';
   readonly writes: SessionChange[] = [];
-  /** The ids that keys were drawn to replace; undefined for those of new sessions. */
+  /** The ids that the drawn ids were to replace; undefined for new sessions. */
   readonly replaced: (string | undefined)[] = [];
   readonly #replies: (WriteReply | (() => WriteReply | Promise<WriteReply>))[] = [];
 

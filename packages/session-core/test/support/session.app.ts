@@ -12,13 +12,13 @@ type Platform = 'express' | 'fastify';
 export interface SessionAppOptions {
   /** @default express */
   readonly platform?: Platform;
-  /** What the platform knows of proxies that may say how a request has come. */
+  /** The `trust proxy` setting of the platform. */
   readonly trustProxy?: string;
   readonly controllers?: Type[];
   readonly providers?: Provider[];
   readonly session?: SessionModuleOptions;
   readonly store?: GatedRepository;
-  /** What main.ts does between creating the application and listening. */
+  /** Runs between creating the application and listening, as code in main.ts does. */
   readonly configure?: (app: INestApplication) => unknown;
 }
 
@@ -44,7 +44,7 @@ class TestAppModule {}
 
 const running: INestApplication[] = [];
 
-/** A real Nest application on Express that listens on a free port, with a store that the test has in its hand. */
+/** Starts a real Nest application on a free port, with a store that the test controls. */
 export async function startApp(options: SessionAppOptions): Promise<SessionApp> {
   const store = options.store ?? new GatedRepository();
   const log = new LogRecorder();

@@ -20,7 +20,7 @@ function problemsOf(options: unknown): readonly string[] {
 const [key] = SIGNING_KEYS;
 const secure = true;
 
-// What is wrong, and what to do about it.
+// Invalid options, and the problem and advice in the error.
 const BAD: readonly (readonly [object, RegExp])[] = [
   [{ name: '' }, /`cookie.name` is not a cookie name .*: use letters, digits/],
   [{ name: 'a b' }, /`cookie.name` is not a cookie name .*: use letters, digits/],

@@ -16,7 +16,7 @@ function resolverOf(cookie: SessionModuleOptions['cookie'] = {}) {
   return new CookieSessionIdResolver(cookie);
 }
 
-/** The last character of 43 holds four bits of the 256, and two that nobody reads. */
+/** The last of 43 characters holds four of the 256 bits, and two bits that are not decoded. */
 function withOtherEnd(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1)!) ^ 1];
@@ -48,7 +48,7 @@ describe('CookieSessionIdResolver', () => {
     [`SESSION="${token}"`, []],
     [`SESSION=${token}!`, []],
     [`SESSION=${encode(token)}`, []],
-    // No blanks to a browser, which lets anybody set a cookie of such a name, a __Host- prefix after it or not.
+    // Browsers do not treat these as white space, so another host may set such a name, also before a __Host- prefix.
     [`\u00a0SESSION=${token}`, []],
     [`SESSION\u00a0=${token}`, []],
     [`\vSESSION=${token}; SESSION=\f${token}`, []],
@@ -97,7 +97,7 @@ describe('CookieSessionIdResolver', () => {
   it('reads 9 KB of cookies in linear time', () => {
     const resolver = resolverOf();
     const nineKilobytes = 'SESSION='.repeat(1125) + ';SESSION=a'.repeat(1000);
-    // Of many rounds the shortest, for which the machine did nothing else.
+    // The shortest of many rounds, the one with the least interference.
     const timeOf = (cookie: string) => {
       const request = requestWith({ cookie });
       const times = Array.from({ length: 100 }, () => {
@@ -108,7 +108,7 @@ describe('CookieSessionIdResolver', () => {
       return Math.min(...times);
     };
     timeOf(nineKilobytes);
-    // Were it square, it would be 256 times.
+    // Quadratic time would be 256 times as long.
     expect(timeOf(nineKilobytes.repeat(16)) / timeOf(nineKilobytes)).toBeLessThan(64);
   });
 

@@ -1,7 +1,7 @@
 import type * as crypto from 'node:crypto';
 import type { CookieCodec } from '../../src/resolvers/cookie.codec.js';
 
-/** What is compared in constant time: the texts, and whether they were equal. */
+/** The comparisons in constant time: the texts, and whether they were equal. */
 const compared: { readonly texts: readonly string[]; readonly areEqual: boolean }[] = [];
 
 let Codec: typeof CookieCodec;
@@ -16,7 +16,7 @@ beforeAll(async () => {
     compared.push({ texts: [one, other].map(String), areEqual });
     return areEqual;
   };
-  // Not before: an import takes the function that is there then.
+  // Not earlier: the module takes the function that is in place when it is imported.
   ({ CookieCodec: Codec } = await import('../../src/resolvers/cookie.codec.js'));
   keys = ['a', 'b'].map((secret) => builtin.createSecretKey(Buffer.from(secret.repeat(32))));
 });

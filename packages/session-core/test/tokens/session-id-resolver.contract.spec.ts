@@ -14,7 +14,7 @@ LeakGuard.install();
 type Headers = Record<string, string>;
 type Answer = Readonly<Record<string, string | string[] | undefined>>;
 
-/** How clients of a kind present what they got. */
+/** The way in which one kind of client sends a token back. */
 interface Client {
   present(...answers: Answer[]): Headers;
   forge(text: string): Headers;

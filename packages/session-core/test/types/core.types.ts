@@ -116,7 +116,7 @@ export class Handlers {
   @OnSessionEvent(SessionEvent, { broadcast: true })
   all(event: SessionEvent): void {
     if (event instanceof SessionIdChangedEvent) expectTypeOf(event.previousSessionId).toEqualTypeOf<string>();
-    // @ts-expect-error of a change of id alone
+    // @ts-expect-error only on SessionIdChangedEvent
     void event.previousSessionId;
   }
 

@@ -5,7 +5,7 @@ import { DAY, INTERVAL, MINUTE, type ContractContext } from './contract.context.
 
 const HOUR = 60 * MINUTE;
 
-/** What a session in use is used for. */
+/** The uses of a session, none of which postpones its absolute timeout. */
 const USES: Readonly<Record<string, (session: TrackedSession, t: ContractContext) => Promise<unknown>>> = {
   'a touch': (session, t) => t.repository.touch(session),
   'a save': (session, t) => {

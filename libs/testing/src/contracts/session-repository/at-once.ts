@@ -1,9 +1,9 @@
-/** How often a race is run. */
+/** The number of rounds of each race. */
 export const ROUNDS = 12;
 
 /**
- * What two steps answer, of which now the one and now the other is begun first, and the second ever a little later: so it
- * meets the first one in each of its parts, which are short in memory and longer behind a network.
+ * Runs two steps at once and resolves to both results. From round to round they take turns to begin, and the second one
+ * begins later: so it meets the first in each of its parts, in memory and behind a network.
  */
 export async function atOnce<A, B>(round: number, one: () => Promise<A>, two: () => Promise<B>): Promise<[A, B]> {
   const pause = Math.floor(round / 2);
@@ -17,7 +17,7 @@ export async function atOnce<A, B>(round: number, one: () => Promise<A>, two: ()
   return Promise.all([one(), first]);
 }
 
-/** Its failure is that of the race, and not one that nobody waits for. */
+/** Keeps a failure from being reported as an unhandled rejection before the race awaits it. */
 function begun<T>(step: () => Promise<T>): Promise<T> {
   const answer = step();
   answer.catch(() => undefined);

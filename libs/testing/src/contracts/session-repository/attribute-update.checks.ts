@@ -4,7 +4,7 @@ import type { CheckGroup } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
 import { MINUTE } from './contract.context.js';
 
-// The characters of a text, not what they look like, nor what a database compares them as.
+// Pairs that look alike, or that the collation of a database treats as equal.
 const ALIKE: readonly (readonly [string, string])[] = [
   ['"a"', '"A"'],
   ['"a"', '"a" '],
@@ -83,7 +83,7 @@ export const ATTRIBUTE_UPDATE: CheckGroup = {
       const { id } = await t.stored(attributes);
       const updateOf = (name: string, text: string) => ({ ...update(id, null, text), expected: { name, text } });
       for (const [name, value] of Object.entries(attributes)) {
-        // That of the name before, which may look like it.
+        // The text of the name before, which may look like this one.
         const conflict = await t.write(updateOf(name, String(value - 1)));
         assert.deepEqual(conflict, { outcome: 'conflict', current: String(value) }, name);
       }

@@ -17,13 +17,13 @@ export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const DAY = 24 * 60 * MINUTE;
 
-/** Of sessions that nobody gave another one. */
+/** The idle timeout of sessions whose check sets none, in milliseconds. */
 export const INTERVAL = 30 * MINUTE;
 
-/** How long after a change of its id a session is still reached by those that have loaded it under the old one. */
+/** How long the old id of a rotated session leads to it, in milliseconds. */
 export const FOLLOWED = 60 * SECOND;
 
-/** What a check finds: an empty store, and words for what most of them do with it. */
+/** An empty store for one check, with the steps and assertions that most checks use. */
 export class ContractContext {
   private readonly primitives: StorePrimitives;
 
@@ -39,7 +39,7 @@ export class ContractContext {
     const ids = new PreparedIds();
     const store = await open({ timeout: INTERVAL / SECOND, ids: new SessionIds(ids), undecodable: 'throw' });
     if (offers.includes('nodes')) assert.ok(store.other, '`nodes` are offered by `other`');
-    // A clock of a test begins at a full minute, or day, and what a store cuts off of its times would not be seen.
+    // The clock of a test often begins at a full minute or day, which would hide that a store truncates times.
     await store.advance(12_345);
     return new ContractContext(store, ids, slack);
   }
@@ -48,7 +48,7 @@ export class ContractContext {
     return this.store.repository;
   }
 
-  /** That of the other node, where there is one. */
+  /** The repository of the other node, if the store has one. */
   get other(): SessionRepository {
     return this.store.other ?? this.store.repository;
   }
@@ -63,7 +63,7 @@ export class ContractContext {
     await this.store.close?.();
   }
 
-  /** A session that the store has, with these attributes and what `set` gives it. */
+  /** Creates and saves a session with these attributes, after `set` has changed it. */
   async stored(
     attributes: Record<string, unknown> = { a: 1 },
     set?: (session: TrackedSession) => void,
@@ -75,7 +75,7 @@ export class ContractContext {
     return session;
   }
 
-  /** A session of an id, which is there. */
+  /** Loads a session, and fails when there is none. */
   async load(id: string, repository: SessionRepository = this.repository): Promise<TrackedSession> {
     const session = await repository.findById(id);
     assert.ok(session, 'The session is not found');
@@ -86,7 +86,7 @@ export class ContractContext {
     assert.equal(await session.save(), 'saved');
   }
 
-  /** Has a session change its id, and gives the one that it had. */
+  /** Rotates a session, and returns its previous id. */
   async rotates(session: Session): Promise<string> {
     const { id } = session;
     session.changeSessionId();
@@ -94,19 +94,19 @@ export class ContractContext {
     return id;
   }
 
-  /** That no node finds a session of this id. */
+  /** Asserts that no node finds a session under this id. */
   async isOver(id: string): Promise<void> {
     assert.equal(await this.repository.findById(id), null);
     assert.equal(await this.other.findById(id), null);
   }
 
-  /** What all attributes of a session are. */
+  /** All attributes of a session by name. */
   async attributesOf(id: string): Promise<Record<string, unknown>> {
     const session = await this.load(id);
     return Object.fromEntries(session.attributeNames.toSorted().map((name) => [name, session.getAttribute(name)]));
   }
 
-  /** What the store hands out of a session, which is there. */
+  /** The record that the store returns for a session; fails when there is none. */
   async recordOf(id: string): Promise<SessionRecord> {
     const [record, ...others] = await this.primitives.load([id]);
     assert.ok(record, 'The session is not found');
@@ -114,12 +114,12 @@ export class ContractContext {
     return record;
   }
 
-  /** One step of the store itself. */
+  /** Runs one write of the store itself. */
   write(change: SessionChange): Promise<WriteReply> {
     return this.primitives.write(change);
   }
 
-  /** An id that nobody has, and that the session with this one may be given. */
+  /** A free id to which the session with this id may be rotated. */
   idFor(id: string): string {
     return generateSessionKey((drawn) => this.mayReplace(drawn, id)).id;
   }
@@ -128,10 +128,10 @@ export class ContractContext {
     return this.primitives.mayReplace(id, replaced);
   }
 
-  /** Has the next session that draws an id draw first that of another one, which was stored here. */
+  /** Makes the next session draw the id of this stored session first. */
   drawAgain(session: TrackedSession): void {
     assert.ok(session.tokenToSend);
-    // One that is drawn twice running is refused.
+    // An id that is drawn twice in a row is refused, so another one is drawn in between.
     this.repository.createSession();
     this.ids.prepare(session.tokenToSend);
   }
@@ -140,22 +140,22 @@ export class ContractContext {
     await this.store.advance(milliseconds);
   }
 
-  /** Until a session is about to end that had so long to live when it was last renewed, just now. */
+  /** Moves the clock to just before the end of a session that was renewed now and lives for `end` milliseconds. */
   async advanceToJustBefore(end: number): Promise<void> {
     await this.advance(end - 1 - this.slack);
   }
 
-  /** From there until it has ended. */
+  /** Moves the clock from there to just after the end. */
   async advancePast(): Promise<void> {
     await this.advance(this.slack + 2);
   }
 
-  /** Until every session is over that has the usual interval. */
+  /** Moves the clock until every session with the default idle timeout has expired. */
   async expireAll(): Promise<void> {
     await this.advance(INTERVAL + 1);
   }
 
-  /** That a duration by the store's clock is the one by which this check has moved it. */
+  /** Asserts that a duration by the store's clock is the one by which the check has moved it, within the slack. */
   isAbout(duration: number, expected: number): void {
     const isAbout = duration >= expected && duration <= expected + this.slack;
     assert.ok(isAbout, `${duration} ms are not ${expected} ms, nor up to ${this.slack} ms more`);
@@ -165,7 +165,7 @@ export class ContractContext {
     await this.store.reportExpired?.();
   }
 
-  /** All that is recorded of the sessions which have, or had, one of these ids; of all sessions without one. */
+  /** The recorded events of the sessions with these ids; without ids, of all sessions. */
   async events(...ids: string[]): Promise<SessionEvent[]> {
     assert.ok(this.store.events && this.store.reportExpired, '`events` are offered by events() and reportExpired()');
     const events = await this.store.events();

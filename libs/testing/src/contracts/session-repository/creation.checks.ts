@@ -4,7 +4,7 @@ import { generateSessionKey } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
 import { DAY, FOLLOWED, INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
 
-/** What becomes of a request that presents these ids, none of which opens a session, and sets an attribute. */
+/** The outcome of a request that presents these ids, none of which opens a session, and sets an attribute. */
 async function savedBy(t: ContractContext, ...presentedIds: string[]): Promise<[outcome: string, session: Session]> {
   const session = t.repository.createSession(presentedIds);
   session.setAttribute('late', true);
@@ -73,7 +73,7 @@ export const CREATION: CheckGroup = {
       const nobody = generateSessionKey().id;
       const first = await t.rotates(session);
       const second = await t.rotates(session);
-      // Where sessions are kept apart, some of many strangers are elsewhere.
+      // In a partitioned store, some of many unknown ids belong to other partitions.
       const many = () => Array.from({ length: 8 }, () => generateSessionKey().id);
       const alone = [[first], [second], [nobody, first], [first, nobody]];
       const amongMany = Array.from({ length: 4 }, () => [...many(), first, ...many()]);

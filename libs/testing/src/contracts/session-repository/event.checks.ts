@@ -11,7 +11,7 @@ import { atOnce, ROUNDS } from './at-once.js';
 import type { CheckGroup, Checks } from './check.group.js';
 import { DAY, INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
 
-/** Every way of being deleted, by a request that has set `last` before. */
+/** Every way to delete a session, by a request that has set `last` before. */
 const DELETIONS: Readonly<Record<string, (session: TrackedSession, t: ContractContext) => Promise<unknown>>> = {
   'deleteById()': (session, t) => t.repository.deleteById(session.id),
   'invalidate()': (session, t) => {
@@ -53,7 +53,7 @@ interface Told {
   readonly end: 'expired' | 'deleted';
 }
 
-/** What requests do at the moment when a session expires, and what follows from the answer that they get. */
+/** Steps of requests at the moment when a session expires, and the end that follows from their outcome. */
 const AT_THE_END: Readonly<Record<string, (session: TrackedSession, t: ContractContext) => Promise<Told>>> = {
   accessed: async (session, t) => ({ isAlive: (await t.other.touch(session)) === 'touched', end: 'expired' }),
   saved: async (session) => {

@@ -10,7 +10,7 @@ const signedInAs = (name: string) => (session: { principalName: string | undefin
   session.principalName = name;
 };
 
-/** The ids of the sessions that a principal has; both nodes find the same. */
+/** The ids of the sessions of a principal; asserts that both nodes find the same. */
 async function idsOf(t: ContractContext, name: string): Promise<string[]> {
   const { indexed, other } = t;
   assert.ok(other instanceof IndexedSessionRepository);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { CheckGroup } from './check.group.js';
 import { DAY, MINUTE, SECOND, type ContractContext } from './contract.context.js';
 
-/** Has the session of an id live for so many seconds without an access from now on. */
+/** Sets the idle timeout of a session, in seconds, without an access. */
 async function setInterval(t: ContractContext, id: string, seconds: number): Promise<void> {
   const session = await t.load(id);
   session.maxInactiveInterval = seconds;

@@ -3,7 +3,7 @@ import { generateSessionKey } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, MINUTE } from './contract.context.js';
 
-// None of them can be an id, which has 22 to 128 characters of base64url.
+// None of these can be an id, which has 22 to 128 characters of base64url.
 const NO_IDS = [
   '',
   ' ',

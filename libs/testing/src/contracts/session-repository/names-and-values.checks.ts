@@ -4,7 +4,7 @@ import type { CreateSession } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, SECOND } from './contract.context.js';
 
-/** What means something in one place or another; as names of attributes and of principals nothing but themselves. */
+/** Names with a meaning somewhere: in JavaScript, Redis, SQL, paths or Unicode. A store must not give them one. */
 export const NAMES: readonly string[] = [
   '__proto__',
   'constructor',
@@ -83,7 +83,7 @@ const VALUES: readonly unknown[] = [
   '"quoted" \\ {x} % $1',
 ];
 
-// What another serializer than that of JSON may make of a value, or JSON that is written in another way.
+// Texts of serializers other than the JSON one, or of JSON that is formatted differently.
 const TEXTS: readonly string[] = [
   ' ',
   ' a',
@@ -103,7 +103,7 @@ const TEXTS: readonly string[] = [
   '😀',
 ];
 
-// Of letters, digits, `-` and `_`, 22 to 128 of them.
+// Ids consist of 22 to 128 letters, digits, `-` and `_`.
 const IDS: readonly string[] = [
   '_'.repeat(22),
   'a'.repeat(22),

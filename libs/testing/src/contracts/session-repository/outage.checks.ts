@@ -38,7 +38,7 @@ export const OUTAGES: CheckGroup = {
     },
 
     'leave a new session that can be saved afterwards': async (t) => {
-      // A store that has not been used yet fails before it does anything.
+      // A write of a store that was never used must fail as well.
       await t.stored();
       const session = t.repository.createSession();
       session.setAttribute('a', 1);

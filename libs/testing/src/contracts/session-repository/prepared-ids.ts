@@ -1,6 +1,6 @@
 import { RandomSessionIdGenerator, SessionIdGenerator, type SessionToken } from '@nest-session/core';
 
-/** Draws what it was given to draw, then at random. */
+/** Draws the prepared tokens first, then random ones. */
 export class PreparedIds extends SessionIdGenerator {
   readonly #random = new RandomSessionIdGenerator();
   readonly #prepared: SessionToken[] = [];

@@ -5,7 +5,7 @@ import type { CheckGroup, Checks } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
 import { FOLLOWED, INTERVAL, MINUTE, SECOND } from './contract.context.js';
 
-/** What a request that was held open across a change of id must not do. */
+/** Changes that a request held open across a rotation must not save. */
 const REFUSED: Readonly<Record<string, (session: Session) => void>> = {
   'another id': (session) => void session.changeSessionId(),
   'a principal': (session) => (session.principalName = 'mallory'),

@@ -3,7 +3,7 @@ import type { Session } from '@nest-session/core';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, MINUTE, type ContractContext } from './contract.context.js';
 
-/** What late requests try, each with a session of its own that it has loaded before. */
+/** Attempts of late requests, each with a session that it loaded before the end. */
 const LATE: Readonly<Record<string, (session: Session, t: ContractContext) => Promise<unknown>>> = {
   'an attribute': (session) => {
     session.setAttribute('late', true);
@@ -37,7 +37,7 @@ const LATE: Readonly<Record<string, (session: Session, t: ContractContext) => Pr
   'a touch': (session, t) => t.repository.touch(session),
 };
 
-/** That a session that is over stays over, whatever requests do which loaded it while it lived. */
+/** Asserts that requests that loaded a session before its end cannot restore it. */
 async function staysOver(t: ContractContext, end: (id: string) => Promise<unknown>): Promise<void> {
   const { id } = await t.stored();
   const late = new Map<string, Session>();
