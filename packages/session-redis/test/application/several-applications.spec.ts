@@ -5,7 +5,7 @@ import { App, type AppOptions } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
-interface Answer {
+interface SessionView {
   id: string;
   isNew: boolean;
   attributes: Record<string, unknown>;
@@ -41,7 +41,7 @@ async function storedIn(app: App, interval?: number): Promise<{ id: string; toke
   const response = await agent.post('/set/of', { value: app.url, interval });
   expect(response.status).toBe(201);
   const [token] = Object.values(agent.cookies);
-  return { id: response.json<Answer>().id, token: token! };
+  return { id: response.json<SessionView>().id, token: token! };
 }
 
 /** The event of this type about a session, as soon as one of the applications has handled it. */
@@ -53,7 +53,7 @@ function heard(type: SessionEvent['type'], sessionId: string): Promise<SessionEv
   });
 }
 
-async function read(app: App, cookie: string): Promise<Answer> {
+async function read(app: App, cookie: string): Promise<SessionView> {
   return (await app.agent().get('/read', { headers: { cookie } })).json();
 }
 

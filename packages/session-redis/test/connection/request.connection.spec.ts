@@ -85,23 +85,23 @@ it('a command without a connection fails within the command timeout and is not s
 it('a reply that arrived while the event loop was blocked is used, although the timeout has passed', async () => {
   const connection = new RequestConnection(direct, { commandTimeout: 100 });
   // A second attempt is needed only when Redis is slower than the block.
-  const answer = await eventually(async () => {
+  const reply = await eventually(async () => {
     // The next phases of the event loop are timers, then arrived data.
     await nextTurn();
     const late = increment(connection, 'stalled');
     for (const end = performance.now() + 200; performance.now() < end;);
     return late;
   });
-  expect(answer).toBeGreaterThan(0);
+  expect(reply).toBeGreaterThan(0);
 });
 
 it('a command without a reply is never sent again', async () => {
   const connection = new RequestConnection(client, { commandTimeout: 300 });
-  const dropped = proxy.dropNextReply((burst) => burst.includes('unanswered'));
-  await expect(increment(connection, 'unanswered')).rejects.toBeInstanceOf(SessionStoreError);
+  const dropped = proxy.dropNextReply((burst) => burst.includes('without-reply'));
+  await expect(increment(connection, 'without-reply')).rejects.toBeInstanceOf(SessionStoreError);
   await dropped;
   expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'marker')).toBe(1);
-  expect(await direct.get('unanswered')).toBe('1');
+  expect(await direct.get('without-reply')).toBe('1');
 });
 
 it('the error of a failed command does not contain its values', async () => {

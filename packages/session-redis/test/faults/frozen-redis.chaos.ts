@@ -33,29 +33,29 @@ afterAll(() => clock.stop());
 type Phase = 'before' | 'frozen' | 'thawing' | 'after';
 
 it('a frozen Redis holds no request much longer than the command timeout, and the first one afterwards succeeds', async () => {
-  const answers: { readonly status: number; readonly took: number; readonly begun: Phase; readonly ended: Phase }[] =
+  const responses: { readonly status: number; readonly took: number; readonly begun: Phase; readonly ended: Phase }[] =
     [];
   let phase: Phase = 'before';
   let isOver = false;
   const load = async (agent: HttpAgent) => {
     while (!isOver) {
       const [begin, begun] = [clock.now, phase];
-      const { status } = await agent.post('/set/value', { value: answers.length });
-      answers.push({ status, took: clock.now - begin, begun, ended: phase });
+      const { status } = await agent.post('/set/value', { value: responses.length });
+      responses.push({ status, took: clock.now - begin, begun, ended: phase });
     }
   };
-  const within = (of: Phase) => answers.filter(({ begun, ended }) => begun === of && ended === of);
-  const answered = (of: Phase, count: number) =>
+  const within = (of: Phase) => responses.filter(({ begun, ended }) => begun === of && ended === of);
+  const responded = (of: Phase, count: number) =>
     eventually(() => expect(within(of).length).toBeGreaterThanOrEqual(count), { timeout: 120_000 });
 
   const agents = Array.from({ length: CLIENTS }, () => app.agent());
   for (const agent of agents) expect((await agent.post('/set/value', { value: 1 })).status).toBe(201);
   const loads = Promise.all(agents.map(load));
-  await answered('before', 4 * CLIENTS);
+  await responded('before', 4 * CLIENTS);
   phase = 'frozen';
   server.freeze();
   const begin = clock.now;
-  await answered('frozen', ROUNDS * CLIENTS);
+  await responded('frozen', ROUNDS * CLIENTS);
   const frozen = clock.now - begin;
   phase = 'thawing';
   server.thaw();
@@ -64,18 +64,18 @@ it('a frozen Redis holds no request much longer than the command timeout, and th
   phase = 'after';
   const first = await app.agent().post('/set/value', { value: 'first' });
   expect(first.status).toBe(201);
-  await answered('after', 2 * CLIENTS);
+  await responded('after', 2 * CLIENTS);
   isOver = true;
   await loads;
 
   // Each client has one request in flight when Redis freezes and when it continues.
-  const atFreeze = answers.filter(({ begun, ended }) => begun === 'before' && ended !== 'before');
-  const atThaw = answers.filter(({ begun, ended }) => begun === 'frozen' && ended !== 'frozen');
+  const atFreeze = responses.filter(({ begun, ended }) => begun === 'before' && ended !== 'before');
+  const atThaw = responses.filter(({ begun, ended }) => begun === 'frozen' && ended !== 'frozen');
   expect([atFreeze.length, atThaw.length]).toEqual([CLIENTS, CLIENTS]);
   const [usual, meanwhile] = [longest(within('before')), within('frozen')];
   print(
     `Redis frozen for ${Math.round(frozen)} ms, command timeout ${COMMAND_TIMEOUT} ms: ${meanwhile.length} requests ` +
-      `of ${CLIENTS} clients answered meanwhile, after ${longest(meanwhile)} ms at the latest; in flight at the ` +
+      `of ${CLIENTS} clients got a response meanwhile, after ${longest(meanwhile)} ms at the latest; in flight at the ` +
       `freeze: ${longest(atFreeze)} ms, at the thaw: ${longest(atThaw)} ms; before: ${usual} ms`,
   );
   expect(statuses(meanwhile)).toEqual([503]);
@@ -83,13 +83,13 @@ it('a frozen Redis holds no request much longer than the command timeout, and th
   expect([201, 503]).toEqual(expect.arrayContaining(statuses([...atFreeze, ...atThaw])));
   expect(statuses(within('after'))).toEqual([201]);
   // One command timeout to load, one to save, and the usual time of a request on this machine.
-  expect(longest(answers)).toBeLessThan(2 * COMMAND_TIMEOUT + LivedClock.LONGEST_STEP + usual);
+  expect(longest(responses)).toBeLessThan(2 * COMMAND_TIMEOUT + LivedClock.LONGEST_STEP + usual);
 });
 
-function longest(answers: readonly { readonly took: number }[]): number {
-  return Math.round(Math.max(...answers.map(({ took }) => took)));
+function longest(responses: readonly { readonly took: number }[]): number {
+  return Math.round(Math.max(...responses.map(({ took }) => took)));
 }
 
-function statuses(answers: readonly { readonly status: number }[]): number[] {
-  return [...new Set(answers.map(({ status }) => status))];
+function statuses(responses: readonly { readonly status: number }[]): number[] {
+  return [...new Set(responses.map(({ status }) => status))];
 }

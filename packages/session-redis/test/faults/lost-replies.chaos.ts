@@ -173,7 +173,7 @@ describe('an application whose save has no reply', () => {
   });
 
   /** Sends a request whose script Redis executes, and drops the reply. */
-  async function unanswered(agent: HttpAgent, path: string, body?: object): Promise<HttpResponse> {
+  async function withoutReply(agent: HttpAgent, path: string, body?: object): Promise<HttpResponse> {
     // Of the commands of a request, only scripts contain the name of the events stream.
     const { events, prefix } = store.keys;
     const dropped = proxy.dropNextReply((burst) => burst.includes(events) && burst.includes(`${prefix}sessions:`));
@@ -185,7 +185,7 @@ describe('an application whose save has no reply', () => {
   it('responds 503 and does not overwrite a later save of another instance', async () => {
     const agent = app.agent();
     const { id: sessionId } = (await agent.post('/set/a', { value: 'first' })).json() as { id: string };
-    const failed = await unanswered(agent, '/set/a', { value: 'second' });
+    const failed = await withoutReply(agent, '/set/a', { value: 'second' });
     expect([failed.status, failed.setCookies]).toEqual([503, []]);
     expect((await store.session(sessionId))['sessionAttr:a']).toBe('"second"');
 
@@ -245,7 +245,7 @@ describe('an application whose save has no reply', () => {
     await store.client.del(store.keys.events);
     const agent = app.agent();
     if (path !== '/set/a') await agent.post('/set/count', { value: 0 });
-    const response = await unanswered(agent, path, body);
+    const response = await withoutReply(agent, path, body);
     expect([response.status, response.setCookies]).toEqual([503, []]);
     await eventually(async () => expect((await app.agent().post('/set/marker', { value: 1 })).status).toBe(201));
     const [[, [, , , first]]] = (await store.client.xrange(store.keys.events, '-', '+', 'COUNT', 1)) as [

@@ -67,7 +67,7 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
     }
     regulars = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => regular(`regular-${i}`)));
     // The first request of each kind creates what is created once, before the counts begin.
-    await leaveWhileAnswered(KINDS.map((kind) => new Visitor(app.agent(), kind, `first-${kind}`)));
+    await leaveDuringResponse(KINDS.map((kind) => new Visitor(app.agent(), kind, `first-${kind}`)));
     await haveStopped();
     idle = usage();
   });
@@ -95,8 +95,8 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
     await haveLeft();
   }
 
-  async function leaveWhileAnswered(all: readonly Visitor[]): Promise<void> {
-    await Promise.all(all.map((visitor) => visitor.leaveWhileAnswered()));
+  async function leaveDuringResponse(all: readonly Visitor[]): Promise<void> {
+    await Promise.all(all.map((visitor) => visitor.leaveDuringResponse()));
     await haveLeft();
   }
 
@@ -164,9 +164,9 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
     await nothingIsLeft();
   });
 
-  describe.each(['answered', 'executed', 'refused'] as const)('during a save that is then %s', (outcome) => {
+  describe.each(['replied', 'executed', 'refused'] as const)('during a save that is then %s', (outcome) => {
     const SSE = 10;
-    const batches = { answered: 4, executed: 3, refused: 3 }[outcome];
+    const batches = { replied: 4, executed: 3, refused: 3 }[outcome];
 
     it('leave nothing behind', async () => {
       for (let batch = 0; batch < batches; batch++) {
@@ -174,14 +174,14 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
         const all = visitors(`${outcome}-${batch}`, WAITING, AT_ONCE - SSE);
         await eventually(() => expect(visits.waiting).toBe(all.length), SOON);
         wire.request = '';
-        proxy.hold(outcome === 'answered' ? 'reply' : 'request', SAVE);
+        proxy.hold(outcome === 'replied' ? 'reply' : 'request', SAVE);
         visits.openDoor();
         for (let i = 0; i < SSE; i++) all.push(new Visitor(app.agent(), 'sse', `${outcome}-${batch}-sse-${i}`));
         await eventually(
           () => expect(all.filter(({ mark }) => !wire.request.includes(JSON.stringify(mark)))).toEqual([]),
           SOON,
         );
-        if (outcome === 'answered') await areSaved(all);
+        if (outcome === 'replied') await areSaved(all);
         await leave(all);
         // For files the interceptor waits for the save; all others wait with their first bytes written.
         const files = all.filter(({ kind }) => kind === 'file').map(({ mark }) => mark);
@@ -205,8 +205,8 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
 
   it('leave nothing behind when they disconnect during the response', async () => {
     for (let batch = 0; batch < BATCHES; batch++) {
-      const all = visitors(`answer-${batch}`, ENDLESS);
-      await leaveWhileAnswered(all);
+      const all = visitors(`response-${batch}`, ENDLESS);
+      await leaveDuringResponse(all);
       await areSaved(all);
       await haveStopped();
     }

@@ -64,9 +64,9 @@ describe(`two concurrent requests, ${ROUNDS} rounds,`, () => {
       await late.gate.reached();
       expect((await agent.post('/logout')).status).toBe(201);
       late.gate.open();
-      const answer = await late.response;
-      expect(answer.status).toBe(201);
-      expect(answer.setCookies).toEqual([]);
+      const response = await late.response;
+      expect(response.status).toBe(201);
+      expect(response.setCookies).toEqual([]);
 
       expect(await client.exists(`nest:session:sessions:expires:${id}`)).toBe(0);
       const left = (await client.keys(`nest:session:sessions:*${id}*`)).sort();

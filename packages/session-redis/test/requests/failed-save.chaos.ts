@@ -3,9 +3,9 @@ import { promisify } from 'node:util';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { ANSWER_COLUMNS, AnswerApp } from '../support/answer.app.js';
-import { sessionCookiesOf } from '../support/answer.client.js';
-import { rowsOf } from '../support/answer.rows.js';
+import { RESPONSE_COLUMNS, ResponseApp } from '../support/response.app.js';
+import { sessionCookiesOf } from '../support/response.client.js';
+import { rowsOf } from '../support/response.rows.js';
 
 LeakGuard.install();
 
@@ -23,11 +23,11 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
-  let app: AnswerApp;
+describe.each(Object.entries(RESPONSE_COLUMNS))('%s', (_, column) => {
+  let app: ResponseApp;
   let cookie: string;
   beforeAll(async () => {
-    app = await AnswerApp.start(column, { url: server.url, notifications: 'off', commandTimeout: '1m' });
+    app = await ResponseApp.start(column, { url: server.url, notifications: 'off', commandTimeout: '1m' });
     const [setCookie] = sessionCookiesOf(await app.client.ask({ path: '/api/value' }));
     cookie = setCookie!.slice(0, setCookie!.indexOf(';'));
     // From now on Redis allows reads and rejects writes.
@@ -45,10 +45,10 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
     it.each(rowsOf(column))('responds 503 when the save fails, instead of %s', async (_row, row) => {
       app.takeFilterCalls();
       const headers = { ...ACCEPT, ...row.headers, ...headersOf() };
-      const answer = await app.client.ask({ ...row, headers });
+      const response = await app.client.ask({ ...row, headers });
 
-      expect([answer.status, sessionCookiesOf(answer)]).toEqual([503, []]);
-      if (row.method !== 'HEAD') expect(JSON.parse(answer.text)).toEqual(UNAVAILABLE);
+      expect([response.status, sessionCookiesOf(response)]).toEqual([503, []]);
+      if (row.method !== 'HEAD') expect(JSON.parse(response.text)).toEqual(UNAVAILABLE);
       expect(app.takeFilterCalls()).toBe(row.filtersOnFailure);
     });
   });
@@ -61,7 +61,7 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
   });
 });
 
-function connectionsOf(app: AnswerApp): Promise<number> {
+function connectionsOf(app: ResponseApp): Promise<number> {
   const server = app.nest.getHttpServer() as Server;
   return promisify(server.getConnections.bind(server))();
 }

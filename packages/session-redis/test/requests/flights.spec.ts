@@ -69,8 +69,8 @@ describe.each([1, 4])('round trips between the application and Redis, with %d pa
     const unknown = Array.from({ length: 4 }, () => generateSessionKey().token.reveal());
     const cookie = [...unknown, agent.cookie('SESSION')].map((token) => `SESSION=${token}`).join('; ');
     const flights = await proxy.flightsDuring(async () => {
-      const answer = await app.agent().get('/read', { headers: { cookie } });
-      expect(answer.json()).toMatchObject({ attributes: { a: 1 } });
+      const response = await app.agent().get('/read', { headers: { cookie } });
+      expect(response.json()).toMatchObject({ attributes: { a: 1 } });
     });
     expect(flights).toBe(1);
   });

@@ -15,7 +15,7 @@ const AT_ONCE = 25;
 // For thousands of requests on a loaded machine.
 const PATIENCE = 300_000;
 
-interface Answer {
+interface SessionView {
   id: string;
   isNew: boolean;
   attributes: Record<string, unknown>;
@@ -57,7 +57,7 @@ describe.each(['express', 'fastify'] as const)(
       return agent.post(path, { value }, { headers: { cookie } });
     }
 
-    async function read(cookie: string): Promise<Answer> {
+    async function read(cookie: string): Promise<SessionView> {
       return (await agent.get('/read', { headers: { cookie } })).json();
     }
 
@@ -68,7 +68,7 @@ describe.each(['express', 'fastify'] as const)(
       await late.door(round).awaits(kinds.length);
       const login = await post(`/login/${round}`, old);
       late.door(round).open();
-      return { old, cookie: cookieOf(login), id: login.json<Answer>().id, answers: await Promise.all(requests) };
+      return { old, cookie: cookieOf(login), id: login.json<SessionView>().id, responses: await Promise.all(requests) };
     }
 
     async function eachOf(rounds: number, check: (round: string) => Promise<void>): Promise<void> {
@@ -92,9 +92,9 @@ describe.each(['express', 'fastify'] as const)(
         const kinds = LATE_KINDS.filter((kind) => !['logout', 'zero'].includes(kind));
         const ids = new Set<string>();
         await eachOf(ROUNDS, async (round) => {
-          const { old, cookie, id, answers } = await race(round, kinds);
+          const { old, cookie, id, responses } = await race(round, kinds);
           ids.add(id);
-          expect(answers.map(({ status, setCookies }) => [status, setCookies])).toEqual(kinds.map(() => [201, []]));
+          expect(responses.map(({ status, setCookies }) => [status, setCookies])).toEqual(kinds.map(() => [201, []]));
           // A request that arrives only after the login gets no session.
           const stranger = await post('/set/stranger', old, round);
           expect([stranger.status, stranger.setCookies]).toEqual([201, []]);
@@ -128,10 +128,10 @@ describe.each(['express', 'fastify'] as const)(
         const kinds = ['logout', 'attribute', 'login'];
         const ids = new Set<string>();
         await eachOf(LOGOUT_ROUNDS, async (round) => {
-          const { cookie, id, answers } = await race(`logout-${round}`, kinds);
+          const { cookie, id, responses } = await race(`logout-${round}`, kinds);
           ids.add(id);
-          expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
-          expect(answers.flatMap(({ setCookies }) => setCookies)).toEqual([]);
+          expect(responses.map(({ status }) => status)).toEqual([201, 201, 201]);
+          expect(responses.flatMap(({ setCookies }) => setCookies)).toEqual([]);
           expect(await read(cookie)).toMatchObject({ isNew: true, attributes: {} });
           expect(await client.exists(keys.shadow(id))).toBe(0);
         });

@@ -65,12 +65,12 @@ describe.each(['express', 'fastify'] as const)('a cookie with Max-Age, on %s,', 
   it('is sent after Redis has replied, not before', async () => {
     const agent = app.agent();
     await agent.post('/set/a', { value: 1 });
-    let isAnswered = false;
+    let hasResponded = false;
     proxy.hold('reply', (burst) => burst.includes('evalsha'));
-    const answer = agent.get('/plain').finally(() => (isAnswered = true));
+    const response = agent.get('/plain').finally(() => (hasResponded = true));
     await proxy.untilHeld('reply');
-    expect(isAnswered).toBe(false);
+    expect(hasResponded).toBe(false);
     proxy.release('reply');
-    expect((await answer).setCookies).toHaveLength(1);
+    expect((await response).setCookies).toHaveLength(1);
   });
 });

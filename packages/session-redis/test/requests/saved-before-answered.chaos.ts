@@ -1,9 +1,9 @@
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
-import { ANSWER_COLUMNS, AnswerApp } from '../support/answer.app.js';
-import { type Answer, sessionCookiesOf } from '../support/answer.client.js';
-import { ATTRIBUTE } from '../support/answer.routes.js';
-import { rowsOf } from '../support/answer.rows.js';
+import { RESPONSE_COLUMNS, ResponseApp } from '../support/response.app.js';
+import { type ReceivedResponse, sessionCookiesOf } from '../support/response.client.js';
+import { ATTRIBUTE } from '../support/response.routes.js';
+import { rowsOf } from '../support/response.rows.js';
 
 LeakGuard.install();
 
@@ -20,11 +20,11 @@ afterAll(async () => {
 
 const ACCEPT = { 'accept-encoding': 'gzip' };
 
-describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
-  const answers: Answer[] = [];
-  let app: AnswerApp;
+describe.each(Object.entries(RESPONSE_COLUMNS))('%s', (_, column) => {
+  const responses: ReceivedResponse[] = [];
+  let app: ResponseApp;
   beforeAll(async () => {
-    app = await AnswerApp.start(column, { url: proxy.url, notifications: 'off', commandTimeout: '1m' });
+    app = await ResponseApp.start(column, { url: proxy.url, notifications: 'off', commandTimeout: '1m' });
   });
   afterAll(() => app.stop());
 
@@ -39,14 +39,14 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
     await app.client.ask({ path: '/api/plain' });
     order.push('saved');
     proxy.release('reply');
-    const answer = await pending;
-    answers.push(answer);
+    const response = await pending;
+    responses.push(response);
 
     expect(order).toEqual(['saved', 'head']);
-    expect(answer.status).toBe(status);
-    check?.(answer);
+    expect(response.status).toBe(status);
+    check?.(response);
     expect(app.takeFilterCalls()).toBe(filters);
-    const cookie = cookieOf(answer);
+    const cookie = cookieOf(response);
     const read = (headers: Record<string, string>) => app.client.ask({ path: '/api/read', headers });
     expect(JSON.parse((await read({ cookie })).text)).toEqual(marks);
 
@@ -56,12 +56,12 @@ describe.each(Object.entries(ANSWER_COLUMNS))('%s', (_, column) => {
   });
 
   it('runs with its companion at work', () => {
-    expect(app.companion?.hasWorked(answers) ?? true).toBe(true);
+    expect(app.companion?.hasWorked(responses) ?? true).toBe(true);
   });
 });
 
-function cookieOf(answer: Answer): string {
-  const [cookie, ...more] = sessionCookiesOf(answer);
+function cookieOf(response: ReceivedResponse): string {
+  const [cookie, ...more] = sessionCookiesOf(response);
   expect(more).toEqual([]);
   expect(cookie).toMatch(/^SESSION=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
   return cookie!.slice(0, cookie!.indexOf(';'));

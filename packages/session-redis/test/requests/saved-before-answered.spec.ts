@@ -1,9 +1,9 @@
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
-import { ANSWER_COLUMNS, AnswerApp } from '../support/answer.app.js';
-import { sessionCookiesOf } from '../support/answer.client.js';
-import { ATTRIBUTE } from '../support/answer.routes.js';
-import { rowsOf } from '../support/answer.rows.js';
+import { RESPONSE_COLUMNS, ResponseApp } from '../support/response.app.js';
+import { sessionCookiesOf } from '../support/response.client.js';
+import { ATTRIBUTE } from '../support/response.routes.js';
+import { rowsOf } from '../support/response.rows.js';
 
 // On bare Express and Fastify: the chaos suites repeat it beside each companion, and for further faults.
 
@@ -25,21 +25,21 @@ afterAll(async () => {
 const isSave = (burst: Buffer) => burst.includes(ATTRIBUTE);
 
 /** The `cookie` header of a stored session, which has the mark of `value` only. */
-async function storedSession({ client }: AnswerApp): Promise<{ cookie: string }> {
+async function storedSession({ client }: ResponseApp): Promise<{ cookie: string }> {
   const [cookie] = sessionCookiesOf(await client.ask({ path: '/api/value' }));
   return { cookie: cookie!.slice(0, cookie!.indexOf(';')) };
 }
 
 describe.each(['Express', 'Fastify'])('%s', (name) => {
-  const column = ANSWER_COLUMNS[name]!;
+  const column = RESPONSE_COLUMNS[name]!;
   const rows = rowsOf(column);
-  let app: AnswerApp;
+  let app: ResponseApp;
   afterEach(() => proxy.release());
   afterAll(() => app.stop());
 
   describe('while Redis is slow', () => {
     beforeAll(async () => {
-      app = await AnswerApp.start(column, { url: proxy.url, notifications: 'off', commandTimeout: '1m' });
+      app = await ResponseApp.start(column, { url: proxy.url, notifications: 'off', commandTimeout: '1m' });
     });
 
     describe.each([
@@ -50,14 +50,14 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
         const headers = { ...row.headers, ...(await headersOf(app)) };
         const order: string[] = [];
         proxy.hold('reply', isSave);
-        const pending = app.client.ask({ ...row, headers }, () => order.push('answered'));
+        const pending = app.client.ask({ ...row, headers }, () => order.push('responded'));
         await proxy.untilHeld('reply');
         // Any byte sent so far would arrive before the response to a later request.
         await app.client.ask({ path: '/api/plain' });
         order.push('saved');
         proxy.release('reply');
         expect((await pending).status).toBe(row.status);
-        expect(order).toEqual(['saved', 'answered']);
+        expect(order).toEqual(['saved', 'responded']);
       });
     });
   });
@@ -66,7 +66,7 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
     const few = ['a value', '@Res()', '@Redirect()', 'a generator', 'a guard that denies'];
     beforeAll(async () => {
       await app.stop();
-      app = await AnswerApp.start(column, { url: proxy.url, notifications: 'off', commandTimeout: '700ms' });
+      app = await ResponseApp.start(column, { url: proxy.url, notifications: 'off', commandTimeout: '700ms' });
     });
 
     describe.each([
@@ -78,9 +78,13 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
       it.each(asked)('responds 503 without a cookie when the reply is lost, instead of %s', async (_row, row) => {
         const headers = { ...row.headers, ...(await headersOf(app)) };
         const lost = proxy.dropNextReply(isSave);
-        const answer = await app.client.ask({ ...row, headers });
+        const response = await app.client.ask({ ...row, headers });
         await lost;
-        expect([answer.status, sessionCookiesOf(answer), JSON.parse(answer.text)]).toEqual([503, [], UNAVAILABLE]);
+        expect([response.status, sessionCookiesOf(response), JSON.parse(response.text)]).toEqual([
+          503,
+          [],
+          UNAVAILABLE,
+        ]);
       });
 
       it.each(asked.filter(([title]) => /value|Res/.test(title)))(
@@ -90,8 +94,12 @@ describe.each(['Express', 'Fastify'])('%s', (name) => {
           proxy.hold('reply', isSave);
           const pending = app.client.ask({ ...row, headers });
           await proxy.untilHeld('reply');
-          const answer = await pending;
-          expect([answer.status, sessionCookiesOf(answer), JSON.parse(answer.text)]).toEqual([503, [], UNAVAILABLE]);
+          const response = await pending;
+          expect([response.status, sessionCookiesOf(response), JSON.parse(response.text)]).toEqual([
+            503,
+            [],
+            UNAVAILABLE,
+          ]);
         },
       );
     });

@@ -51,11 +51,11 @@ describe.each(['express', 'fastify'] as const)('the source of a response, on %s,
     'stops when the save has failed, although its client stays connected: %s',
     async (kind) => {
       proxy.hold('request', SAVE);
-      const answer = agent.get(`/${kind}/refused`);
+      const response = agent.get(`/${kind}/refused`);
       await proxy.untilHeld('request');
       await client.config('SET', 'maxmemory', '1');
       proxy.release();
-      const { status, setCookies } = await answer;
+      const { status, setCookies } = await response;
       await client.config('SET', 'maxmemory', '0');
       expect([status, setCookies]).toEqual([503, []]);
       await eventually(() => expect([...sources.running]).toEqual([]));
@@ -65,8 +65,8 @@ describe.each(['express', 'fastify'] as const)('the source of a response, on %s,
 
   it('is aborted when it floods the queue during the save, and the save completes', async () => {
     proxy.hold('request', SAVE);
-    const answer = agent.get('/flood/flooded').catch((error: Error) => error.message);
-    expect(await answer).toBe('socket hang up');
+    const response = agent.get('/flood/flooded').catch((error: Error) => error.message);
+    expect(await response).toBe('socket hang up');
     expect(sources.flooded).toBe(17);
     proxy.release();
     const sessions = new VisitedSessions(client, adapter);

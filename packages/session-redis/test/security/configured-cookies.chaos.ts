@@ -52,10 +52,10 @@ describe.each<[string, 'express' | 'fastify', SessionModuleOptions, number]>([
     const flights = await proxy.flightsDuring(() =>
       fc.assert(
         fc.asyncProperty(target, lines, host, async ([name, value], given, at) => {
-          const answer = await sendRaw(app.url, `GET /read?${name}=${encodeURIComponent(value)}`, given, at);
-          expect([200, ...NO_REQUESTS]).toContain(answer.status);
-          expect(answer.setCookies).toEqual([]);
-          if (answer.status === 200) expect(answer.body).toContain('"isNew":true');
+          const response = await sendRaw(app.url, `GET /read?${name}=${encodeURIComponent(value)}`, given, at);
+          expect([200, ...NO_REQUESTS]).toContain(response.status);
+          expect(response.setCookies).toEqual([]);
+          if (response.status === 200) expect(response.body).toContain('"isNew":true');
         }),
         { numRuns: 300 },
       ),
@@ -67,10 +67,10 @@ describe.each<[string, 'express' | 'fastify', SessionModuleOptions, number]>([
     const issued: string[] = [];
     await fc.assert(
       fc.asyncProperty(target, lines, host, async ([name, value], given, at) => {
-        const answer = await sendRaw(app.url, `POST /login/ann?${name}=${encodeURIComponent(value)}`, given, at);
-        expect([201, ...NO_REQUESTS]).toContain(answer.status);
-        if (answer.status !== 201) return;
-        const [cookie, ...others] = answer.setCookies;
+        const response = await sendRaw(app.url, `POST /login/ann?${name}=${encodeURIComponent(value)}`, given, at);
+        expect([201, ...NO_REQUESTS]).toContain(response.status);
+        if (response.status !== 201) return;
+        const [cookie, ...others] = response.setCookies;
         expect(others).toEqual([]);
         expect(cookie).toMatch(new RegExp(String.raw`^SESSION(\.1?\d)?=[\w.=-]{43,}${ATTRIBUTES}$`));
         const sent = /=([^;]+)/.exec(cookie!)![1]!;

@@ -11,7 +11,7 @@ LeakGuard.install();
 
 const ROUNDS = 50;
 
-interface Answer {
+interface SessionView {
   readonly id: string;
   readonly isNew: boolean;
   readonly attributes: Record<string, unknown>;
@@ -75,19 +75,19 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
       victim.setCookie(`SESSION=${token}`);
       let isOver = false;
       const login = victim.post(`/login/${round}`).finally(() => (isOver = true));
-      const seen: Answer[] = [];
+      const seen: SessionView[] = [];
       const given: string[] = [];
       do {
         // The attacker reads and writes.
-        const answers = await Promise.all([attacker.read(), attacker.read(), attacker.post('/set/mine')]);
-        seen.push(...answers.slice(0, 2).map((answer) => answer.json<Answer>()));
-        given.push(...answers.flatMap(({ setCookies }) => setCookies));
+        const responses = await Promise.all([attacker.read(), attacker.read(), attacker.post('/set/mine')]);
+        seen.push(...responses.slice(0, 2).map((response) => response.json<SessionView>()));
+        given.push(...responses.flatMap(({ setCookies }) => setCookies));
       } while (!isOver);
       expect((await login).status).toBe(201);
       expect(seen.filter(({ attributes }) => 'user' in attributes)).toEqual([]);
       expect(given).toEqual([]);
       // The last request is the victim's.
-      const mine = (await victim.get('/read')).json<Answer>();
+      const mine = (await victim.get('/read')).json<SessionView>();
       expect(mine).toMatchObject({ isNew: false, attributes: { user: `${round}`, planted: true } });
       expect(createHash('sha256').update(victim.cookie('SESSION')!).digest('base64url')).toBe(mine.id);
     }
@@ -105,7 +105,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     await victim.post('/login/ann');
     const cookie = victim.cookie('SESSION');
     late.door(round).open();
-    for (const answer of await Promise.all(held)) expect([answer.status, answer.setCookies]).toEqual([201, []]);
+    for (const response of await Promise.all(held)) expect([response.status, response.setCookies]).toEqual([201, []]);
     // The attacker's attribute was in flight before the login, like one of another tab of the victim.
     expect((await victim.get('/read')).json()).toMatchObject({
       isNew: false,
@@ -121,7 +121,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     const victim = here.agent();
     victim.setCookie(`SESSION=${chosen}`);
     const first = await victim.post('/set/a', { value: 1 });
-    expect(first.json<Answer>().id).not.toBe(id);
+    expect(first.json<SessionView>().id).not.toBe(id);
     expect(victim.cookie('SESSION')).not.toBe(chosen);
     await victim.post('/login/ann');
     expect((await clientWith(chosen, there).read()).json()).toMatchObject({ isNew: true });
@@ -130,7 +130,7 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
 
   it('opens no session with a session id from the store', async () => {
     const victim = here.agent();
-    const { id } = (await victim.post('/set/a', { value: 1 })).json<Answer>();
+    const { id } = (await victim.post('/set/a', { value: 1 })).json<SessionView>();
     expect(id).toHaveLength(43);
     expect((await clientWith(id, there).read()).json()).toMatchObject({ isNew: true, attributes: {} });
   });

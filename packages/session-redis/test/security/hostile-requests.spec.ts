@@ -50,10 +50,10 @@ describe.each(['express', 'fastify'] as const)('requests with arbitrary headers,
     const flights = await proxy.flightsDuring(() =>
       fc.assert(
         fc.asyncProperty(lines, async (given) => {
-          const answer = await sendRaw(app.url, 'GET /read', given);
-          expect([200, ...NO_REQUESTS]).toContain(answer.status);
-          expect(answer.setCookies).toEqual([]);
-          if (answer.status === 200) expect(answer.body).toContain('"isNew":true');
+          const response = await sendRaw(app.url, 'GET /read', given);
+          expect([200, ...NO_REQUESTS]).toContain(response.status);
+          expect(response.setCookies).toEqual([]);
+          if (response.status === 200) expect(response.body).toContain('"isNew":true');
         }),
         { numRuns: 1000 },
       ),
@@ -65,11 +65,11 @@ describe.each(['express', 'fastify'] as const)('requests with arbitrary headers,
     const issued: string[] = [];
     await fc.assert(
       fc.asyncProperty(lines, async (given) => {
-        const answer = await sendRaw(app.url, 'POST /login/ann', given);
-        expect([201, ...NO_REQUESTS]).toContain(answer.status);
-        if (answer.status !== 201) return;
+        const response = await sendRaw(app.url, 'POST /login/ann', given);
+        expect([201, ...NO_REQUESTS]).toContain(response.status);
+        if (response.status !== 201) return;
         const [, token] =
-          /^SESSION=([\w-]{43});/.exec(answer.setCookies.join()) ?? /x-auth-token: ([\w-]{43})/i.exec(answer.head)!;
+          /^SESSION=([\w-]{43});/.exec(response.setCookies.join()) ?? /x-auth-token: ([\w-]{43})/i.exec(response.head)!;
         expect(given.join()).not.toContain(token);
         issued.push(token!);
       }),

@@ -65,8 +65,12 @@ describe.each(['express', 'fastify'])('an application that accepts headers of 12
     ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`, 0],
   ])('responds and loads no more than five sessions: %s', async (_, header, expected) => {
     const before = await lookups();
-    const answer = await sendRaw(url, 'GET /read', [header()]);
-    expect([answer.status, answer.setCookies, answer.body]).toEqual([200, [], expect.stringContaining('"isNew":true')]);
+    const response = await sendRaw(url, 'GET /read', [header()]);
+    expect([response.status, response.setCookies, response.body]).toEqual([
+      200,
+      [],
+      expect.stringContaining('"isNew":true'),
+    ]);
     expect((await lookups()) - before).toBe(expected);
     expect(program.lines).toEqual([`listening ${url}`]);
   });

@@ -11,7 +11,7 @@ LeakGuard.install();
 
 const ROUNDS = 8;
 
-interface Answer {
+interface SessionView {
   readonly id: string;
   readonly isNew: boolean;
   readonly attributes: Record<string, unknown>;
@@ -23,7 +23,7 @@ function idOf(token: string): string {
 
 /** Sends one request after the other until `stop`. */
 class Poll {
-  readonly answers: HttpResponse[] = [];
+  readonly responses: HttpResponse[] = [];
   readonly #end: Promise<void>;
   #isOver = false;
 
@@ -33,8 +33,8 @@ class Poll {
 
   /** Resolves after `count` more responses. */
   async more(count: number): Promise<void> {
-    const until = this.answers.length + count;
-    await eventually(() => expect(this.answers.length).toBeGreaterThanOrEqual(until));
+    const until = this.responses.length + count;
+    await eventually(() => expect(this.responses.length).toBeGreaterThanOrEqual(until));
   }
 
   stop(): Promise<void> {
@@ -43,7 +43,7 @@ class Poll {
   }
 
   async #run(send: () => Promise<HttpResponse>): Promise<void> {
-    while (!this.#isOver) this.answers.push(await send());
+    while (!this.#isOver) this.responses.push(await send());
   }
 }
 
@@ -92,12 +92,12 @@ describe.each([
 
   /** Holds a request of each kind there, with this token. */
   async function held(kinds: readonly string[], token: string, round: string) {
-    const answers = kinds.map((kind) => browserWith(token, there).post(`/late/${kind}/${round}`));
+    const responses = kinds.map((kind) => browserWith(token, there).post(`/late/${kind}/${round}`));
     await late.door(round).awaits(kinds.length);
     return {
       goOn: () => {
         late.door(round).open();
-        return Promise.all(answers);
+        return Promise.all(responses);
       },
     };
   }
@@ -120,8 +120,8 @@ describe.each([
       const browser = browserWith(old[0]!, here);
       for (const user of ['ann', 'bea']) {
         await browser.post(`/login/${user}`);
-        const answers = await Promise.all(old.map((token) => browserWith(token, there).get('/read')));
-        for (const answer of answers) expect(answer.json()).toMatchObject({ isNew: true, attributes: {} });
+        const responses = await Promise.all(old.map((token) => browserWith(token, there).get('/read')));
+        for (const response of responses) expect(response.json()).toMatchObject({ isNew: true, attributes: {} });
         old.push(browser.cookie('SESSION')!);
       }
       expect(await client.exists(...old.slice(0, 2).map((token) => keys.shadow(idOf(token))))).toBe(0);
@@ -137,7 +137,7 @@ describe.each([
     const browser = browserWith(token, here);
     await browser.post('/login/ann');
     await browser.post('/login/bea');
-    for (const answer of await requests.goOn()) expect([answer.status, answer.setCookies]).toEqual([201, []]);
+    for (const response of await requests.goOn()) expect([response.status, response.setCookies]).toEqual([201, []]);
     const attributes = { before: true, user: 'bea', attribute: 'late', update: 'late', save: 'late' };
     expect((await browser.get('/read')).json()).toMatchObject({ isNew: false, attributes });
   });
@@ -147,9 +147,9 @@ describe.each([
     const kinds = ['rotation', 'principal', 'login', 'interval', 'absoluteTimeout'];
     const requests = await held(kinds, token, 'held-open');
     const browser = browserWith(token, here);
-    const { id } = (await browser.post('/login/ann')).json<Answer>();
+    const { id } = (await browser.post('/login/ann')).json<SessionView>();
     const before = await stored(id);
-    for (const answer of await requests.goOn()) expect([answer.status, answer.setCookies]).toEqual([201, []]);
+    for (const response of await requests.goOn()) expect([response.status, response.setCookies]).toEqual([201, []]);
     expect(await stored(id)).toEqual(before);
   });
 
@@ -157,20 +157,20 @@ describe.each([
     const token = await begun();
     const requests = await held([kind], token, `ends-by-${kind}`);
     const browser = browserWith(token, here);
-    const { id } = (await browser.post('/login/ann')).json<Answer>();
-    for (const answer of await requests.goOn()) expect([answer.status, answer.setCookies]).toEqual([201, []]);
+    const { id } = (await browser.post('/login/ann')).json<SessionView>();
+    for (const response of await requests.goOn()) expect([response.status, response.setCookies]).toEqual([201, []]);
     expect(await client.exists(keys.shadow(id))).toBe(0);
   });
 
   it('a late request with the old token creates no session, so that the cookie of the login stays', async () => {
     const token = await begun();
     const browser = browserWith(token, here);
-    const { id } = (await browser.post('/login/ann')).json<Answer>();
+    const { id } = (await browser.post('/login/ann')).json<SessionView>();
     const before = await stored(id);
     for (const app of [there, here]) {
       for (const path of ['/set/late', '/login/mallory', '/push/late', '/logout']) {
-        const answer = await browserWith(token, app).post(path, { value: 'late' });
-        expect([path, answer.status, answer.setCookies]).toEqual([path, 201, []]);
+        const response = await browserWith(token, app).post(path, { value: 'late' });
+        expect([path, response.status, response.setCookies]).toEqual([path, 201, []]);
       }
     }
     expect(await stored(id)).toEqual(before);
@@ -187,26 +187,26 @@ describe.each([
           }),
       );
       const victim = browserWith(token, here);
-      let answered: number[] = [];
+      let responded: number[] = [];
       try {
         await Promise.all(polls.map((poll) => poll.more(1)));
         expect((await victim.post('/login/ann')).setCookies).toHaveLength(1);
-        answered = polls.map(({ answers }) => answers.length);
+        responded = polls.map(({ responses }) => responses.length);
         await Promise.all(polls.map((poll) => poll.more(2)));
       } finally {
         await Promise.all(polls.map((poll) => poll.stop()));
       }
 
-      for (const [i, { answers }] of polls.slice(0, 2).entries()) {
-        const seen = answers.map((answer) => answer.json<Answer>());
+      for (const [i, { responses }] of polls.slice(0, 2).entries()) {
+        const seen = responses.map((response) => response.json<SessionView>());
         expect(seen.filter(({ attributes }) => 'user' in attributes)).toEqual([]);
         // Invalid from some moment on, at the latest from the response to the login, except for requests in flight.
         const dead = seen.findIndex(({ isNew }) => isNew);
         expect(dead).toBeGreaterThan(0);
-        expect(dead).toBeLessThanOrEqual(answered[i]! + 1);
+        expect(dead).toBeLessThanOrEqual(responded[i]! + 1);
         expect(seen.slice(dead).every(({ isNew }) => isNew)).toBe(true);
       }
-      expect(polls.flatMap(({ answers }) => answers.flatMap(({ setCookies }) => setCookies))).toEqual([]);
+      expect(polls.flatMap(({ responses }) => responses.flatMap(({ setCookies }) => setCookies))).toEqual([]);
       expect((await victim.get('/read')).json()).toMatchObject({ isNew: false, attributes: { user: 'ann' } });
     }
   });
@@ -219,7 +219,7 @@ describe.each([
       expect(logins.flatMap(({ setCookies }) => setCookies)).toHaveLength(1);
       const seen = await Promise.all(
         Object.entries(users).map(async ([user, browser]) => {
-          const { isNew, attributes } = (await browser.get('/read')).json<Answer>();
+          const { isNew, attributes } = (await browser.get('/read')).json<SessionView>();
           expect(attributes['user']).toBe(isNew ? undefined : user);
           return isNew;
         }),

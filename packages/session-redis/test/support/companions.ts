@@ -12,7 +12,7 @@ import { rateLimit } from 'express-rate-limit';
 import helmet from 'helmet';
 import morgan from 'morgan';
 import { pinoHttp } from 'pino-http';
-import type { Answer } from './answer.client.js';
+import type { ReceivedResponse } from './response.client.js';
 
 /** How a companion is set up, and how a test sees that it has worked on responses. */
 export interface Companion<App> {
@@ -23,13 +23,14 @@ export interface Companion<App> {
   /** Reverts the changes outside of the application. */
   readonly remove?: () => Promise<void> | void;
   /** Whether it has worked on one of these responses. */
-  readonly hasWorked: (answers: readonly Answer[]) => boolean;
+  readonly hasWorked: (responses: readonly ReceivedResponse[]) => boolean;
 }
 
 /** Rejects no request. */
 const UNLIMITED = 1_000_000;
 
-const hasHeader = (name: string) => (answers: readonly Answer[]) => answers.some(({ headers }) => name in headers);
+const hasHeader = (name: string) => (responses: readonly ReceivedResponse[]) =>
+  responses.some(({ headers }) => name in headers);
 const isCompressed = hasHeader('content-encoding');
 
 /** A stream for logs, and whether any came. */

@@ -68,7 +68,7 @@ class LateController {
   constructor(@Inject(LateRequests) private readonly late: LateRequests) {}
 
   @Post(':kind/:round')
-  async answer(@Session() session: Session, @Param('kind') kind: string, @Param('round') round: string) {
+  async response(@Session() session: Session, @Param('kind') kind: string, @Param('round') round: string) {
     BEFORE[kind]?.(session);
     await this.late.door(round).pass();
     await AFTER[kind]?.(session);

@@ -24,7 +24,7 @@ export class Visitor {
   }
 
   /** Disconnects when the first bytes of the body have arrived. */
-  async leaveWhileAnswered(): Promise<void> {
+  async leaveDuringResponse(): Promise<void> {
     const message = await this.#head;
     if (message instanceof Error) throw message;
     expect(message.statusCode).toBe(200);

@@ -11,7 +11,7 @@ export type Act =
   | { readonly does: 'set principal' | 'update principal'; readonly to: Principal | null }
   | { readonly does: 'set interval' | 'set absoluteTimeout'; readonly to: number }
   | { readonly does: 'rotate' | 'keep idle' | 'touch' | 'load again' | 'delete by id' | 'invalidate' }
-  | { readonly does: 'save' | 'increment'; readonly losesAnswer: boolean }
+  | { readonly does: 'save' | 'increment'; readonly losesReply: boolean }
   | { readonly does: 'take over a session of' | 'delete all of'; readonly principal: Principal };
 
 /**
@@ -43,7 +43,7 @@ export interface CleanupPlan {
 export type Plan = RequestPlan | ClockPlan | CleanupPlan;
 
 const principal = fc.constantFrom(...PRINCIPALS);
-const losesAnswer = fc.nat({ max: 7 }).map((n) => n === 7);
+const losesReply = fc.nat({ max: 7 }).map((n) => n === 7);
 
 const act: fc.Arbitrary<Act> = fc.oneof(
   {
@@ -75,7 +75,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
       does: fc.constantFrom('rotate', 'rotate', 'rotate', 'touch', 'touch', 'keep idle', 'load again'),
     }),
   },
-  { weight: 8, arbitrary: fc.record({ does: fc.constantFrom('save', 'increment'), losesAnswer }) },
+  { weight: 8, arbitrary: fc.record({ does: fc.constantFrom('save', 'increment'), losesReply }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant('take over a session of'), principal }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constantFrom('delete by id', 'invalidate') }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('delete all of'), principal }) },

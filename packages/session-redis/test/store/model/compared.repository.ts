@@ -9,13 +9,13 @@ import type { SessionModel } from './session.model.js';
 export class ComparedRepository extends IndexedSessionRepository {
   readonly edits = new RequestEdits();
   /** Whether the reply to its next change is lost. */
-  losesAnswer = false;
+  losesReply = false;
 
   constructor(
     private readonly node: Node,
     private readonly model: SessionModel,
     ids: SessionIds,
-    private readonly say: (what: string, answer: string) => void,
+    private readonly say: (what: string, reply: string) => void,
   ) {
     super({ ids });
   }
@@ -29,16 +29,16 @@ export class ComparedRepository extends IndexedSessionRepository {
 
   protected async write(change: SessionChange): Promise<WriteReply> {
     const reply = await this.node.steps.write(change);
-    const isLost = this.losesAnswer && this.node.losesAnswers;
-    this.losesAnswer = false;
+    const isLost = this.losesReply && this.node.losesReplies;
+    this.losesReply = false;
     this.say(shown(change), `${shown(reply)}${isLost ? ', which is lost' : ''}`);
     // No request lasts that long.
     if (change.kind === 'create') fc.pre(!this.model.isForgotten(change.id));
     this.model.expectReply(change, reply);
     if ('attributes' in change) this.edits.expectIn(change);
     if (isLost) {
-      this.edits.loseAnswer();
-      throw new LostAnswer('The answer was lost');
+      this.edits.loseReply();
+      throw new LostReply('The reply was lost');
     }
     const isDone = ['created', 'saved', 'touched', 'deleted', 'forwarded'].includes(reply.outcome);
     if (isDone && 'attributes' in change) this.edits.written(change);
@@ -60,7 +60,7 @@ export class ComparedRepository extends IndexedSessionRepository {
 }
 
 /** The change was made, but the request does not know. */
-export class LostAnswer extends SessionStoreError {}
+export class LostReply extends SessionStoreError {}
 
 /** A short description: unset fields are left out. */
 function shown(what: object): string {

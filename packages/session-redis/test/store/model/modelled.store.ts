@@ -25,7 +25,7 @@ interface StoreSteps {
 export interface Node {
   readonly steps: StoreSteps;
   /** Whether the reply to a change may be lost. */
-  readonly losesAnswers: boolean;
+  readonly losesReplies: boolean;
   mayReplace(id: string, replaced: string): boolean;
   /** Reports the sessions that have ended, or will have in `ahead` milliseconds. */
   sweep(ahead: number): Promise<unknown>;
@@ -63,7 +63,7 @@ export class ModelledMapStore implements ModelledStore {
     return [
       {
         steps,
-        losesAnswers: false,
+        losesReplies: false,
         mayReplace: () => true,
         sweep: () => steps.endExpired(),
         hearOf: () => steps.endExpired(),
@@ -201,7 +201,7 @@ export class ModelledRedisStore implements ModelledStore {
     };
     return {
       steps: repository,
-      losesAnswers: true,
+      losesReplies: true,
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
       sweep: (ahead) => sweeper.runOnce({ ahead }),
       hearOf: (ids) => Promise.all(partitions.all.map((keys) => claim(keys, ids))),

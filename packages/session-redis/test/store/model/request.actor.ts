@@ -1,7 +1,7 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
 import { TrackedSession } from '@nest-session/core/store';
 import type { Act, RequestPlan } from './actors.js';
-import { type ComparedRepository, LostAnswer } from './compared.repository.js';
+import { type ComparedRepository, LostReply } from './compared.repository.js';
 
 /** The holder of the cookie: the id stands for the token. */
 export interface Browser {
@@ -26,14 +26,14 @@ export class RequestActor {
     for (const name of this.#session.attributeNames) this.#session.getAttribute(name);
     for (const act of this.plan.acts) {
       await this.#unlessLost(this.#act(act));
-      if (this.#isDeleted || act.does === 'invalidate') return this.#answer();
+      if (this.#isDeleted || act.does === 'invalidate') return this.#commit();
     }
     await this.#unlessLost(this.#save());
-    this.#answer();
+    this.#commit();
   }
 
   /** The cookie follows the changes of the request itself. */
-  #answer(): void {
+  #commit(): void {
     const [browser] = this.browsers;
     if (this.#isDeleted) browser!.cookie = undefined;
     else if (TrackedSession.of(this.#session).tokenToSend) browser!.cookie = this.#session.id;
@@ -66,10 +66,10 @@ export class RequestActor {
         session.invalidate();
         return this.#save();
       case 'save':
-        this.repository.losesAnswer = act.losesAnswer;
+        this.repository.losesReply = act.losesReply;
         return this.#save();
       case 'increment':
-        this.repository.losesAnswer = act.losesAnswer;
+        this.repository.losesReply = act.losesReply;
         return this.#update('count', (count) => Number(count ?? 0) + 1);
       case 'touch':
         return void (await this.repository.touch(session));
@@ -101,7 +101,7 @@ export class RequestActor {
 
   async #save(): Promise<void> {
     await this.#session.save();
-    this.repository.losesAnswer = false;
+    this.repository.losesReply = false;
   }
 
   #take(other: Session | null | undefined): void {
@@ -112,7 +112,7 @@ export class RequestActor {
 
   async #unlessLost(done: Promise<void>): Promise<void> {
     await done.catch((error: unknown) => {
-      if (!(error instanceof LostAnswer)) throw error;
+      if (!(error instanceof LostReply)) throw error;
     });
   }
 }

@@ -7,7 +7,7 @@ export class RequestEdits {
   readonly #allowed = new Map<string, (string | null)[]>();
   /** The values that must be written with the next save. */
   readonly #due = new Map<string, string>();
-  #hasLostAnswer = false;
+  #hasLostReply = false;
 
   /** The request has set an attribute, to be saved later. */
   set(name: string, value: unknown): void {
@@ -29,7 +29,7 @@ export class RequestEdits {
         throw new Mismatch(`writes ${name}, which the request has not changed`);
     }
     const isUpdate = 'expected' in change && change.expected !== undefined;
-    if (isUpdate || this.#hasLostAnswer) return;
+    if (isUpdate || this.#hasLostReply) return;
     for (const [name, text] of this.#due) {
       if (attributes.get(name) !== text) throw new Mismatch(`does not write ${name}, which the request has changed`);
     }
@@ -45,8 +45,8 @@ export class RequestEdits {
   }
 
   /** From now on the request does not know which values were written. */
-  loseAnswer(): void {
-    this.#hasLostAnswer = true;
+  loseReply(): void {
+    this.#hasLostReply = true;
   }
 
   /** The request goes on with another session. */

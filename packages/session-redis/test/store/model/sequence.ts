@@ -147,7 +147,7 @@ export class Sequence {
   }
 
   #repository(node: number, name: string): ComparedRepository {
-    const say = (what: string, answer: string) => this.#say(name, `${what} -> ${answer}`);
+    const say = (what: string, response: string) => this.#say(name, `${what} -> ${response}`);
     return new ComparedRepository(this.#node(node), this.model, this.#ids, say);
   }
 

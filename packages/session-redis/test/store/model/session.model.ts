@@ -136,7 +136,7 @@ export class SessionModel {
   expectReply(change: SessionChange, reply: WriteReply): void {
     const expected = change.kind === 'create' ? this.#create(change) : this.#change(change);
     this.#notice();
-    expectSame('answered', reply, expected);
+    expectSame('replied', reply, expected);
   }
 
   /** Begins a lookup. The returned function takes the result. */

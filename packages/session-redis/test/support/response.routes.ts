@@ -50,7 +50,7 @@ interface RequestSession {
   readonly session: Session;
 }
 
-export const ATTRIBUTE = 'answered-by';
+export const ATTRIBUTE = 'response-marks';
 export const FILE_SIZE = 5 * 1024 * 1024;
 
 /** Adds a mark to those that earlier responses left in the session. */
@@ -105,9 +105,9 @@ class MarksAfterwards implements NestInterceptor {
 }
 
 @Injectable()
-class AnswersInstead implements NestInterceptor {
+class RespondsInstead implements NestInterceptor {
   intercept(context: ExecutionContext) {
-    mark(sessionOf(context), 'interceptor-answers');
+    mark(sessionOf(context), 'interceptor-responds');
     return of({ ok: true });
   }
 }
@@ -148,7 +148,7 @@ class PerTenant {
 }
 
 @Controller()
-export class AnswerController {
+export class ResponseController {
   @Get('plain')
   plain() {
     return { ok: true };
@@ -299,9 +299,9 @@ export class AnswerController {
     return { ok: true };
   }
 
-  @Get('interceptor-answers')
-  @UseInterceptors(AnswersInstead)
-  interceptorAnswers() {
+  @Get('interceptor-responds')
+  @UseInterceptors(RespondsInstead)
+  interceptorResponds() {
     return 'never';
   }
 

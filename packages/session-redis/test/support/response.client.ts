@@ -5,14 +5,14 @@ import { setImmediate } from 'node:timers/promises';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 
-export interface Question {
+export interface SentRequest {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-export interface Answer {
+export interface ReceivedResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly setCookies: readonly string[];
@@ -23,26 +23,26 @@ export interface Answer {
   readonly text: string;
 }
 
-export function sessionCookiesOf({ setCookies }: Answer): string[] {
+export function sessionCookiesOf({ setCookies }: ReceivedResponse): string[] {
   return setCookies.filter((cookie) => cookie.startsWith('SESSION='));
 }
 
 /** Sends requests to an application, over HTTP or without a connection. */
-export interface AnswerClient {
+export interface ResponseClient {
   /** @param onHead called when the final headers have arrived, before the body */
-  ask(question: Question, onHead?: () => void): Promise<Answer>;
+  ask(question: SentRequest, onHead?: () => void): Promise<ReceivedResponse>;
   close(): void;
 }
 
 /** Over keep-alive connections. Reads slowly. */
-export class HttpClient implements AnswerClient {
+export class HttpClient implements ResponseClient {
   readonly #agent: Agent;
 
   constructor(private readonly origin: string) {
     this.#agent = new Agent({ keepAlive: true });
   }
 
-  async ask({ method = 'GET', path, headers, body }: Question, onHead?: () => void): Promise<Answer> {
+  async ask({ method = 'GET', path, headers, body }: SentRequest, onHead?: () => void): Promise<ReceivedResponse> {
     const informational: number[] = [];
     const sent = httpRequest(this.origin + path, { agent: this.#agent, method, headers: { ...headers } });
     sent.on('information', ({ statusCode }) => informational.push(statusCode));
@@ -63,14 +63,14 @@ export class HttpClient implements AnswerClient {
   }
 }
 
-export class Http2Client implements AnswerClient {
+export class Http2Client implements ResponseClient {
   readonly #session: ClientHttp2Session;
 
   constructor(origin: string) {
     this.#session = connect(origin);
   }
 
-  async ask({ method = 'GET', path, headers, body }: Question, onHead?: () => void): Promise<Answer> {
+  async ask({ method = 'GET', path, headers, body }: SentRequest, onHead?: () => void): Promise<ReceivedResponse> {
     const informational: number[] = [];
     let trailers = {};
     const stream = this.#session.request({ ...headers, ':method': method, ':path': path });
@@ -93,23 +93,23 @@ export class Http2Client implements AnswerClient {
 }
 
 /** Without a connection, as tests of Fastify applications do. */
-export class InjectClient implements AnswerClient {
+export class InjectClient implements ResponseClient {
   constructor(private readonly app: NestFastifyApplication) {}
 
-  async ask({ method = 'GET', path, headers, body }: Question, onHead?: () => void): Promise<Answer> {
-    const answer = await this.app.inject({
+  async ask({ method = 'GET', path, headers, body }: SentRequest, onHead?: () => void): Promise<ReceivedResponse> {
+    const response = await this.app.inject({
       method: method as 'GET',
       url: path,
       headers: { ...headers },
       ...(body !== undefined && { payload: body }),
     });
     onHead?.();
-    const { statusCode: status, trailers } = answer;
+    const { statusCode: status, trailers } = response;
     return {
       status,
       informational: [],
       trailers,
-      ...content(answer.headers as IncomingHttpHeaders, answer.rawPayload),
+      ...content(response.headers as IncomingHttpHeaders, response.rawPayload),
     };
   }
 

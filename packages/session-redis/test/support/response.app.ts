@@ -20,20 +20,20 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { type Session, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
-import { type AnswerClient, Http2Client, HttpClient, InjectClient } from './answer.client.js';
+import { type ResponseClient, Http2Client, HttpClient, InjectClient } from './response.client.js';
 import {
-  AnswerController,
+  ResponseController,
   globalInterceptor,
   mark,
   outerInterceptor,
   OutsideController,
   SCOPED_PROVIDERS,
   ScopedController,
-} from './answer.routes.js';
+} from './response.routes.js';
 import { type Companion, EXPRESS_COMPANIONS, FASTIFY_COMPANIONS } from './companions.js';
 
 /** How an application is set up: its platform, its companion, and the kind of client. */
-export interface AnswerColumn {
+export interface ResponseColumn {
   readonly platform: 'express' | 'fastify';
   readonly companion?: () => Companion<never>;
   /** @default http */
@@ -42,7 +42,7 @@ export interface AnswerColumn {
   readonly isHybrid?: boolean;
 }
 
-export const ANSWER_COLUMNS: Readonly<Record<string, AnswerColumn>> = {
+export const RESPONSE_COLUMNS: Readonly<Record<string, ResponseColumn>> = {
   Express: { platform: 'express' },
   Fastify: { platform: 'fastify' },
   ...columnsWith('Express', 'express', EXPRESS_COMPANIONS),
@@ -55,9 +55,9 @@ export const ANSWER_COLUMNS: Readonly<Record<string, AnswerColumn>> = {
 
 function columnsWith(
   title: string,
-  platform: AnswerColumn['platform'],
+  platform: ResponseColumn['platform'],
   companions: Readonly<Record<string, () => Companion<never>>>,
-): Record<string, AnswerColumn> {
+): Record<string, ResponseColumn> {
   return Object.fromEntries(
     Object.entries(companions).map(([name, companion]) => [`${title}, ${name}`, { platform, companion }]),
   );
@@ -79,14 +79,14 @@ class CountingFilter extends BaseExceptionFilter {
 }
 
 /** An application of a column, and a client that keeps no cookies. */
-export class AnswerApp {
+export class ResponseApp {
   private constructor(
     readonly nest: INestApplication,
-    readonly client: AnswerClient,
+    readonly client: ResponseClient,
     readonly companion: Companion<never> | undefined,
   ) {}
 
-  static async start(column: AnswerColumn, redis: RedisSessionModuleOptions): Promise<AnswerApp> {
+  static async start(column: ResponseColumn, redis: RedisSessionModuleOptions): Promise<ResponseApp> {
     const companion = column.companion?.();
     const adapter = adapterOf(column);
     companion?.before?.(adapter.getInstance());
@@ -97,7 +97,7 @@ export class AnswerApp {
     await nest.listen(0, '127.0.0.1');
     // The client keeps connections open: one that the server closes would fail the next request.
     (nest.getHttpServer() as Server).keepAliveTimeout = 0;
-    return new AnswerApp(nest, await clientOf(column, nest), companion);
+    return new ResponseApp(nest, await clientOf(column, nest), companion);
   }
 
   /** Calls of exception filters since the last time. */
@@ -120,7 +120,7 @@ function moduleWith(redis: RedisSessionModuleOptions) {
   return {
     module: AppModule,
     imports: [SessionModule.forRoot(), RedisSessionModule.forRoot(redis)],
-    controllers: [AnswerController, ScopedController, OutsideController],
+    controllers: [ResponseController, ScopedController, OutsideController],
     providers: [
       ...SCOPED_PROVIDERS,
       CountingFilter,
@@ -130,7 +130,7 @@ function moduleWith(redis: RedisSessionModuleOptions) {
   };
 }
 
-function adapterOf({ platform, transport }: AnswerColumn): ExpressAdapter | FastifyAdapter {
+function adapterOf({ platform, transport }: ResponseColumn): ExpressAdapter | FastifyAdapter {
   if (platform === 'express') return new ExpressAdapter();
   return transport === 'http2' ? new FastifyAdapter({ http2: true }) : new FastifyAdapter();
 }
@@ -142,7 +142,7 @@ function configure(app: INestApplication): void {
   app.use((request: IncomingMessage & { session: Session }, response: ServerResponse, next: () => void) => {
     const by = request.headers['x-mark'];
     if (by !== undefined) mark(request.session, String(by));
-    if (request.url === '/middleware') response.end('answered');
+    if (request.url === '/middleware') response.end('responded');
     else next();
   });
   const tenant = ContextIdFactory.create();
@@ -155,7 +155,7 @@ async function connectMicroservice(app: INestApplication): Promise<void> {
   await app.startAllMicroservices();
 }
 
-async function clientOf({ transport }: AnswerColumn, app: INestApplication): Promise<AnswerClient> {
+async function clientOf({ transport }: ResponseColumn, app: INestApplication): Promise<ResponseClient> {
   if (transport === 'inject') return new InjectClient(app as NestFastifyApplication);
   return transport === 'http2' ? new Http2Client(await app.getUrl()) : new HttpClient(await app.getUrl());
 }

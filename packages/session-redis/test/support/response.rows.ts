@@ -1,9 +1,9 @@
-import type { Answer, Question } from './answer.client.js';
-import type { AnswerColumn } from './answer.app.js';
-import { FILE_SIZE } from './answer.routes.js';
+import type { ReceivedResponse, SentRequest } from './response.client.js';
+import type { ResponseColumn } from './response.app.js';
+import { FILE_SIZE } from './response.routes.js';
 
 /** A kind of response, the client's view of it, and the behaviour when the session cannot be saved. */
-export interface AnswerRow extends Question {
+export interface ResponseRow extends SentRequest {
   readonly status: number;
   /** The marks that it leaves in the session. */
   readonly marks: readonly string[];
@@ -11,22 +11,22 @@ export interface AnswerRow extends Question {
   readonly filters?: number;
   /**
    * How often they are called when the save fails: for an error of the application, as otherwise, and for the failed
-   * save where `SessionInterceptor` has tried it before anything was sent. The answer is 503 in any case.
+   * save where `SessionInterceptor` has tried it before anything was sent. The response is 503 in any case.
    */
   readonly filtersOnFailure: number;
   readonly body?: string;
-  readonly check?: (answer: Answer) => void;
+  readonly check?: (response: ReceivedResponse) => void;
   readonly only?: 'express' | 'fastify';
   /** Why a kind of client cannot request it. */
   readonly not?: { readonly inject: string };
 }
 
-const JSON_OK = { check: ({ text }: Answer) => expect(JSON.parse(text)).toEqual({ ok: true }) };
-const isText = (expected: string) => ({ check: ({ text }: Answer) => expect(text).toBe(expected) });
+const JSON_OK = { check: ({ text }: ReceivedResponse) => expect(JSON.parse(text)).toEqual({ ok: true }) };
+const isText = (expected: string) => ({ check: ({ text }: ReceivedResponse) => expect(text).toBe(expected) });
 const isError = (message: string) => ({
-  check: ({ text }: Answer) => expect((JSON.parse(text) as { message: string }).message).toMatch(message),
+  check: ({ text }: ReceivedResponse) => expect((JSON.parse(text) as { message: string }).message).toMatch(message),
 });
-const isWholeFile = { check: ({ text }: Answer) => expect(text.length).toBe(FILE_SIZE) };
+const isWholeFile = { check: ({ text }: ReceivedResponse) => expect(text.length).toBe(FILE_SIZE) };
 
 /** The session is marked by middleware, since no handler is reached. */
 const BY_MIDDLEWARE = { 'x-mark': 'middleware' };
@@ -40,7 +40,7 @@ function route(name: string) {
   return { path: `/api/${name}`, marks: [name], status: 200 };
 }
 
-const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
+const RESPONSE_ROWS: Readonly<Record<string, ResponseRow>> = {
   'a value': { ...route('value'), ...byInterceptor, ...JSON_OK },
   'a promise': { ...route('promise'), ...byInterceptor, ...JSON_OK },
   'an Observable': { ...route('observable'), ...byInterceptor, ...JSON_OK },
@@ -114,7 +114,7 @@ const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
     check: ({ text }) => expect((JSON.parse(text) as { before: string[] }).before.at(-1)).toBe('handler'),
   },
   'an interceptor of the route': { ...route('interceptor-of-route'), ...byInterceptor, ...JSON_OK },
-  'an interceptor that answers': { ...route('interceptor-answers'), ...byInterceptor, ...JSON_OK },
+  'an interceptor that responds': { ...route('interceptor-responds'), ...byInterceptor, ...JSON_OK },
   'a global interceptor inside of ours': { ...route('global-interceptor'), ...byInterceptor, ...JSON_OK },
   'a global interceptor around ours': { ...route('outer-interceptor'), ...byInterceptor, ...JSON_OK },
   'no route': {
@@ -146,13 +146,13 @@ const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
     filtersOnFailure: 1,
     check: ({ text }) => expect(JSON.parse(text)).toMatchObject({ statusCode: 400 }),
   },
-  'middleware that answers': {
+  'middleware that responds': {
     path: '/middleware',
     headers: BY_MIDDLEWARE,
     marks: ['middleware'],
     status: 200,
     ...byHead,
-    ...isText('answered'),
+    ...isText('responded'),
   },
   'a StreamableFile': { ...route('file'), ...byInterceptor, ...isWholeFile },
   'pipeline()': { ...route('pipeline'), ...byHead, ...isWholeFile },
@@ -182,7 +182,7 @@ const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
     ...route('early-hints'),
     ...byHead,
     check: ({ informational }) => expect(informational).toEqual([103]),
-    not: { inject: 'there is no connection that informational answers could take' },
+    not: { inject: 'there is no connection that informational responses could take' },
   },
   'server-sent events': {
     ...route('sse'),
@@ -200,8 +200,8 @@ const ANSWER_ROWS: Readonly<Record<string, AnswerRow>> = {
 };
 
 /** The rows that an application of this kind supports. */
-export function rowsOf({ platform, transport }: AnswerColumn): [string, AnswerRow][] {
-  return Object.entries(ANSWER_ROWS).filter(
+export function rowsOf({ platform, transport }: ResponseColumn): [string, ResponseRow][] {
+  return Object.entries(RESPONSE_ROWS).filter(
     ([, { only = platform, not }]) => only === platform && !(transport && not && transport in not),
   );
 }
