@@ -111,7 +111,7 @@ const changesOfId = [
     'a late save is answered as any other',
     "return this.#update(change, session) ?? { outcome: isForwarded ? 'forwarded' : 'saved' };",
     "return this.#update(change, session) ?? { outcome: isForwarded && change.maxInactiveInterval === 0 ? 'forwarded' : 'saved' };",
-    'rotation answers a change that it has made under a later id with `forwarded`',
+    'rotation returns `forwarded` for a change that it has made under a later id',
   ),
   inMemory(
     'a late end leaves out what was set with it',

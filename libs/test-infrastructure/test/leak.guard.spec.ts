@@ -119,11 +119,11 @@ describe('LeakGuard', () => {
   it('waits for resources that are about to close', async () => {
     const server = createHttpServer((_request, response) => setTimeout(() => response.end('late'), 50));
     const { port } = await listening(server);
-    const answer = new HttpAgent(`http://127.0.0.1:${port}`).get('/');
+    const response = new HttpAgent(`http://127.0.0.1:${port}`).get('/');
     await once(server, 'request');
     server.close();
     await guard.check();
-    await expect(answer).resolves.toMatchObject({ text: 'late' });
+    await expect(response).resolves.toMatchObject({ text: 'late' });
   });
 
   it('waits for them also when the process was suspended for the whole time', async () => {

@@ -294,12 +294,12 @@ describe('TcpProxy in front of any server', () => {
 
   it('lets one side continue after the other has ended', async () => {
     server.on('connection', (socket) => {
-      socket.resume().on('end', () => socket.end('answer after the end'));
+      socket.resume().on('end', () => socket.end('reply after the end'));
     });
     const client = createConnection({ port: proxy.port, allowHalfOpen: true });
     client.end('question');
-    const [answer] = (await once(client, 'data')) as [Buffer];
-    expect(answer.toString()).toBe('answer after the end');
+    const [reply] = (await once(client, 'data')) as [Buffer];
+    expect(reply.toString()).toBe('reply after the end');
   });
 
   it('does not read from the server while the client does not read', async () => {

@@ -65,8 +65,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
   'finds the token that it has sent': async (server, { present }) => {
     const { token } = generateSessionKey();
-    const answer = await server.send(token);
-    assert.deepEqual(await server.resolved(present(answer.headers)), [token.reveal()]);
+    const response = await server.send(token);
+    assert.deepEqual(await server.resolved(present(response.headers)), [token.reveal()]);
   },
 
   'finds the last token that it has sent': async (server, { present }) => {
@@ -88,13 +88,13 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
   'sends a token in one place, and changes nothing else of the response': async (server) => {
     const { token } = generateSessionKey();
-    const answer = await server.send(token);
-    assert.equal(answer.status, 200);
-    assert.equal(answer.text, '[]');
-    assert.equal(answer.headers['x-application'], 'kept');
-    assert.ok(answer.setCookies.includes('application=kept'));
+    const response = await server.send(token);
+    assert.equal(response.status, 200);
+    assert.equal(response.text, '[]');
+    assert.equal(response.headers['x-application'], 'kept');
+    assert.ok(response.setCookies.includes('application=kept'));
     const hidden = encodingsOf(token.reveal());
-    const carriers = answer.rawHeaders.filter((text) => hidden.some((encoding) => text.includes(encoding)));
+    const carriers = response.rawHeaders.filter((text) => hidden.some((encoding) => text.includes(encoding)));
     assert.ok(carriers.length <= 1, 'The token is in several headers');
   },
 
@@ -120,7 +120,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
 /** Responds with the tokens that the resolver finds in a request. */
 class ResolverServer {
-  readonly #server = createServer((request, response) => this.#answer(request, response));
+  readonly #server = createServer((request, response) => this.#respond(request, response));
   readonly #tokens = new Map<string, SessionToken>();
   #agent!: HttpAgent;
   #order = 0;
@@ -155,12 +155,12 @@ class ResolverServer {
   async #ask(path: string, headers: Record<string, string>): Promise<HttpResponse> {
     // The cookies come from `headers` alone, not from the jar of an earlier request.
     this.#agent.clearCookies();
-    const answer = await this.#agent.get(path, { headers });
-    assert.equal(answer.status, 200, answer.text);
-    return answer;
+    const response = await this.#agent.get(path, { headers });
+    assert.equal(response.status, 200, response.text);
+    return response;
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  #respond(request: IncomingMessage, response: ServerResponse): void {
     try {
       response.setHeader('Set-Cookie', 'application=kept');
       response.setHeader('X-Application', 'kept');

@@ -105,10 +105,10 @@ export class RedisProcess {
   }
 
   async #untilAnswering(socketPath: string): Promise<void> {
-    const isOver = async () => !this.isRunning || (await answersPing(socketPath));
+    const isOver = async () => !this.isRunning || (await repliesToPing(socketPath));
     await eventually(isOver, { timeout: START_TIMEOUT, interval: PING_INTERVAL }).catch(async () => {
       await this.kill();
-      throw new Error(`redis-server did not answer within ${START_TIMEOUT} ms:\n${this.#output}`);
+      throw new Error(`redis-server did not reply within ${START_TIMEOUT} ms:\n${this.#output}`);
     });
     if (!this.isRunning) throw new Error(`redis-server ended before it could be used:\n${this.#output}`);
   }
@@ -128,7 +128,7 @@ function endWithParent(pid: number, folder: string): ChildProcess {
 }
 
 /** Whether a ready Redis listens there. One that requires a password is ready; one that is still loading is not. */
-async function answersPing(socketPath: string): Promise<boolean> {
+async function repliesToPing(socketPath: string): Promise<boolean> {
   const socket = createConnection(socketPath);
   socket.on('error', () => {});
   socket.write('PING\r\n');

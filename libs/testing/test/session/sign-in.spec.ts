@@ -95,7 +95,7 @@ describe('signIn and sessionOf', () => {
     const agent = await signIn(shop, { principalName: 'ada' });
     await signIn(shop, { principalName: 'ann' }, { agent, path: '/?_s=1' });
     const users = await Promise.all(['/account', '/account?_s=1'].map((path) => agent.get(path)));
-    expect(users.map((answer) => answer.json<{ user: string }>().user)).toEqual(['ada', 'ann']);
+    expect(users.map((response) => response.json<{ user: string }>().user)).toEqual(['ada', 'ann']);
     expect((await sessionOf(shop, agent, '/?_s=1'))?.principalName).toBe('ann');
     expect(await sessionOf(shop, agent, '/?_s=2')).toBeNull();
   });

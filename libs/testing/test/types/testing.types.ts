@@ -30,7 +30,7 @@ export async function redis(): Promise<void> {
   server.port = 6379;
   // @ts-expect-error an unknown option
   await RedisServer.start({ arguments: [] });
-  // @ts-expect-error start() waits until Redis answers
+  // @ts-expect-error start() waits until Redis replies
   new RedisServer();
 }
 
@@ -51,8 +51,8 @@ export type NotForApplications = [
   Testing['registerChecks'],
   // @ts-expect-error of @nest-session/core
   Testing['SessionModule'],
-  // @ts-expect-error of nobody but this repository
+  // @ts-expect-error of the private test-infrastructure package
   Testing['TcpProxy'],
-  // @ts-expect-error of nobody but this repository
+  // @ts-expect-error of the private test-infrastructure package
   Testing['LeakGuard'],
 ];

@@ -158,8 +158,8 @@ describe('SessionModule', () => {
       .compile();
     const app = module.createNestApplication(silent);
     await app.listen(0, '127.0.0.1');
-    const answer = await new HttpAgent(await app.getUrl()).get('/');
-    expect([answer.setCookies, answer.headers.vary]).toEqual([[], 'X-Token']);
+    const response = await new HttpAgent(await app.getUrl()).get('/');
+    expect([response.setCookies, response.headers.vary]).toEqual([[], 'X-Token']);
     await app.close();
   });
 });

@@ -86,9 +86,9 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
   it.each(['x', '20', '__proto__', '7'])('are not ended by an alias that none of them has: %s', async (alias) => {
     const { browser } = await start();
     await browser.post('/login/ann');
-    const answer = await browser.request('DELETE', `/accounts/${alias}`);
-    expect(answer).toMatchObject({ status: 200, setCookies: [] });
-    expect(answer.json()).toEqual({ ended: false });
+    const response = await browser.request('DELETE', `/accounts/${alias}`);
+    expect(response).toMatchObject({ status: 200, setCookies: [] });
+    expect(response.json()).toEqual({ ended: false });
   });
 
   it('have a cookie each, and the alias in the URL selects one', async () => {
@@ -157,11 +157,11 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     await browser.post('/login/bob?_s=3');
     browser.setCookie(`SESSION.4=${'a'.repeat(43)}`);
     store.calls.splice(0);
-    const answer = await browser.get('/accounts?_s=5');
-    expect(answer.json()).toEqual({ 0: 'ann', 3: 'bob' });
-    expect(answer.headers.vary).toContain('Cookie');
+    const response = await browser.get('/accounts?_s=5');
+    expect(response.json()).toEqual({ 0: 'ann', 3: 'bob' });
+    expect(response.headers.vary).toContain('Cookie');
     expect(store.calls).toEqual(['load']);
-    expect(answer.setCookies).toEqual([]);
+    expect(response.setCookies).toEqual([]);
   });
 
   it('can be ended from another session, and the browser forgets their cookies', async () => {
@@ -192,8 +192,8 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
   it('are removed from the browser beside cookies that the application sets', async () => {
     const { browser } = await start();
     await browser.post('/login/bob?_s=1');
-    const answer = await browser.get('/cookies-of-its-own');
-    expect(answer.setCookies).toEqual(['app=1', 'SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
+    const response = await browser.get('/cookies-of-its-own');
+    expect(response.setCookies).toEqual(['app=1', 'SESSION.1=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
   });
 
   it('are ended after the headers were sent, and one log line says that the browser keeps the cookies', async () => {
@@ -218,10 +218,10 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     const { browser, store } = await start();
     await browser.post('/login/ann');
     const gate = store.gate('delete');
-    const answers = [browser, browser.fork()].map((each) => each.request('DELETE', '/accounts/0'));
+    const responses = [browser, browser.fork()].map((each) => each.request('DELETE', '/accounts/0'));
     await eventually(() => expect(store.calls.filter((call) => call === 'delete')).toHaveLength(2));
     gate.open();
-    const ended = (await Promise.all(answers)).map((answer) => answer.json<{ ended: boolean }>().ended);
+    const ended = (await Promise.all(responses)).map((response) => response.json<{ ended: boolean }>().ended);
     expect(ended.filter(Boolean)).toHaveLength(1);
   });
 

@@ -126,11 +126,11 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
   it('is recorded as an access as soon as its route is known, however long the handler takes', async () => {
     await start();
     hold = new Gate();
-    const answer = client.get('/held');
+    const response = client.get('/held');
     await eventually(async () => expect((await stored()).lastAccessedTime).toBe(clock.now()));
     await hold.reached();
     hold.open();
-    expect((await answer).status).toBe(200);
+    expect((await response).status).toBe(200);
     expect(store.calls).toEqual(['load', 'touch']);
   });
 

@@ -70,9 +70,9 @@ describe.each(['express', 'fastify'] as const)('a login, on %s,', (platform) => 
     const client = app.agent();
     await client.post('/start');
     const old = client.fork();
-    const answer = await client.post('/login-and-more');
-    expect(answer).toMatchObject({ status: 503, setCookies: [expect.stringContaining('SESSION=')] });
-    expect(answer.headers['cache-control']).toContain('no-store');
+    const response = await client.post('/login-and-more');
+    expect(response).toMatchObject({ status: 503, setCookies: [expect.stringContaining('SESSION=')] });
+    expect(response.headers['cache-control']).toContain('no-store');
     store.repair();
     expect((await client.get('/me')).json()).toEqual({ user: 'victim' });
     expect((await old.get('/me')).json()).toEqual({ user: null });

@@ -200,11 +200,11 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       clock.advance(MINUTE);
       const touch = app.store.gate('touch');
       let isAnswered = false;
-      const answer = agent.get('/value').finally(() => (isAnswered = true));
+      const response = agent.get('/value').finally(() => (isAnswered = true));
       await touch.reached();
       expect(isAnswered).toBe(false);
       touch.fail(STORE_FAILURE);
-      expect([(await answer).status, (await answer).setCookies]).toEqual([200, []]);
+      expect([(await response).status, (await response).setCookies]).toEqual([200, []]);
       expect(app.log.matching(/The idle timeout of session .* was not renewed/)).toHaveLength(1);
     });
 

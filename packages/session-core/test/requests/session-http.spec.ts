@@ -340,13 +340,13 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const client = agent();
       const gate = store.gate('create');
       const order: string[] = [];
-      const answer = client.get(`/set/${route}`, { onHead: () => order.push('head') });
+      const response = client.get(`/set/${route}`, { onHead: () => order.push('head') });
       await gate.reached();
       // A later request gets its response: headers that were already on their way would have arrived before it.
       await agent().get('/plain');
       order.push('saved');
       gate.open();
-      expect((await answer).status).toBe(status);
+      expect((await response).status).toBe(status);
       expect(order).toEqual(['saved', 'head']);
       expect((await client.get('/read')).json()).toEqual({ via: route });
     });
@@ -356,10 +356,10 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       async (route) => {
         const { store, log, agent } = await startApp(base);
         store.break('create');
-        const answer = await agent().get(`/set/${route}`);
-        expect(answer.status).toBe(503);
-        expect(answer.setCookies.filter((cookie) => cookie.startsWith('SESSION'))).toEqual([]);
-        expect(answer.json()).toEqual({
+        const response = await agent().get(`/set/${route}`);
+        expect(response.status).toBe(503);
+        expect(response.setCookies.filter((cookie) => cookie.startsWith('SESSION'))).toEqual([]);
+        expect(response.json()).toEqual({
           statusCode: 503,
           message: 'Session store unavailable',
           error: 'Service Unavailable',
@@ -379,8 +379,8 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     it('responds with the same error when it fails after a guard that denies', async () => {
       const { store, agent } = await startApp(base);
       store.break('create');
-      const answer = await agent().get('/set/guard');
-      expect([answer.status, answer.setCookies]).toEqual([503, []]);
+      const response = await agent().get('/set/guard');
+      expect([response.status, response.setCookies]).toEqual([503, []]);
     });
 
     it('includes the changes of an exception filter', async () => {
@@ -442,8 +442,8 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const { log, agent } = await startApp(base);
       const client = agent();
       await client.get('/cart');
-      const answer = await client.get('/unstorable');
-      expect([answer.status, answer.setCookies]).toEqual([500, []]);
+      const response = await client.get('/unstorable');
+      expect([response.status, response.setCookies]).toEqual([500, []]);
       expect(log.matching(/attribute "cart" .*when.* is a Date/)).toHaveLength(1);
     });
   });
@@ -465,8 +465,8 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const { store, agent } = await startApp(base);
       const cookie = bad[name];
       for (const path of ['/plain', '/read']) {
-        const answer = await agent().get(path, cookie === undefined ? {} : { headers: { cookie } });
-        expect([answer.status, answer.setCookies]).toEqual([200, []]);
+        const response = await agent().get(path, cookie === undefined ? {} : { headers: { cookie } });
+        expect([response.status, response.setCookies]).toEqual([200, []]);
       }
       expect(store.calls).toEqual([]);
     });
@@ -553,9 +553,9 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       store.break('load');
       expect((await client.get('/plain')).text).toBe('no session here');
       for (const path of ['/read', '/set/value', '/visits', '/set/nest', '/id']) {
-        const answer = await client.get(path);
-        expect([path, answer.status, answer.setCookies]).toEqual([path, 503, []]);
-        expect(answer.json()).toMatchObject({ message: 'Session store unavailable' });
+        const response = await client.get(path);
+        expect([path, response.status, response.setCookies]).toEqual([path, 503, []]);
+        expect(response.json()).toMatchObject({ message: 'Session store unavailable' });
       }
       expect((await agent().get('/read')).status).toBe(200);
       expect(log.matching(/store failed/)).toHaveLength(1);
@@ -565,7 +565,8 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
   });
 
   describe('the cookie', () => {
-    const cookieOf = (answer: { setCookies: readonly string[] }) => answer.setCookies.map((each) => each.split('; '));
+    const cookieOf = (response: { setCookies: readonly string[] }) =>
+      response.setCookies.map((each) => each.split('; '));
 
     it('is set when the session is created, and not again', async () => {
       const { agent } = await startApp(base);
@@ -596,8 +597,8 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const { agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
-      const answer = await client.get('/plain');
-      expect([answer.setCookies, answer.headers.vary]).toEqual([[], undefined]);
+      const response = await client.get('/plain');
+      expect([response.setCookies, response.headers.vary]).toEqual([[], undefined]);
     });
 
     it('is set beside cookies of the application', async () => {
@@ -628,9 +629,9 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       });
       const client = agent();
       await client.get('/set/value');
-      const answer = await client.request('DELETE', '/login');
-      expect(cookieOf(answer)).toEqual([['sid=', 'Max-Age=0', 'Path=/', 'HttpOnly', 'SameSite=Strict']]);
-      expect(answer.headers['cache-control']).toBe('no-store');
+      const response = await client.request('DELETE', '/login');
+      expect(cookieOf(response)).toEqual([['sid=', 'Max-Age=0', 'Path=/', 'HttpOnly', 'SameSite=Strict']]);
+      expect(response.headers['cache-control']).toBe('no-store');
       expect(client.cookies).toEqual({});
     });
 
@@ -662,22 +663,22 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const client = agent();
       await client.get('/set/value');
       const slow = client.fork();
-      const answer = slow.get('/set/value');
+      const response = slow.get('/set/value');
       await arrival;
       await end(client);
       goOn();
-      return { answer: await answer, client, slow };
+      return { response: await response, client, slow };
     }
 
     it('is not changed by a slow request in flight during logout', async () => {
-      const { answer, slow } = await lateRequest((client) => client.request('DELETE', '/login'));
-      expect([answer.status, answer.setCookies]).toEqual([200, []]);
+      const { response, slow } = await lateRequest((client) => client.request('DELETE', '/login'));
+      expect([response.status, response.setCookies]).toEqual([200, []]);
       expect((await slow.get('/read')).json()).toEqual({});
     });
 
     it('is not changed by a slow request in flight during login', async () => {
-      const { answer, client } = await lateRequest((each) => each.post('/login'));
-      expect([answer.status, answer.setCookies]).toEqual([200, []]);
+      const { response, client } = await lateRequest((each) => each.post('/login'));
+      expect([response.status, response.setCookies]).toEqual([200, []]);
       expect((await client.get('/read')).json()).toMatchObject({ via: 'value' });
     });
 
@@ -687,8 +688,8 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       it('logs once why Secure is missing behind a proxy that is not trusted', async () => {
         const { log, agent } = await startApp(base);
         for (let request = 0; request < 3; request++) {
-          const answer = await agent().get('/set/value', forwarded);
-          expect(answer.setCookies[0]).not.toMatch(/Secure/);
+          const response = await agent().get('/set/value', forwarded);
+          expect(response.setCookies[0]).not.toMatch(/Secure/);
         }
         expect(log.matching(/X-Forwarded-Proto says https.*app\.set\('trust proxy'/)).toHaveLength(1);
       });
@@ -709,7 +710,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/visits')).json()).toEqual({ visits: 1 });
       expect((await client.post('/visits', { some: 'body' })).json()).toEqual({ visits: 2 });
       const both = await Promise.all([client.get('/visits'), agent().get('/visits')]);
-      expect(both.map((answer) => answer.json())).toEqual([{ visits: 3 }, { visits: 1 }]);
+      expect(both.map((response) => response.json())).toEqual([{ visits: 3 }, { visits: 1 }]);
     });
 
     it('passes its attributes and its id to handlers', async () => {
@@ -813,10 +814,10 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       await client.get('/set/value');
       const gate = store.gate('load');
       const leaving = new AbortController();
-      const answer = client.get('/set/res', { signal: leaving.signal }).catch((error: Error) => error.name);
+      const response = client.get('/set/res', { signal: leaving.signal }).catch((error: Error) => error.name);
       await gate.reached();
       leaving.abort();
-      expect(await answer).toBe('AbortError');
+      expect(await response).toBe('AbortError');
       gate.open();
       await eventually(async () => expect((await client.get('/read')).json()).toEqual({ via: 'res' }));
     });

@@ -113,8 +113,8 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
     async (path) => {
       const { client, store } = await start();
       const method = path === '/order' ? 'POST' : 'GET';
-      const answer = await client.request(method, path);
-      expect([answer.status, answer.json(), answer.setCookies]).toEqual([503, UNAVAILABLE, []]);
+      const response = await client.request(method, path);
+      expect([response.status, response.json(), response.setCookies]).toEqual([503, UNAVAILABLE, []]);
       expect(begun).toEqual([]);
       store.repair();
       expect((await client.request(method, path)).json()).toEqual({ ordered: true });
@@ -134,9 +134,9 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
 
   it('a handler with the policy anonymous receives an empty session, and so do its guards', async () => {
     const { client, store } = await start();
-    const answer = await client.get('/shop');
-    expect([answer.status, answer.setCookies]).toEqual([200, []]);
-    expect(answer.json()).toEqual({ user: 'nobody', isNew: true, isAvailable: false });
+    const response = await client.get('/shop');
+    expect([response.status, response.setCookies]).toEqual([200, []]);
+    expect(response.json()).toEqual({ user: 'nobody', isNew: true, isAvailable: false });
     expect((await client.get('/shop/guarded')).json()).toEqual({ user: 'nobody' });
     expect((await client.get('/shop/saved')).json()).toEqual({ outcome: 'saved' });
     store.repair();
@@ -146,8 +146,8 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
 
   it.each(Object.keys(CHANGES))('the empty session refuses changes: %s', async (what) => {
     const { client, store, log } = await start();
-    const answer = await client.post(`/shop/change/${what}`);
-    expect([answer.status, answer.json(), answer.setCookies]).toEqual([503, UNAVAILABLE, []]);
+    const response = await client.post(`/shop/change/${what}`);
+    expect([response.status, response.json(), response.setCookies]).toEqual([503, UNAVAILABLE, []]);
     expect(store.calls).toEqual(['create', 'load']);
     expect(log.lines.join('\n')).not.toContain(client.cookie('SESSION'));
     store.repair();

@@ -108,8 +108,8 @@ describe.each(['express', 'fastify'] as const)('the decorators of a route for it
     it('the outage policy anonymous', async () => {
       const { client, store } = await start();
       store.break('load');
-      const answer = await client.get('/home');
-      expect([answer.status, answer.json()]).toEqual([200, { user: 'nobody' }]);
+      const response = await client.get('/home');
+      expect([response.status, response.json()]).toEqual([200, { user: 'nobody' }]);
       expect(asked).toContain('/home');
       store.repair();
       expect((await client.get('/home')).json()).toEqual({ user: 'ann' });

@@ -116,9 +116,9 @@ describe('SessionInterceptor', () => {
   it('passes a failed save to the filters, whose response is sent unchanged, without a cookie or a second save', async () => {
     const { store, agent } = await startApp(base);
     store.break('create');
-    const answer = await agent().get('/value');
-    expect([answer.status, answer.json(), answer.headers['x-filter']]).toEqual([507, { sorry: true }, '1']);
-    expect(answer.setCookies).toEqual([]);
+    const response = await agent().get('/value');
+    expect([response.status, response.json(), response.headers['x-filter']]).toEqual([507, { sorry: true }, '1']);
+    expect(response.setCookies).toEqual([]);
     expect(caught).toEqual(['SessionStoreError']);
     expect(store.calls).toEqual(['create']);
   });
@@ -143,8 +143,8 @@ describe('SessionInterceptor', () => {
   it('passes the failed save of a stream that ends without an event to the filters', async () => {
     const { store, agent } = await startApp(base);
     store.break('create');
-    const answer = await agent().get('/no-events');
-    expect([answer.status, answer.json(), answer.setCookies]).toEqual([507, { sorry: true }, []]);
+    const response = await agent().get('/no-events');
+    expect([response.status, response.json(), response.setCookies]).toEqual([507, { sorry: true }, []]);
     expect(caught).toEqual(['SessionStoreError']);
   });
 
@@ -173,8 +173,8 @@ describe('SessionInterceptor', () => {
   it('neither saves nor throws once the headers were sent', async () => {
     const { store, agent } = await startApp(base);
     store.break('create');
-    const answer = await agent().get('/res');
-    expect([answer.status, answer.setCookies]).toEqual([503, []]);
+    const response = await agent().get('/res');
+    expect([response.status, response.setCookies]).toEqual([503, []]);
     expect(caught).toEqual([]);
     expect(store.calls).toEqual(['create']);
   });
@@ -182,20 +182,20 @@ describe('SessionInterceptor', () => {
   it('shares a failing save with a response that begins meanwhile, which is not a 200', async () => {
     const { store, agent } = await startApp(base);
     const gate = store.gate('create');
-    const answer = agent().get('/res-later');
+    const response = agent().get('/res-later');
     await gate.reached();
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     gate.fail(STORE_FAILURE);
-    expect([(await answer).status, (await answer).setCookies]).toEqual([503, []]);
+    expect([(await response).status, (await response).setCookies]).toEqual([503, []]);
     expect(store.calls).toEqual(['create']);
     expect(caught).toEqual([]);
   });
 
   it('lets a second response fail as it does without a session', async () => {
     const { agent } = await startApp(base);
-    const answer = await agent().get('/twice');
-    expect([answer.status, answer.json()]).toEqual([200, { first: true }]);
-    expect(answer.setCookies).toHaveLength(1);
+    const response = await agent().get('/twice');
+    expect([response.status, response.json()]).toEqual([200, { first: true }]);
+    expect(response.setCookies).toHaveLength(1);
     expect(caught).toHaveLength(1);
   });
 });

@@ -7,7 +7,7 @@ const record = (...args: unknown[]) => void lines.push(args.join(' '));
 Logger.overrideLogger({ log: record, warn: record, error: record });
 beforeEach(() => void lines.splice(0));
 
-it('says once that the store fails and once that it replies again, each time', () => {
+it('logs once that the store fails and once that it works again, at each outage', () => {
   const log = new StoreFailureLog();
   for (let outage = 1; outage <= 2; outage++) {
     lines.length = 0;
@@ -20,7 +20,7 @@ it('says once that the store fails and once that it replies again, each time', (
   }
 });
 
-it('says the reason of a failure, and nothing of its cause, which may quote what was stored', () => {
+it('logs the reason of a failure without its cause, which may quote stored values', () => {
   const cause = Object.assign(new Error('HSET session cart secret'), { command: ['HSET', 'secret'] });
   new StoreFailureLog().failed(new SessionStoreError('no reply', { cause }));
   expect(lines).toHaveLength(1);

@@ -34,7 +34,7 @@ function writerOf(undecodable: UndecodablePolicy): RecordingWriter {
 }
 
 describe('a value that cannot be decoded, with `drop-attribute`', () => {
-  it('reads as undefined, and its name is gone from then on', () => {
+  it('reads as undefined, and its name is not listed afterwards', () => {
     const session = new RecordingWriter().restore({ broken: GARBAGE, fine: '1', [PRINCIPAL]: GARBAGE });
     expect(session.attributeNames).toEqual(['broken', 'fine', PRINCIPAL]);
     expect(session.getAttribute('broken')).toBeUndefined();
@@ -45,7 +45,7 @@ describe('a value that cannot be decoded, with `drop-attribute`', () => {
     expect(session.attributeNames).toEqual(['fine']);
   });
 
-  it('is logged once for each session object and attribute, with the names of both and not the value', () => {
+  it('is logged once for each session object and attribute, with id and name but not the value', () => {
     const writer = new RecordingWriter();
     const session = writer.restore({ broken: GARBAGE, 'a\nb': GARBAGE });
     for (const name of ['broken', 'a\nb', 'broken', 'broken']) session.getAttribute(name);
@@ -60,7 +60,7 @@ describe('a value that cannot be decoded, with `drop-attribute`', () => {
     expect(lines()).toHaveLength(3);
   });
 
-  it('shows no id that is a token', () => {
+  it('is logged without an id that is a token', () => {
     const ids = new SessionIds(undefined, 'plain');
     const session = Object.assign(new RecordingWriter(), { shown: (id: string) => ids.shown(id) }).restore({
       a: GARBAGE,
@@ -101,7 +101,7 @@ describe('a value that cannot be decoded, with `throw`', () => {
     const error = errorOf(() => session.getAttribute('broken'));
     expect(error).toBeInstanceOf(SessionAttributeError);
     expect(error).toMatchObject({ attributeName: 'broken' });
-    // It would quote the value.
+    // A cause would quote the value.
     expect(error).not.toHaveProperty('cause');
     expect((error as Error).message).toMatch(/^Session attribute "broken" cannot be decoded\. /);
     expect((error as Error).message).not.toContain('secret');
@@ -117,7 +117,7 @@ describe('a value that cannot be decoded, with `throw`', () => {
     ]);
   });
 
-  it('does not stand in the way of a save, or of setting it', async () => {
+  it('prevents neither a save nor setting it', async () => {
     const writer = writerOf('throw');
     const session = writer.restore({ broken: GARBAGE, [PRINCIPAL]: GARBAGE });
     expect(session.signsInUnderOldToken).toBe(false);
@@ -151,7 +151,7 @@ describe('a value that cannot be decoded, with `drop-session`', () => {
       return id;
     }
 
-    /** As a store may hand its attributes out: they can be read once. */
+    /** Attributes that can be iterated once, as a store may return them. */
     protected override async load(ids: readonly string[]) {
       const records = await super.load(ids);
       return records.map((record) => ({ ...record, attributes: [...record.attributes].values() }));
@@ -171,7 +171,7 @@ describe('a value that cannot be decoded, with `drop-session`', () => {
     isFailing = false;
   });
 
-  it('ends the session at its load, as deleted and with what can be read, and logs one line', async () => {
+  it('ends the session at its load as deleted, with the readable attributes, and logs one line', async () => {
     const store = storeOf('drop-session');
     const [id, other] = [
       await store.put({ fine: '1', broken: GARBAGE, worse: GARBAGE }),
@@ -190,7 +190,7 @@ describe('a value that cannot be decoded, with `drop-session`', () => {
     expect(ended[0]!.session.getAttribute('broken')).toBeUndefined();
   });
 
-  it('ends what a look-up finds as well', async () => {
+  it('ends the sessions that a look-up finds as well', async () => {
     const store = storeOf('drop-session');
     const broken = await store.put({ broken: GARBAGE });
     const fine = await store.put({ fine: '1' });
@@ -206,7 +206,7 @@ describe('a value that cannot be decoded, with `drop-session`', () => {
     expect(ended).toHaveLength(1);
   });
 
-  it('is an error of the store when the session cannot be ended', async () => {
+  it('fails the load with a store error when the session cannot be ended', async () => {
     const store = storeOf('drop-session');
     const id = await store.put({ broken: GARBAGE });
     isFailing = true;

@@ -87,16 +87,16 @@ describe('CompositeSessionIdResolver', () => {
     afterEach(closeApps);
 
     async function get(path: string, { header, cookie }: { header?: string; cookie?: string }) {
-      const answer = await agent.get(path, {
+      const response = await agent.get(path, {
         headers: {
           ...(header !== undefined && { 'x-auth-token': header }),
           ...(cookie !== undefined && { cookie: `SESSION=${cookie}` }),
         },
       });
       const places: Place[] = [];
-      if (answer.headers['x-auth-token'] !== undefined) places.push('header');
-      if (answer.setCookies.length > 0) places.push('cookie');
-      return { answer, places };
+      if (response.headers['x-auth-token'] !== undefined) places.push('header');
+      if (response.setCookies.length > 0) places.push('cookie');
+      return { response, places };
     }
 
     it.each<[string, () => { header?: string; cookie?: string }, Place]>([
@@ -120,8 +120,8 @@ describe('CompositeSessionIdResolver', () => {
       const another = (await agent.get('/start')).headers['x-auth-token'] as string;
       const presented = place === 'header' ? { header: live, cookie: dead } : { header: dead, cookie: live };
       expect((await get('/logout', presented)).places).toEqual([place]);
-      expect((await get('/name', { [elsewhere]: another })).answer.json()).toEqual({ name: 'ann' });
-      expect((await get('/name', { [place]: live })).answer.json()).toEqual({});
+      expect((await get('/name', { [elsewhere]: another })).response.json()).toEqual({ name: 'ann' });
+      expect((await get('/name', { [place]: live })).response.json()).toEqual({});
     });
   });
 

@@ -12,19 +12,19 @@ import { SIGNING_KEYS } from '../support/signing.keys.js';
 LeakGuard.install();
 
 type Headers = Record<string, string>;
-type Answer = Readonly<Record<string, string | string[] | undefined>>;
+type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The way in which one kind of client sends a token back. */
 interface Client {
-  present(...answers: Answer[]): Headers;
+  present(...responses: ResponseHeaders[]): Headers;
   forge(text: string): Headers;
 }
 
 function browser(name = 'SESSION'): Client {
   return {
-    present(...answers): Headers {
+    present(...responses): Headers {
       const agent = new HttpAgent('http://127.0.0.1');
-      for (const setCookie of answers.flatMap((answer) => answer['set-cookie'] ?? [])) agent.setCookie(setCookie);
+      for (const setCookie of responses.flatMap((response) => response['set-cookie'] ?? [])) agent.setCookie(setCookie);
       const cookies = Object.entries(agent.cookies).map((cookie) => cookie.join('='));
       return cookies.length > 0 ? { cookie: cookies.join('; ') } : {};
     },
@@ -34,8 +34,8 @@ function browser(name = 'SESSION'): Client {
 
 function program(name: string): Client {
   return {
-    present(...answers): Headers {
-      const token = answers.map((answer) => answer[name.toLowerCase()]).findLast((sent) => sent !== undefined);
+    present(...responses): Headers {
+      const token = responses.map((response) => response[name.toLowerCase()]).findLast((sent) => sent !== undefined);
       return typeof token === 'string' && token !== '' ? { [name]: token } : {};
     },
     forge: (text) => ({ [name]: text }),

@@ -19,9 +19,9 @@ export async function atOnce<A, B>(round: number, one: () => Promise<A>, two: ()
 
 /** Keeps a failure from being reported as an unhandled rejection before the race awaits it. */
 function begun<T>(step: () => Promise<T>): Promise<T> {
-  const answer = step();
-  answer.catch(() => undefined);
-  return answer;
+  const result = step();
+  result.catch(() => undefined);
+  return result;
 }
 
 async function passed(pause: number): Promise<void> {

@@ -38,12 +38,12 @@ const races: Readonly<Record<string, Race>> = {
 
   'one of two deletions ends the session': async (t, one, two, round) => {
     const { id } = await t.stored();
-    const answers = await atOnce(
+    const results = await atOnce(
       round,
       () => one.deleteById(id),
       () => two.deleteById(id),
     );
-    assert.deepEqual(new Set(answers), new Set([true, false]));
+    assert.deepEqual(new Set(results), new Set([true, false]));
     await t.isOver(id);
   },
 

@@ -145,7 +145,7 @@ export const ROTATION: CheckGroup = {
       assert.equal(saving.tokenToSend, undefined);
     },
 
-    'answers a change that it has made under a later id with `forwarded`': async (t) => {
+    'returns `forwarded` for a change that it has made under a later id': async (t) => {
       const { id } = await t.stored();
       const newId = t.idFor(id);
       await t.write(changeOfId(id, newId));
