@@ -3,7 +3,7 @@ import { findSpecs } from './places.mjs';
 import { cannotRun, tryOut } from './trial.mjs';
 
 const SPEC = 'concurrent-requests.spec.ts';
-const TEST = 'are as in the model, in whatever order requests, the clock and the cleanup take their steps';
+const TEST = 'equal the model for any interleaving of requests, clock and sweeper';
 const SEQUENCES = 1000;
 const FOUND_AT_LEAST = 8;
 

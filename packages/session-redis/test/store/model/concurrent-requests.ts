@@ -10,8 +10,8 @@ const FOLDER = 'packages/session-redis/test/model';
 const TIMEOUT = 3_600_000;
 
 /**
- * Compares each store with the model for `runs` sequences. The environment variable `RUNS` overrides the number; `REPEAT`,
- * from the message of a failure, repeats that one.
+ * Compares each store with the model for `runs` sequences. The environment variable `RUNS` overrides the number;
+ * `REPEAT`, from the message of a failure, repeats that one.
  */
 export function describeSessions(runs: number): void {
   describe.each([

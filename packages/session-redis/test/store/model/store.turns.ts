@@ -9,7 +9,7 @@ export class Turns {
   #scheduler: Scheduler | undefined;
   #step: Promise<unknown> | undefined;
 
-  /** Runs the started callers turn by turn until all have finished or one has failed, with `afterwards` after each step. */
+  /** Runs the started callers turn by turn until all finish or one fails, with `afterwards` after each step. */
   async order(scheduler: Scheduler, start: () => Promise<unknown>[], afterwards: () => Promise<void>): Promise<void> {
     this.#scheduler = scheduler;
     const failures: unknown[] = [];
