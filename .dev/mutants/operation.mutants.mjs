@@ -5,10 +5,10 @@ const inSpec = (spec, test) => ({ killedBy: { spec: `${spec}.spec.ts`, test } })
 const LEASE = inSpec('lease', 'a lease is renewed every third of its length, and not after the instance has stopped');
 const AT_REST = inSpec('idle', 'an instance at rest sends only its polls, with 1 partitions');
 const ORDER = inSpec(
-  'shutdown',
+  'shutdown-order',
   'shutdown closes the sources of work first, and the connections of work in flight last',
 );
-const LEFTOVERS = inSpec('shutdown', 'shutdown leaves no timer and no listener, and logs nothing');
+const LEFTOVERS = inSpec('shutdown-order', 'shutdown leaves no timer and no listener, and logs nothing');
 const REQUESTS = inSpec(
   'request.connection',
   'commands leave no listener on their connection, and each is sent once per outage',
