@@ -61,6 +61,8 @@ it('a session that ends while no instance runs is reported by the next instance,
 it('a session that ends while no subscriber is connected is reported on reconnection, with its data', async () => {
   app = await start('auto');
   const [heard, missed] = [await openSession(), await openSession()];
+  // Its bucket is not due: only a key event announces its end, and only to a subscriber.
+  await eventually(async () => expect(await store.client.call('PUBSUB', 'NUMPAT')).toBe(1));
   await store.client.pexpire(store.keys.shadow(heard), 1);
   await isReported(heard);
   proxy.refuse();
