@@ -65,12 +65,12 @@ export const delivery = [
   },
   {
     mistake: 'An event that always fails is tried for ever',
-    in: 'settle-event',
-    code: 'if attempts < tonumber(ARGV[7]) then',
+    in: 'retry-or-dead-letter',
+    code: 'if attempts < tonumber(ARGV[6]) then',
     instead: 'if true then',
     killedBy: {
       spec: 'delivery.scripts.spec.ts',
-      test: 'settle-event turns the last attempt into a dead letter with the reason and a copy of the data',
+      test: 'retry-or-dead-letter turns the last attempt into a dead letter with the reason and a copy of the data',
     },
   },
   {

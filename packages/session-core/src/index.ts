@@ -4,9 +4,9 @@
 export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './configuration/session.module-definition.js';
 export type { SessionModuleOptions } from './configuration/session.options.js';
-export type { HttpRequestLike } from './options/http-request-like.js';
+export type { HttpRequestLike } from './option-reading/http-request-like.js';
 export type { CookieAttributes, CookieOptions } from './resolvers/cookie.options.js';
-export type { Duration } from './options/duration.js';
+export type { Duration } from './option-reading/duration.js';
 
 // the session
 export { Session, SessionAttribute, SessionId } from './http/session.decorators.js';

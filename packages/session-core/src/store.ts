@@ -36,8 +36,8 @@ export { SessionSnapshot } from './session/session-snapshot.js';
 // the module of a store
 export { SESSION_OPTIONS } from './configuration/session.module-definition.js';
 export type { ResolvedSessionOptions } from './configuration/session.options.js';
-export { OptionReader } from './options/option.reader.js';
-export { parseDuration } from './options/duration.js';
+export { OptionReader } from './option-reading/option.reader.js';
+export { parseDuration } from './option-reading/duration.js';
 export { PollingLoop } from './background/polling.loop.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 

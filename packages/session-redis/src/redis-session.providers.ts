@@ -42,17 +42,12 @@ import { UnreadEventReader } from './delivery/unread-event.reader.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SessionPartitions } from './keys/session-partitions.js';
+import { eventRules, PACE } from './delivery/event-rules.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
 import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
-
-/** Milliseconds. Tests override them. */
-const PACE = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
-
-/** About how many dead letters the namespace keeps. */
-const DEAD_LETTERS = 10_000;
 
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';
@@ -163,8 +158,4 @@ function repositoryOptions(
 
 function consumerIdentity({ events }: ResolvedRedisSessionOptions) {
   return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-}
-
-function eventRules({ grace, events }: ResolvedRedisSessionOptions, pace: typeof PACE, partitions: SessionPartitions) {
-  return { ...events, ...pace, grace, deadLetters: partitions.shareOf(DEAD_LETTERS) };
 }

@@ -1,7 +1,7 @@
 import type { Type } from '@nestjs/common';
-import type { Duration } from '../options/duration.js';
-import { OptionReader } from '../options/option.reader.js';
-import type { HttpRequestLike } from '../options/http-request-like.js';
+import type { Duration } from '../option-reading/duration.js';
+import { OptionReader } from '../option-reading/option.reader.js';
+import type { HttpRequestLike } from '../option-reading/http-request-like.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
 import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';

@@ -15,8 +15,13 @@ function sessionOf(context: ExecutionContext): SessionType | undefined {
 export type Session = SessionType;
 
 /**
- * Gives a handler the session of its request. A request without a session gets a new one, which is stored, and its
- * cookie sent, only once an attribute is set.
+ * Gives a handler the session of its request:
+ * - the session that its token opened, or else a new one, which is stored, and its cookie sent, only once an attribute
+ *   is set;
+ * - undefined in a request that the option `exclude` excludes;
+ * - while the store is down, what `@SessionOutagePolicy` says: by default the parameter throws, which is a 503 response.
+ *
+ * It is `request.session`, whose rule is `RequestSession.session`.
  */
 export const Session: () => ParameterDecorator = createParamDecorator((_: unknown, context: ExecutionContext) =>
   sessionOf(context),

@@ -1,4 +1,4 @@
-import { OptionReader } from '../options/option.reader.js';
+import { OptionReader } from '../option-reading/option.reader.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import type { Clock } from './map-session.store.js';
 

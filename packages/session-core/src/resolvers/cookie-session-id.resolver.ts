@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
-import { OptionReader } from '../options/option.reader.js';
+import { OptionReader } from '../option-reading/option.reader.js';
 import type { SessionToken } from '../session/session-token.js';
 import { cookieAttributes } from './cookie-attributes.js';
 import { CookieCodec } from './cookie.codec.js';

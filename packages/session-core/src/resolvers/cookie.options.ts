@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import type { Duration } from '../options/duration.js';
-import { OptionReader } from '../options/option.reader.js';
-import type { HttpRequestLike } from '../options/http-request-like.js';
+import type { Duration } from '../option-reading/duration.js';
+import { OptionReader } from '../option-reading/option.reader.js';
+import type { HttpRequestLike } from '../option-reading/http-request-like.js';
 import {
   type CookiePolicy,
   domainProblem,

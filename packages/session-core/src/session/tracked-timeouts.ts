@@ -1,4 +1,4 @@
-import { parseDuration } from '../options/duration.js';
+import { parseDuration } from '../option-reading/duration.js';
 import type { UpdateSession } from './session-change.js';
 import type { SessionRecord } from './session-record.js';
 

@@ -1,4 +1,4 @@
-import { parseDuration } from '../../src/options/duration.js';
+import { parseDuration } from '../../src/option-reading/duration.js';
 
 describe('parseDuration', () => {
   it.each<[unknown, number]>([

@@ -7,7 +7,7 @@ import {
   type ConsumerIdentity,
   DeliveryScripts,
   type RetryRules,
-  type SettleReply,
+  type FailReply,
 } from '../scripts/delivery/delivery.scripts.js';
 import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { type PendingEvent, toPendingEvent } from './pending-event.js';
@@ -103,7 +103,7 @@ export class ConsumerGroupMember {
   }
 
   /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
-  fail(entry: StreamEntry, { done, reason, isFinal = false }: Failure): Promise<SettleReply> {
+  fail(entry: StreamEntry, { done, reason, isFinal = false }: Failure): Promise<FailReply> {
     const of = { position: entry.position, sessionId: sessionIdOf(entry) ?? '' };
     const attempts = isFinal ? 0 : this.rules.attempts;
     return this.scripts.fail(entry.partition, this.member, { ...of, done, reason, attempts }, this.rules);

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { timeOf } from './stream-position.js';
 
-/** This consumer owns the entries that wait for a retry; it is no instance. See scripts/includes/delivery.lua. */
+/** This consumer owns the entries that wait for a retry; it is no instance. See scripts/includes/pending.lua. */
 const RETRIES_CONSUMER = 'retries';
 
 /** The state of a group in all partitions together. */

@@ -30,7 +30,7 @@ export class SessionKeys {
   /** HASH by group: the number of events that were trimmed before the group had handled them. */
   readonly dropped: string;
 
-  /** `tag`: the hash tag of the partition; empty when there is only one partition. */
+  /** `tag`: the hash tag of the partition, chosen in session-partitions.ts; empty when there is only one partition. */
   constructor(namespace: string, tag = '') {
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
     this.bucketList = `${this.prefix}expirations`;

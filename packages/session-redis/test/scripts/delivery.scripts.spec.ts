@@ -127,7 +127,7 @@ describe('claim-events', () => {
   });
 });
 
-describe('settle-event', () => {
+describe('acknowledge-event', () => {
   it('removes the traces of a handled event from the group', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
@@ -138,7 +138,9 @@ describe('settle-event', () => {
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
+});
 
+describe('retry-or-dead-letter', () => {
   it('doubles the back-off of each retry up to a limit, and records the handlers that have succeeded', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
@@ -338,11 +340,7 @@ describe('while a key has a foreign type', () => {
 
   it.each<[string, (typeof KEYS)[number][], (position: string) => Promise<unknown>]>([
     ['claim-events', ['failing', 'retries'], () => scripts.claimEvents(store.keys, me, LEASE, 10)],
-    [
-      'an acknowledgement',
-      ['failing', 'retries', 'deadLetters'],
-      (position) => scripts.acknowledge(store.keys, me, position),
-    ],
+    ['an acknowledgement', ['failing', 'retries'], (position) => scripts.acknowledge(store.keys, me, position)],
     ['a failure', ['failing', 'retries', 'deadLetters'], async (position) => fail(me, position)],
     ['release-events', ['retries'], () => scripts.releaseEvents(store.keys, me, [])],
     ['register-handlers', ['handlers'], () => scripts.registerHandlers(store.keys, me, ['A.a'], LEASE)],

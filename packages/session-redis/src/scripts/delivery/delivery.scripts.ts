@@ -43,7 +43,8 @@ export interface RetryRules {
 }
 
 export type RegisterReply = ['registered'] | ['differing', names: string];
-export type SettleReply = 'acknowledged' | 'retry' | 'dead' | 'lost';
+export type AcknowledgeReply = 'acknowledged';
+export type FailReply = 'retry' | 'dead' | 'lost';
 export type RenewReply = 'renewed' | 'lost';
 export type ReleaseReply = 'left' | 'staying';
 
@@ -53,7 +54,8 @@ const BEHIND_ALL = '18446744073709551614-0';
 const SOURCES = loadScripts('delivery', {
   registerHandlers: 'register-handlers',
   claimEvents: 'claim-events',
-  settleEvent: 'settle-event',
+  acknowledgeEvent: 'acknowledge-event',
+  retryOrDeadLetter: 'retry-or-dead-letter',
   renewLease: 'renew-lease',
   releaseEvents: 'release-events',
 });
@@ -111,22 +113,26 @@ export class DeliveryScripts {
     return (await this.#client.claimEvents(keys.length, ...keys, group, consumer, lease, limit)) as ClaimedEntry[];
   }
 
-  /** Settles an entry whose handlers have all succeeded. */
-  acknowledge(partition: SessionKeys, member: ConsumerIdentity, position: string): Promise<SettleReply> {
-    return this.#settle(partition, member, position, '', ['done']);
+  /** All handlers of an entry have succeeded. */
+  async acknowledge(partition: SessionKeys, { group }: ConsumerIdentity, position: string): Promise<AcknowledgeReply> {
+    const keys = [partition.events, partition.failing(group), partition.retries(group)];
+    return (await this.#client.acknowledgeEvent(keys.length, ...keys, group, position)) as AcknowledgeReply;
   }
 
-  fail(
+  /** Handlers of an entry have failed: schedules its retry, or makes it a dead letter. */
+  async fail(
     partition: SessionKeys,
-    member: ConsumerIdentity,
+    { group, consumer }: ConsumerIdentity,
     failure: EntryFailure,
     rules: RetryRules,
-  ): Promise<SettleReply> {
+  ): Promise<FailReply> {
     const { position, sessionId, done, reason, attempts } = failure;
-    const { firstBackOff, longestBackOff, retention, deadLetters } = rules;
-    const times = [firstBackOff, longestBackOff, retention];
-    const args = ['failed', JSON.stringify(done), reason, attempts, ...times, deadLetters];
-    return this.#settle(partition, member, position, sessionId, args);
+    const { events, deadLetters } = partition;
+    const ofGroup = [partition.failing(group), partition.retries(group)];
+    const keys = [events, ...ofGroup, deadLetters, partition.session(sessionId)];
+    const times = [rules.firstBackOff, rules.longestBackOff, rules.retention];
+    const args = [group, consumer, position, JSON.stringify(done), reason, attempts, ...times, rules.deadLetters];
+    return (await this.#client.retryOrDeadLetter(keys.length, ...keys, ...args)) as FailReply;
   }
 
   async renewLease(
@@ -145,18 +151,5 @@ export class DeliveryScripts {
   ): Promise<ReleaseReply> {
     const keys = [partition.events, partition.retries(group)];
     return (await this.#client.releaseEvents(keys.length, ...keys, group, consumer, ...kept)) as ReleaseReply;
-  }
-
-  async #settle(
-    partition: SessionKeys,
-    { group, consumer }: ConsumerIdentity,
-    position: string,
-    sessionId: string,
-    args: readonly (string | number)[],
-  ): Promise<SettleReply> {
-    const { events, deadLetters } = partition;
-    const ofGroup = [partition.failing(group), partition.retries(group)];
-    const keys = [events, ...ofGroup, deadLetters, partition.session(sessionId)];
-    return (await this.#client.settleEvent(keys.length, ...keys, group, consumer, position, ...args)) as SettleReply;
   }
 }

@@ -13,7 +13,7 @@
     {'registered'}
     {'differing', names}  other handlers were registered before, as JSON, and another instance of the group is alive
 ]]
--- include: delivery, stream
+-- include: pending, stream
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' } })
 if problem then return problem end
 note_instance(ARGV[1], ARGV[2])

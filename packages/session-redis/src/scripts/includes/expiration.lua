@@ -62,8 +62,9 @@ local function write_absolute_end(session, absolute_expiry)
   else redis.call('HDEL', session.key, 'absoluteExpiry') end
 end
 
--- Sets the end of a live session, in milliseconds; an end in the past ends it now. A member may be early, never late,
--- so it changes its bucket only when the new end is before the minute, or when the minute has passed without a sweep.
+-- Sets the end of a live session, in milliseconds; an end in the past ends it now. The session hash outlives the shadow
+-- key by the grace period, so that the end can be announced with the data. A member may be early, never late, so it
+-- changes its bucket only when the new end is before the minute, or when the minute has passed without a sweep.
 local function set_end(session, new_end, now)
   if not new_end then
     redis.call('PERSIST', session.shadow)

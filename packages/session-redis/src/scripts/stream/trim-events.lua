@@ -17,7 +17,7 @@
                                 turn: events that were removed before the group had handled them
     {'more', removed, dropped}  the limit was reached
 ]]
--- include: keys, delivery, stream
+-- include: keys, pending, stream
 local grace, retention = tonumber(ARGV[2]), tonumber(ARGV[3])
 local most, limit = tonumber(ARGV[4]), tonumber(ARGV[5])
 

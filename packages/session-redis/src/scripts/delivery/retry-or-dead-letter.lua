@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 --[[
-  settle-event: acknowledges an entry that an instance has handled, or records that it failed. A failed entry waits for
-  its retry, longer each time, and the data of an ended session is kept for the retention once more. After too many
-  failures the entry becomes a dead letter, with a copy of the data.
+  retry-or-dead-letter: records that handlers of an entry failed. The entry waits for its retry, longer each time, and the
+  data of an ended session is kept for the retention once more. After too many failures the entry becomes a dead letter,
+  with a copy of the data.
 
   KEYS[1] events stream
   KEYS[2] failing events of the group
@@ -12,29 +12,23 @@
   ARGV[1] group
   ARGV[2] consumer
   ARGV[3] position
-  ARGV[4] done or failed
-  ARGV[5] names of the handlers that have succeeded, in all attempts, as JSON
-  ARGV[6] reason of the failure
-  ARGV[7] at most how many attempts
-  ARGV[8] back-off in ms before the second attempt; doubles with each attempt
-  ARGV[9] longest back-off in ms
-  ARGV[10] retention in ms
-  ARGV[11] about how many dead letters of the partition to keep
+  ARGV[4] names of the handlers that have succeeded, in all attempts, as JSON
+  ARGV[5] reason of the failure
+  ARGV[6] at most how many attempts
+  ARGV[7] back-off in ms before the second attempt; doubles with each attempt
+  ARGV[8] longest back-off in ms
+  ARGV[9] retention in ms
+  ARGV[10] about how many dead letters of the partition to keep
 
   Returns
-    'acknowledged'
     'retry'
     'dead'
-    'lost'  the entry failed, but it no longer belongs to this instance
+    'lost'  the entry no longer belongs to this instance
 ]]
--- include: delivery, stream
-local group, consumer, position, done = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
+-- include: pending, stream
+local group, consumer, position, done = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { KEYS[4], 'stream' } })
 if problem then return problem end
-if ARGV[4] == 'done' then
-  finish(events, group, KEYS[2], KEYS[3], position)
-  return 'acknowledged'
-end
 
 -- A foreign key in the place of the session hash is no session.
 local has_session = redis.call('TYPE', KEYS[5]).ok == 'hash'
@@ -46,7 +40,7 @@ end
 
 -- The dead letter keeps the fields of the entry, except those of an earlier dead letter that was replayed.
 local function bury(fields, attempts)
-  local letter = { 'group', group, 'entry', position, 'reason', ARGV[6], 'attempts', attempts, 'done', done }
+  local letter = { 'group', group, 'entry', position, 'reason', ARGV[5], 'attempts', attempts, 'done', done }
   local has_data = false
   for i = 1, #fields, 2 do
     has_data = has_data or fields[i] == 'data'
@@ -59,17 +53,17 @@ local function bury(fields, attempts)
     table.insert(letter, 'data')
     table.insert(letter, cjson.encode(named(has_session and redis.call('HGETALL', KEYS[5]) or {})))
   end
-  redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[11], '*', unpack(letter))
+  redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[10], '*', unpack(letter))
   finish(events, group, KEYS[2], KEYS[3], position)
 end
 
 local function schedule_retry(attempts)
-  local delay = math.min(tonumber(ARGV[8]) * 2 ^ (attempts - 1), tonumber(ARGV[9]))
+  local delay = math.min(tonumber(ARGV[7]) * 2 ^ (attempts - 1), tonumber(ARGV[8]))
   redis.call('HSET', KEYS[2], position, '{"attempts":' .. attempts .. ',"done":' .. done .. '}')
   redis.call('ZADD', KEYS[3], integer(now_in_ms() + delay), position)
   redis.call('XCLAIM', events, group, retries_consumer, 0, position, 'JUSTID')
   if has_session and redis.call('HEXISTS', KEYS[5], 'ended') == 1 then
-    redis.call('PEXPIRE', KEYS[5], ARGV[10], 'GT')
+    redis.call('PEXPIRE', KEYS[5], ARGV[9], 'GT')
   end
 end
 
@@ -80,7 +74,7 @@ if not entry then
   return 'lost'
 end
 local attempts = failures_before() + 1
-if attempts < tonumber(ARGV[7]) then
+if attempts < tonumber(ARGV[6]) then
   schedule_retry(attempts)
   return 'retry'
 end

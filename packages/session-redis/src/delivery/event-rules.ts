@@ -1,0 +1,24 @@
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+
+/** Milliseconds between polls for due retries, before the second attempt, and before later attempts at most. */
+export interface DeliveryPace {
+  readonly pollInterval: number;
+  readonly firstBackOff: number;
+  readonly longestBackOff: number;
+}
+
+/** The pace of applications; tests override it. */
+export const PACE: DeliveryPace = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
+
+/** About how many dead letters the namespace keeps. */
+const DEAD_LETTERS = 10_000;
+
+/** What the delivery of events goes by: the options of events, the pace, and the limits of one partition. */
+export function eventRules(
+  { grace, events }: ResolvedRedisSessionOptions,
+  pace: DeliveryPace,
+  partitions: SessionPartitions,
+) {
+  return { ...events, ...pace, grace, deadLetters: partitions.shareOf(DEAD_LETTERS) };
+}
