@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from '../processes.mjs';
 
-const NEEDED = ['package.json', 'packages/session-core', 'packages/session-redis', 'libs'];
+const NEEDED = ['package.json', 'docs', 'packages/session-core', 'packages/session-redis', 'libs'];
 const INSTALLED = ['node_modules', 'packages/session-core/node_modules', 'packages/session-redis/node_modules'];
 const LEFT_OUT = /\/(node_modules|dist)$|\.tsbuildinfo$/;
 
