@@ -1,9 +1,11 @@
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 
-/** Milliseconds between polls for due retries, before the second attempt, and before later attempts at most. */
+/** When failed events are retried; milliseconds. */
 export interface DeliveryPace {
+  /** How often an instance polls for due retries. */
   readonly pollInterval: number;
+  /** The back-off before the second attempt. It doubles with each attempt (scripts/delivery/retry-or-dead-letter.lua). */
   readonly firstBackOff: number;
   readonly longestBackOff: number;
 }

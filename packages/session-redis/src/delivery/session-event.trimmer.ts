@@ -27,8 +27,10 @@ const BATCH_SIZE = 100;
 const HOUR = 3_600_000;
 
 /**
- * Trims the events streams: removes events that all groups have handled, and those beyond `events.retention` and
- * `events.maxLength`, with the data of ended sessions. Any number of instances may trim at once: a script decides.
+ * Trims the events streams, with the data of ended sessions: removes events that are older than the grace period and
+ * that every group has handled, and all events beyond `events.retention` and `events.maxLength`. A group that nobody
+ * reads for the retention is not waited for. Any number of instances may trim at once: scripts/stream/trim-events.lua
+ * decides.
  */
 @Injectable()
 export class SessionEventTrimmer {

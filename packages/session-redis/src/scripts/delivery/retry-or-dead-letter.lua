@@ -2,7 +2,7 @@
 --[[
   retry-or-dead-letter: records that handlers of an entry failed. The entry waits for its retry, longer each time, and the
   data of an ended session is kept for the retention once more. After too many failures the entry becomes a dead letter,
-  with a copy of the data.
+  with a copy of the data; with ARGV[6] = 0 at once, as for an entry that instances died over.
 
   KEYS[1] events stream
   KEYS[2] failing events of the group
