@@ -98,10 +98,17 @@ export const operation = [
   },
   {
     mistake: 'An instance that ends goes on to be given events',
-    in: 'RedisSessionLifecycle.beforeApplicationShutdown',
-    code: 'closeConnection(reader);',
-    instead: '',
+    in: 'UnreadEventReader.close',
+    code: 'closeConnection(this.client)',
+    instead: 'Promise.resolve()',
     ...ORDER,
+  },
+  {
+    mistake: 'A read that Redis executes late makes an instance that has ended a member again',
+    in: 'SessionEventConsumer.#end',
+    code: 'await silent;',
+    instead: '',
+    ...inSpec('shutdown', 'shutdown leaves the group for good when Redis executes a read after the instance has left'),
   },
   {
     mistake: 'The connections are closed before the events are settled',

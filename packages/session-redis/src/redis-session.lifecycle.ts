@@ -66,7 +66,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
       await this.#open();
     } catch (error) {
       // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
-      Object.values(this.connections).forEach(closeConnection);
+      Object.values(this.connections).forEach((client) => void closeConnection(client));
       throw error;
     }
     if (this.options.grace < RECOMMENDED_GRACE) {
@@ -84,13 +84,12 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    const { background, reader, broadcast } = this.connections;
+    const { background, broadcast } = this.connections;
     // Background work would wait for Redis, and the shutdown for the work.
-    if (background.status !== 'ready') closeConnection(background);
+    if (background.status !== 'ready') void closeConnection(background);
     this.consumer.stop();
     this.broadcaster.stop();
-    closeConnection(reader);
-    closeConnection(broadcast);
+    void closeConnection(broadcast);
     void this.#limitHandlers();
     await Promise.all([
       this.#finish(Promise.all([this.#job.stop(), this.listener.stop()])),
@@ -104,7 +103,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     // The dispatcher has waited for the handlers. This waits until Redis knows their results.
     if (background.status === 'ready') await this.#finish(this.consumer.drain());
     await this.#finish(Promise.all([quit(request), quit(background)]));
-    Object.values(this.connections).forEach(closeConnection);
+    Object.values(this.connections).forEach((client) => void closeConnection(client));
   }
 
   /** The time begins now, not when the requests in flight have finished, which may take long. */
@@ -122,7 +121,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
    * either.
    */
   async #finish(work: Promise<unknown>): Promise<void> {
-    if (!(await settledWithin(PATIENCE, work))) closeConnection(this.connections.background);
+    if (!(await settledWithin(PATIENCE, work))) void closeConnection(this.connections.background);
   }
 
   async #cleanUp(signal: AbortSignal): Promise<void> {

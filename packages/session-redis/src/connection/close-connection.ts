@@ -1,10 +1,16 @@
 import type { Redis } from 'ioredis';
 
-/** Closes a connection for good. Commands without a reply fail. */
-export function closeConnection(client: Redis): void {
+/**
+ * Closes a connection for good. Commands without a reply fail. Resolves when Redis has closed its side as well, so that
+ * it executes nothing more of this connection, or when ioredis has stopped waiting for that. Never rejects.
+ */
+export function closeConnection(client: Redis): Promise<void> {
   // On a connection that has ended, disconnect() keeps the process alive for two seconds.
-  if (client.status === 'end') return;
+  if (client.status === 'end') return Promise.resolve();
+  // Not events.once(): it rejects when the connection reports an error while it closes.
+  const ended = new Promise<void>((resolve) => client.once('end', resolve));
   // While ioredis waits for its next attempt, disconnect() alone leaves queued commands waiting for ever.
   if (client.status === 'reconnecting') client.connect().catch(() => undefined);
   client.disconnect();
+  return ended;
 }

@@ -21,6 +21,8 @@ export interface GroupRules extends RetryRules {
   readonly lease: number;
   /** After this many failures an entry becomes a dead letter. */
   readonly attempts: number;
+  /** After this many instances ended while they handled it, an entry becomes a dead letter: it would end the next too. */
+  readonly mostAbandoned: number;
 }
 
 export interface Failure {
@@ -72,6 +74,11 @@ export class ConsumerGroupMember {
   async read(count: number, patience: number): Promise<PendingEvent[]> {
     const entries = await this.#orCreated(this.partitions.all, () => this.unread.read(count, patience));
     return (entries ?? []).map((entry) => toPendingEvent(entry));
+  }
+
+  /** Ends all reading. Resolves when Redis executes no read of this instance any more. */
+  stopReading(): Promise<void> {
+    return this.unread.close();
   }
 
   /**

@@ -5,13 +5,16 @@ import type { SessionPartitions } from '../keys/session-partitions.js';
 export interface DeliveryPace {
   /** How often an instance polls for due retries. */
   readonly pollInterval: number;
-  /** The back-off before the second attempt. It doubles with each attempt (scripts/delivery/retry-or-dead-letter.lua). */
+  /** The back-off before the second attempt. scripts/delivery/retry-or-dead-letter.lua doubles it with each attempt. */
   readonly firstBackOff: number;
   readonly longestBackOff: number;
 }
 
 /** The pace of applications; tests override it. */
 export const PACE: DeliveryPace = { pollInterval: 1000, firstBackOff: 1000, longestBackOff: 300_000 };
+
+/** An event whose handling has ended this many instances becomes a dead letter, whatever `events.attempts` says. */
+const MOST_ABANDONED = 5;
 
 /** About how many dead letters the namespace keeps. */
 const DEAD_LETTERS = 10_000;
@@ -22,5 +25,5 @@ export function eventRules(
   pace: DeliveryPace,
   partitions: SessionPartitions,
 ) {
-  return { ...events, ...pace, grace, deadLetters: partitions.shareOf(DEAD_LETTERS) };
+  return { ...events, ...pace, grace, mostAbandoned: MOST_ABANDONED, deadLetters: partitions.shareOf(DEAD_LETTERS) };
 }

@@ -19,8 +19,6 @@ export interface ConsumerOptions {
 }
 
 const PAUSE_AFTER_ERROR = 500;
-// An event whose handling has ended this many instances would end the next one too.
-const MOST_ABANDONED = 5;
 const LONGEST_REASON = 1000;
 
 /**
@@ -65,7 +63,8 @@ export class SessionEventConsumer {
   stop(): void {
     if (this.#stopping.signal.aborted) return;
     this.#stopping.abort();
-    if (this.#joined) this.#ended = this.#end();
+    const silent = this.group.stopReading();
+    if (this.#joined) this.#ended = this.#end(silent);
   }
 
   /** After `stop()`: resolves when this instance has left its group. */
@@ -171,7 +170,7 @@ export class SessionEventConsumer {
   /** Calls the handlers. Resolves to undefined when the entry can be acknowledged. */
   async #attempt({ entry, redelivered, abandoned, done }: PendingEvent): Promise<Failure | undefined> {
     if (!this.group.concerns(entry)) return undefined;
-    if (abandoned >= MOST_ABANDONED) {
+    if (abandoned >= this.group.rules.mostAbandoned) {
       return { done, reason: `${abandoned} instances ended while they handled it`, isFinal: true };
     }
     const event = await this.loader.load(entry);
@@ -188,13 +187,16 @@ export class SessionEventConsumer {
     }
   }
 
-  async #end(): Promise<void> {
+  async #end(silent: Promise<void>): Promise<void> {
     // During an outage nothing can be released; then other instances take the entries over after the lease.
     const leave = (kept: readonly StreamEntry[]) => this.group.leave(kept).catch(() => undefined);
     const early = leave(this.#limiter.entries);
     await this.#limiter.untilIdle();
     await this.#renewals.stop();
     await early;
+    // Redis may execute a read that was sent before the first leave() after it: then this instance is a member again,
+    // and owns what that read found.
+    await silent;
     await leave([]);
   }
 }

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { CONSUMER_IDENTITY } from '../configuration/redis-session.tokens.js';
+import { closeConnection } from '../connection/close-connection.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -44,6 +45,11 @@ export class UnreadEventReader {
     });
     this.#quiet = entries.length > 0 ? 0 : this.#quiet + turn.length;
     return entries.sort(byPosition);
+  }
+
+  /** Ends all reading. Resolves when Redis executes no read of this instance any more. */
+  close(): Promise<void> {
+    return closeConnection(this.client);
   }
 
   /** `wait`: milliseconds, never 0, with which Redis would wait for ever; undefined: do not wait. */

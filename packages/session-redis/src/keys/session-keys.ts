@@ -11,9 +11,10 @@ export function namespaceProblem(namespace: string): string | undefined {
 }
 
 /**
- * The names of the keys of one partition. With several partitions, all keys of one carry the same hash tag, so that Redis
- * Cluster keeps them in one slot, where one script may change them; session-partitions.ts chooses the tags. The scripts derive from `prefix` those that only Redis can know, such as the
- * bucket of a minute. Only `scripts/includes/keys.lua` spells key names as well.
+ * The names of the keys of one partition. With several partitions, all keys of one carry the same hash tag, which
+ * session-partitions.ts chooses: Redis Cluster keeps them in one slot, where one script may change them. The scripts
+ * derive from `prefix` the keys that only Redis can know, such as the bucket of a minute. Only
+ * `scripts/includes/keys.lua` spells key names as well.
  */
 export class SessionKeys {
   /** Prefix of every key of the partition. */

@@ -102,7 +102,7 @@ export class KeyspaceNotificationListener {
       .off('pmessage', this.#onPatternMessage)
       .off('ready', this.#onReady)
       .off('close', this.#onClose);
-    closeConnection(this.subscriber);
+    void closeConnection(this.subscriber);
     await Promise.all([...this.#subscriptions].map((subscription) => subscription.stop()));
   }
 

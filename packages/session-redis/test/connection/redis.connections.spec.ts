@@ -26,7 +26,7 @@ beforeEach(() => {
   connections = createConnections(resolveRedisSessionOptions({ url: proxy.url, commandTimeout: '1m' }));
 });
 afterEach(async () => {
-  Object.values(connections).forEach(closeConnection);
+  Object.values(connections).forEach((client) => void closeConnection(client));
   await proxy.accept();
 });
 afterAll(async () => {
@@ -72,7 +72,7 @@ it('the end of an outage is logged although one connection was closed for good d
   proxy.refuse();
   proxy.cut();
   await Promise.all([attempts(background, 2), attempts(reader, 2)]);
-  closeConnection(reader);
+  await closeConnection(reader);
   await proxy.accept();
   await background.ping();
   await eventually(() => expect(logged.at(-1)).toBe('Redis can be reached again'));
@@ -130,7 +130,7 @@ describe('a client of the application', () => {
       await proxy.accept();
       expect(await waiting).toBe(2);
     } finally {
-      Object.values(own).forEach(closeConnection);
+      Object.values(own).forEach((client) => void closeConnection(client));
     }
   });
 
@@ -142,7 +142,7 @@ describe('a client of the application', () => {
     const listeners = client.eventNames().map((name) => [name, client.listenerCount(name)]);
     const own = createConnections(resolveRedisSessionOptions({ client }));
     await own.background.set('b', '1');
-    Object.values(own).forEach(closeConnection);
+    Object.values(own).forEach((client) => void closeConnection(client));
     await eventually(() => own.background.status === 'end');
     expect(client.options).toEqual(before);
     expect(client.eventNames().map((name) => [name, client.listenerCount(name)])).toEqual(listeners);
@@ -159,7 +159,7 @@ it('closing a connection fails its waiting commands, also between two attempts t
   proxy.cut();
   await eventually(() => background.status === 'reconnecting', { interval: 1 });
   const waiting = failure(background.incr('a'));
-  closeConnection(background);
+  await closeConnection(background);
   expect(await waiting).toContain('Connection is closed');
 });
 
@@ -170,7 +170,7 @@ it('closing a connection that has ended starts no timer', async () => {
   await eventually(() => background.status === 'end');
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
-  closeConnection(background);
+  void closeConnection(background);
   expect(timers()).toBe(before);
 });
 
@@ -183,6 +183,6 @@ it('closing a connection clears the socket timeout timer, a private member of io
   const afterClose = new Promise((resolve) => background.once('close', () => resolve(timer())));
   proxy.cut();
   expect(await afterClose).toBeUndefined();
-  closeConnection(background);
+  await closeConnection(background);
   expect(await waiting).toContain('Connection is closed');
 });

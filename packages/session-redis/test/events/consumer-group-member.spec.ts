@@ -12,6 +12,7 @@ const GROUP = 'default';
 const RULES = {
   lease: 30_000,
   attempts: 10,
+  mostAbandoned: 5,
   firstBackOff: 1000,
   longestBackOff: 1000,
   retention: RETENTION,

@@ -104,6 +104,28 @@ it('an event received too late to start is released to another instance at once'
   }
 });
 
+it('shutdown leaves the group for good when Redis executes a read after the instance has left', async () => {
+  const proxy = await TcpProxy.start({ port: store.server.port });
+  const { instance } = await start({ url: proxy.url });
+  try {
+    proxy.hold('request', 'BLOCK');
+    await proxy.untilHeld('request');
+    const stopped = instance.stop();
+    await eventually(async () => expect(await store.consumers(GROUP)).toEqual([]));
+    const id = await endSession();
+    proxy.release('request');
+    await stopped;
+    await eventually(async () => expect(proxy.connections).toBe(0));
+    expect(await store.consumers(GROUP)).toEqual(['retries']);
+    const other = await start();
+    other.finish();
+    await eventually(() => other.begun.includes(id));
+    await other.instance.stop();
+  } finally {
+    await proxy.stop();
+  }
+});
+
 it('shutdown ends while a handler hangs and Redis does not reply', async () => {
   const frozen = await Store.open();
   const { instance, begun } = await start({ url: frozen.server.url, shutdownTimeout: '50ms' });
