@@ -13,6 +13,10 @@ const REQUESTS = inSpec(
   'request.connection',
   'commands leave no listener on their connection, and each is sent once per outage',
 );
+const TIMEOUTS = inSpec(
+  'request.connection',
+  'commands fail when their own timeout has passed, with one timer for all, which none outlives',
+);
 const RIGHTS = inSpec('rights', 'an instance needs all documented rights and no others');
 
 export const operation = [
@@ -95,6 +99,74 @@ export const operation = [
     code: '.finally(() => (this.#reconnected = undefined))',
     instead: '',
     ...REQUESTS,
+  },
+  {
+    mistake: 'A command leaves after its call has timed out',
+    in: 'RequestConnection.#giveUp',
+    code: 'this.#writes.flush();',
+    instead: '',
+    ...inSpec(
+      'request.connection',
+      'a command that times out in the turn in which it is sent has left before it fails',
+    ),
+  },
+  {
+    mistake: 'A call that waited for a connection and timed out is sent when there is one',
+    in: 'RequestConnection.#send',
+    code: 'if (!this.#calls.has(call)) return;',
+    instead: '',
+    ...inSpec(
+      'request.connection',
+      'a command without a connection fails within the command timeout and is not sent later',
+    ),
+  },
+  {
+    mistake: 'A call that has timed out goes on to its next command',
+    in: 'RequestConnection.#proceed',
+    code: "if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');",
+    instead: '',
+    ...inSpec('request.connection', 'a call that has failed sends no further command'),
+  },
+  {
+    mistake: 'Each command leaves in a write of its own',
+    in: 'WriteBatch.open',
+    code: 'stream.cork();',
+    instead: '',
+    ...inSpec('request.connection', 'commands of one turn of the event loop leave in one write'),
+  },
+  {
+    mistake: 'A call times out before arrived replies are read',
+    in: 'CallDeadlines.#start',
+    code: 'setImmediate(() => this.#expireUntil(now));',
+    instead: 'this.#expireUntil(now);',
+    ...inSpec(
+      'request.connection',
+      'a reply that arrived while the event loop was blocked is used, although the timeout has passed',
+    ),
+  },
+  {
+    mistake: 'The time of a call runs before its command leaves',
+    in: 'CallDeadlines.#begin',
+    code: 'const turn = { deadline: Infinity }; setImmediate(() => { turn.deadline = performance.now() + this.timeout;',
+    instead: 'const turn = { deadline: performance.now() + this.timeout }; setImmediate(() => {',
+    ...inSpec(
+      'request.connection',
+      'a command gets its reply although a handler blocks the event loop before the command leaves',
+    ),
+  },
+  {
+    mistake: 'Calls time out together with the oldest',
+    in: 'CallDeadlines.#expireUntil',
+    code: 'if (deadline > now) break;',
+    instead: '',
+    ...TIMEOUTS,
+  },
+  {
+    mistake: 'The timer of calls outlives them',
+    in: 'CallDeadlines.delete',
+    code: 'if (this.#turns.size === 0) this.#stop();',
+    instead: '',
+    ...TIMEOUTS,
   },
   {
     mistake: 'An instance that ends goes on to be given events',

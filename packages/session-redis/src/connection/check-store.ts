@@ -1,12 +1,14 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
+import type { Redis } from 'ioredis';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import type { RequestConnection } from './request.connection.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 /** Version of the data format in Redis; see docs/redis-data-model.md. */
 const FORMAT = '1';
 
-type Connection = Pick<RequestConnection, 'run'>;
+interface Connection {
+  run<T>(command: (client: Redis) => Promise<T>): Promise<T>;
+}
 
 /**
  * Checks on the first connection that this version can use the data in Redis. The first instance records the format and

@@ -1,69 +1,102 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate } from 'node:timers';
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { CallDeadlines } from './call-deadlines.js';
 import { InjectConnection } from './redis-connections.js';
+import { WriteBatch } from './write-batch.js';
+
+/** Sends the commands of a call. Commands that wait for a reply of others are sent after `proceed()`. */
+type Command<T> = (client: Redis, proceed: () => void) => Promise<T>;
+
+interface Call {
+  readonly command: Command<unknown>;
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: SessionStoreError) => void;
+  /** Whether a command of it may have been sent. */
+  isSent: boolean;
+}
 
 /**
  * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
- * SessionStoreError. A command whose reply is missing may still take effect, but is never sent a second time.
+ * SessionStoreError. A command whose reply is missing may still take effect, but is never sent a second time. What a turn
+ * of the event loop sends leaves in one write.
  */
 @Injectable()
 export class RequestConnection {
   readonly #commandTimeout: number;
+  readonly #calls: CallDeadlines<Call>;
+  readonly #writes: WriteBatch;
   #reconnected: Promise<void> | undefined;
-  /** Fails a command that was sent and has no reply yet. */
-  readonly #unanswered = new Set<(error: SessionStoreError) => void>();
 
   constructor(
     @InjectConnection('request') private readonly client: Redis,
     @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
   ) {
     this.#commandTimeout = commandTimeout;
+    this.#calls = new CallDeadlines(commandTimeout, (call) => this.#giveUp(call));
+    this.#writes = new WriteBatch(client);
     // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
     client.on('close', () => {
-      for (const fail of this.#unanswered) fail(new SessionStoreError('The connection was lost before Redis replied'));
+      for (const call of this.#calls.calls) {
+        if (call.isSent) this.#fail(call, new SessionStoreError('The connection was lost before Redis replied'));
+      }
     });
   }
 
-  async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
-    const settled = new AbortController();
-    let fail!: (error: SessionStoreError) => void;
-    const failed = new Promise<never>((_, reject) => (fail = reject));
-    const giveUp = () => fail(new SessionStoreError(`Redis did not reply within ${this.#commandTimeout} ms`));
-    // Node.js runs timers before it reads sockets: after a long pause of the process, the reply may have arrived.
-    const timer = setTimeout(() => setImmediate(giveUp), this.#commandTimeout);
-    try {
-      return await Promise.race([this.#send(command, settled.signal, fail), failed]);
-    } catch (error) {
-      throw error instanceof SessionStoreError ? error : storeError(error);
-    } finally {
-      clearTimeout(timer);
-      settled.abort();
-      this.#unanswered.delete(fail);
-    }
+  run<T>(command: Command<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const call: Call = { command, resolve, reject, isSent: false };
+      this.#calls.add(call);
+      this.#send(call);
+    });
   }
 
-  async #send<T>(
-    command: (client: Redis) => Promise<T>,
-    settled: AbortSignal,
-    fail: (error: SessionStoreError) => void,
-  ): Promise<T> {
-    for (;;) {
-      if (this.client.status !== 'ready') await this.#untilReady();
-      // The caller already has an error, so a write now would surprise it.
-      settled.throwIfAborted();
-      this.#unanswered.add(fail);
-      try {
-        return await command(this.client);
-      } catch (error) {
-        if (!wasNotSent(error)) throw error;
-        this.#unanswered.delete(fail);
-        await nextTurn();
-      }
+  #send(call: Call): void {
+    // The caller already has an error, so a write now would surprise it.
+    if (!this.#calls.has(call)) return;
+    if (this.client.status !== 'ready') {
+      this.#untilReady().then(
+        () => this.#send(call),
+        (error: SessionStoreError) => this.#fail(call, error),
+      );
+      return;
     }
+    call.isSent = true;
+    this.#writes.open();
+    let reply: Promise<unknown>;
+    try {
+      reply = call.command(this.client, () => this.#proceed(call));
+    } catch (error) {
+      return this.#fail(call, storeError(error));
+    }
+    reply.then(
+      (value) => {
+        if (this.#calls.delete(call)) call.resolve(value as never);
+      },
+      (error: unknown) => {
+        if (!wasNotSent(error)) return this.#fail(call, storeError(error));
+        call.isSent = false;
+        setImmediate(() => this.#send(call));
+      },
+    );
+  }
+
+  #proceed(call: Call): void {
+    if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');
+    this.#writes.open();
+  }
+
+  #fail(call: Call, error: SessionStoreError): void {
+    if (this.#calls.delete(call)) call.reject(error);
+  }
+
+  #giveUp(call: Call): void {
+    // A call that has failed writes nothing later.
+    this.#writes.flush();
+    call.reject(new SessionStoreError(`Redis did not reply within ${this.#commandTimeout} ms`));
   }
 
   /** One wait, shared by all requests during a reconnection. */
@@ -103,6 +136,7 @@ function wasNotSent(error: unknown): boolean {
 }
 
 function storeError(error: unknown): SessionStoreError {
+  if (error instanceof SessionStoreError) return error;
   // ioredis attaches the command with its arguments, which contain values of attributes.
   if (typeof error === 'object' && error !== null) Reflect.deleteProperty(error, 'command');
   return new SessionStoreError(`Redis failed: ${error instanceof Error ? error.message : String(error)}`, {

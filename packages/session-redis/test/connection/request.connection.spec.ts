@@ -1,7 +1,11 @@
+import { once } from 'node:events';
+import { type AddressInfo, createConnection } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createServer } from 'node:tls';
 import { inspect } from 'node:util';
 import { SessionStoreError } from '@nest-session/core';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { selfSignedCertificate } from '@nest-session/test-infrastructure/browser';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { RequestConnection } from '../../src/connection/request.connection.js';
@@ -31,6 +35,9 @@ afterAll(async () => {
   await server.stop();
 });
 
+const block = (milliseconds: number) => {
+  for (const end = performance.now() + milliseconds; performance.now() < end;);
+};
 const increment = (connection: RequestConnection, key: string) => connection.run((redis) => redis.incr(key));
 
 it('a command waits for a reconnection and is sent once', async () => {
@@ -86,13 +93,129 @@ it('a reply that arrived while the event loop was blocked is used, although the 
   const connection = new RequestConnection(direct, { commandTimeout: 100 });
   // A second attempt is needed only when Redis is slower than the block.
   const reply = await eventually(async () => {
-    // The next phases of the event loop are timers, then arrived data.
-    await nextTurn();
     const late = increment(connection, 'stalled');
-    for (const end = performance.now() + 200; performance.now() < end;);
+    // The command has left, and the next phases of the event loop are timers, then arrived data.
+    await nextTurn();
+    block(200);
     return late;
   });
   expect(reply).toBeGreaterThan(0);
+});
+
+it('a command gets its reply although a handler blocks the event loop before the command leaves', async () => {
+  const connection = new RequestConnection(client, { commandTimeout: 1000 });
+  // Longer than a timer takes at least.
+  proxy.delayReplies(30);
+  const reply = increment(connection, 'blocked');
+  block(1100);
+  expect(await reply).toBe(1);
+  proxy.delayReplies(0);
+});
+
+it('commands fail when their own timeout has passed, with one timer for all, which none outlives', async () => {
+  const connection = new RequestConnection(client, { commandTimeout: 100 });
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  await increment(connection, 'timed');
+  expect(timers()).toBe(before);
+  proxy.blackHole();
+  const lifetimes: number[] = [];
+  const begin = async () => {
+    const start = performance.now();
+    const error: unknown = await increment(connection, 'timed').catch((e: unknown) => e);
+    lifetimes.push(performance.now() - start);
+    return error;
+  };
+  const calls = [begin(), begin()];
+  await nextTurn();
+  block(60);
+  calls.push(begin());
+  await nextTurn();
+  expect(timers()).toBe(before + 1);
+  for (const error of await Promise.all(calls)) expect(String(error)).toContain('did not reply within 100 ms');
+  for (const lifetime of lifetimes) expect(lifetime).toBeGreaterThanOrEqual(100);
+  expect(timers()).toBe(before);
+  proxy.blackHole(false);
+});
+
+it('commands of one turn of the event loop leave in one write', async () => {
+  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const writes: Buffer[] = [];
+  const stop = proxy.onData('request', (data) => writes.push(data));
+  const replies = await Promise.all(Array.from({ length: 50 }, () => increment(connection, 'together')));
+  stop();
+  expect(replies).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
+  expect(writes).toHaveLength(1);
+});
+
+it('commands that wait to leave when the connection is lost fail, and are never sent', async () => {
+  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const lost = Promise.allSettled([increment(connection, 'corked'), increment(connection, 'corked')]);
+  client.stream.destroy();
+  for (const outcome of await lost) {
+    expect(outcome).toMatchObject({ reason: new SessionStoreError('The connection was lost before Redis replied') });
+  }
+  expect(await increment(connection, 'after-corked')).toBe(1);
+  expect(await direct.get('corked')).toBeNull();
+});
+
+it('a command that times out in the turn in which it is sent has left before it fails', async () => {
+  const connection = new RequestConnection(client, { commandTimeout: 100 });
+  proxy.hold('reply', 'info');
+  proxy.cut();
+  await eventually(() => client.status !== 'ready', { interval: 1 });
+  let asked = 0;
+  const failed = connection
+    .run((redis) => {
+      asked++;
+      return redis.incr('just-in-time');
+    })
+    .catch(() => client.stream.writableCorked);
+  await proxy.untilHeld('reply');
+  await nextTurn();
+  // The next phases of the event loop are timers, then the reply for which the connection waits.
+  proxy.release('reply');
+  block(200);
+  expect(await failed).toBe(0);
+  expect(asked).toBe(1);
+});
+
+it('a call that has failed sends no further command', async () => {
+  const connection = new RequestConnection(client, { commandTimeout: 100 });
+  proxy.hold('reply', 'first-step');
+  const steps = connection.run(async (redis, proceed) => {
+    await redis.incr('first-step');
+    proceed();
+    return redis.incr('second-step');
+  });
+  await expect(steps).rejects.toThrow('did not reply within 100 ms');
+  proxy.release('reply');
+  expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'after-steps')).toBe(1);
+  expect(await direct.mget('first-step', 'second-step')).toEqual(['1', null]);
+});
+
+it('commands of one turn of the event loop leave together over TLS as well', async () => {
+  const tls = createServer(await selfSignedCertificate(), (socket) => {
+    const upstream = createConnection(server.port, '127.0.0.1');
+    socket.pipe(upstream).pipe(socket);
+    socket.on('error', () => upstream.destroy()).on('close', () => upstream.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(tls, 'listening');
+  const wire = await TcpProxy.start({ port: (tls.address() as AddressInfo).port });
+  const secure = new Redis(wire.port, { ...RULES, lazyConnect: true, tls: { rejectUnauthorized: false } });
+  try {
+    await secure.connect();
+    const connection = new RequestConnection(secure, { commandTimeout: 60_000 });
+    const writes: Buffer[] = [];
+    wire.onData('request', (data) => writes.push(data));
+    const replies = await Promise.all(Array.from({ length: 50 }, () => increment(connection, 'secure')));
+    expect(replies).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
+    expect(writes).toHaveLength(1);
+  } finally {
+    secure.disconnect();
+    await wire.stop();
+    tls.close();
+  }
 });
 
 it('a command without a reply is never sent again', async () => {
