@@ -318,19 +318,17 @@ const deadlines = script('includes/expiration', [
 const repository = [
   {
     mistake: 'A load does not look at the shadow',
-    code: 'return ttl === NO_KEY ? undefined : toSessionRecord(id, hash, ttl);',
-    instead: 'return toSessionRecord(id, hash, ttl);',
+    code: 'return ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);',
+    instead: 'return toLiveRecord(id, fields, ttl);',
     killedBy: byContract('loading finds a session until its end, and no longer even before the expiry is noticed'),
   },
   {
     mistake: 'A load is forwarded to the session after the login',
     in: 'RedisSessionRepository.load',
-    code: 'const replies = await this.#pipeline((pipeline) => { for (const id of ids) {',
-    instead: `const marks = await this.#pipeline((pipeline) => {
-      for (const id of ids) pipeline.get(this.#partitions.of(id).forwardingMark(id));
-    });
-    const replies = await this.#pipeline((pipeline) => {
-      for (const id of ids.map((each, i) => (marks[i] ?? each) as string)) {`,
+    code: 'Promise.all(ids.flatMap((id) => this.#read(client, id)))',
+    instead: `Promise.all(
+        ids.map(async (id) => (await client.get(this.#partitions.of(id).forwardingMark(id))) ?? id),
+      ).then((current) => Promise.all(current.flatMap((id) => this.#read(client, id))))`,
     killedBy: byContract('rotation ends the old id for loading at once'),
   },
   {

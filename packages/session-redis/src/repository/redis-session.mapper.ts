@@ -2,22 +2,37 @@ import type { SessionRecord } from '@nest-session/core/store';
 
 const ATTRIBUTE = 'sessionAttr:';
 
+/** The session in a session hash; undefined when the hash is empty or incomplete. */
+export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): SessionRecord | undefined {
+  return toLiveRecord(id, Object.entries(hash).flat());
+}
+
 /**
- * The session in a session hash; undefined when the hash is empty or incomplete.
- * `ttl`: PTTL of the shadow key, for a live session.
+ * The same of a live session. `fields`: the reply of HGETALL, a name and a text in turn. `ttl`: PTTL of the shadow key.
  */
-export function toSessionRecord(id: string, hash: Record<string, string>, ttl?: number): SessionRecord | undefined {
-  const creationTime = Number(hash['creationTime']);
-  const lastAccessedTime = Number(hash['lastAccessedTime']);
-  const maxInactiveInterval = Number(hash['maxInactiveInterval']);
-  if (![creationTime, lastAccessedTime, maxInactiveInterval].every(Number.isFinite)) return undefined;
-  const attributes = Object.entries(hash)
-    // Spring Session removes an attribute by emptying its field.
-    .filter(([field, text]) => field.startsWith(ATTRIBUTE) && text !== '')
-    .map(([field, text]) => [field.slice(ATTRIBUTE.length), text] as const);
-  const absoluteExpiry = Number(hash['absoluteExpiry'] ?? NaN);
+export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER): SessionRecord | undefined {
+  let creationTime = NaN;
+  let lastAccessedTime = NaN;
+  let maxInactiveInterval = NaN;
+  let absoluteExpiry = NaN;
+  const attributes: [name: string, text: string][] = [];
+  for (let i = 0; i < fields.length; i += 2) {
+    const field = fields[i]!;
+    const text = fields[i + 1]!;
+    if (field.startsWith(ATTRIBUTE)) {
+      // Spring Session removes an attribute by emptying its field.
+      if (text !== '') attributes.push([field.slice(ATTRIBUTE.length), text]);
+    } else if (field === 'creationTime') creationTime = Number(text);
+    else if (field === 'lastAccessedTime') lastAccessedTime = Number(text);
+    else if (field === 'maxInactiveInterval') maxInactiveInterval = Number(text);
+    else if (field === 'absoluteExpiry') absoluteExpiry = Number(text);
+  }
+  // An infinite or a missing time makes the sum one that is not finite.
+  if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
   const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - creationTime) / 1000) : -1;
-  // PTTL is -1 for a key that never expires.
-  const timeToLive = ttl === undefined || ttl < 0 ? undefined : ttl;
+  const timeToLive = ttl < 0 ? undefined : ttl;
   return { id, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes, timeToLive };
 }
+
+// The reply of PTTL for a key that never expires.
+const NEVER = -1;

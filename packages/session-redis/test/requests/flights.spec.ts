@@ -1,4 +1,5 @@
 import { generateSessionKey } from '@nest-session/core/store';
+import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
@@ -73,5 +74,24 @@ describe.each([1, 4])('round trips between the application and Redis, with %d pa
       expect(response.json()).toMatchObject({ attributes: { a: 1 } });
     });
     expect(flights).toBe(1);
+  });
+
+  it('are one write for all loads of a turn, and two for the sessions of a principal', async () => {
+    const sessions = app.nest.get(RedisSessionRepository, { strict: false });
+    const open = async () => {
+      const session = sessions.createSession();
+      session.principalName = 'many';
+      await session.save();
+      return session.id;
+    };
+    const ids = await Promise.all(Array.from({ length: 20 }, open));
+    let writes = 0;
+    const stop = proxy.onData('request', () => writes++);
+    const found = await Promise.all([sessions.findByIds(ids), ...ids.map((id) => sessions.findById(id))]);
+    expect(found.flat().map((session) => session?.id)).toEqual([...ids, ...ids]);
+    expect(writes).toBe(1);
+    expect(await sessions.findByPrincipalName('many')).toHaveLength(20);
+    stop();
+    expect(writes).toBe(3);
   });
 });
