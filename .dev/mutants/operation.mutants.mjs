@@ -79,12 +79,19 @@ export const operation = [
   {
     mistake: 'A connection that was closed during an outage keeps the recovery from being said',
     in: 'OutageLog.watch',
-    code: "client.on('end', () => this.#broken.delete(client));",
+    code: "client.on('end', () => void this.#mend(client));",
     instead: '',
     ...inSpec(
       'redis.connections',
       'the end of an outage is logged although one connection was closed for good during it',
     ),
+  },
+  {
+    mistake: 'A connection that notices an outage late reports it once more',
+    in: 'OutageLog.watch',
+    code: "client.on('close', () => this.#broken.add(client));",
+    instead: '',
+    ...inSpec('redis.connections', 'an outage that one connection notices late is logged once'),
   },
   {
     mistake: 'Each outage leaves a listener',

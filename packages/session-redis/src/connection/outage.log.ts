@@ -1,20 +1,32 @@
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
 
-/** Logs one line when an outage begins and one when it ends, however many connections notice. */
+/** Logs one line when an outage begins and one when it ends, however many connections notice, and whenever they do. */
 export class OutageLog {
+  /** The connections that were lost or failed, and are not ready again. */
   readonly #broken = new Set<Redis>();
+  #isReported = false;
 
   watch(client: Redis): void {
+    client.on('close', () => this.#broken.add(client));
     // Without a listener ioredis itself logs every failed attempt.
     client.on('error', (error: Error) => {
-      if (this.#broken.size === 0) logger.error(`Redis cannot be reached, retrying: ${describe(error)}`);
       this.#broken.add(client);
+      if (this.#isReported) return;
+      logger.error(`Redis cannot be reached, retrying: ${describe(error)}`);
+      this.#isReported = true;
     });
     client.on('ready', () => {
-      if (this.#broken.delete(client) && this.#broken.size === 0) logger.log('Redis can be reached again');
+      if (this.#mend(client)) logger.log('Redis can be reached again');
     });
-    client.on('end', () => this.#broken.delete(client));
+    client.on('end', () => void this.#mend(client));
+  }
+
+  /** Whether a reported outage has ended with this connection. */
+  #mend(client: Redis): boolean {
+    const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#isReported;
+    if (ends) this.#isReported = false;
+    return ends;
   }
 }
 

@@ -79,6 +79,17 @@ it('the end of an outage is logged although one connection was closed for good d
   expect(logged).toHaveLength(2);
 });
 
+it('an outage that one connection notices late is logged once', () => {
+  const { background, reader } = connections;
+  // What ioredis reports of an outage, in an order that depends on the machine's load.
+  for (const client of [background, reader]) client.emit('close');
+  for (const client of [background, reader]) {
+    client.emit('error', new Error('connect ECONNREFUSED'));
+    client.emit('ready');
+  }
+  expect(logged).toEqual([expect.stringMatching(/^Redis cannot be reached/), 'Redis can be reached again']);
+});
+
 it('a connection leaves a demoted master at its first READONLY error', async () => {
   const { background, request } = connections;
   await Promise.all([background.set('a', '1'), request.connect()]);
