@@ -96,7 +96,10 @@ export interface Session extends ReadonlySession {
     update: (current: SessionAttributes[K] | undefined) => SessionAttributes[K] | undefined,
   ): Promise<SessionAttributes[K] | undefined>;
   /** The same for an attribute that `SessionAttributes` does not declare. Nothing checks that its value is a `T`. */
-  updateAttribute<T = unknown>(name: string, update: (current: T | undefined) => T | undefined): Promise<T | undefined>;
+  updateAttribute<T = unknown, N extends string = string>(
+    name: N extends keyof SessionAttributes ? never : N,
+    update: (current: T | undefined) => T | undefined,
+  ): Promise<T | undefined>;
   /**
    * Rotates the session: gives it a new id and the client a new token. Returns the new id. Call it at login and
    * whenever privileges change. From the save on, the old token opens nothing.

@@ -51,7 +51,7 @@ export class DeclaredAttributes {
       return current;
     });
     // @ts-expect-error an update returns the declared type
-    const refused = session.updateAttribute<'visits'>('visits', () => 'one');
+    const refused = session.updateAttribute('visits', () => 'one');
     // @ts-expect-error the result is a promise, which has to be awaited
     const visits: number = session.updateAttribute('visits', (current = 0) => current + 1);
     void [refused, visits];
@@ -65,6 +65,18 @@ export class OtherAttributes {
     expectTypeOf(session.getRequiredAttribute<'dark'>('theme')).toEqualTypeOf<'dark'>();
     expectTypeOf(session.getAttributeOrDefault('theme', 'dark')).toEqualTypeOf<string>();
     session.setAttribute('theme', 'dark');
+  }
+
+  update(session: Session, name: string): void {
+    const updated = session.updateAttribute('theme', () => 'dark');
+    expectTypeOf(updated).toEqualTypeOf<Promise<string | undefined>>();
+    const numbered = session.updateAttribute<number>('pages', (pages = 0) => pages + 1);
+    expectTypeOf(numbered).toEqualTypeOf<Promise<number | undefined>>();
+    void session.updateAttribute(name, (current) => {
+      expectTypeOf(current).toEqualTypeOf<unknown>();
+      return current;
+    });
+    void session.updateAttribute<string[]>(name, (current = []) => [...current, 'dark']);
   }
 }
 
