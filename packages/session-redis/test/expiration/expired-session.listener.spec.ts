@@ -2,9 +2,11 @@ import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KeyEvents, recordedExpirations } from '../support/key-event.fixture.js';
 import { Store } from '../support/store.fixture.js';
+import { Timers } from '../support/timers.js';
 
 LeakGuard.install();
 Logger.overrideLogger(false);
@@ -136,6 +138,59 @@ it('the listener of expired sessions stops only after the replies to its claims'
     await stopped;
     expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
   } finally {
+    await proxy.stop();
+    await store.close();
+  }
+});
+
+it('the listener of expired sessions leaves no timer when it stops while it collects', async () => {
+  const store = await Store.open();
+  const timers = new Timers();
+  timers.start();
+  const instance = KeyEvents.start(store);
+  try {
+    await eventually(() => instance.notifications.health.state === 'listening');
+    const channel = `__keyspace@0__:${store.keys.shadow(await store.create())}`;
+    // The timers that the handler of a notification has started.
+    const collecting = () => timers.left().filter((origin) => origin.includes('notification.queue.ts'));
+    // Again and again: on a slow machine a collection may be over before this test sees it.
+    await eventually(async () => {
+      await store.client.publish(channel, 'expired');
+      return collecting().length > 0;
+    });
+    const stopped = instance.stop();
+    expect(collecting()).toEqual([]);
+    await stopped;
+  } finally {
+    timers.stop();
+    await store.close();
+  }
+});
+
+it('the listener of expired sessions logs the ends that it catches up with, after a reconnection also none', async () => {
+  const store = await Store.open();
+  const proxy = await TcpProxy.start({ port: store.server.port });
+  const logs = jest.spyOn(Logger.prototype, 'log');
+  const sweeps = jest.spyOn(SessionExpirationSweeper.prototype, 'runOnce');
+  const areSwept = async (passes: number) => {
+    await eventually(() => sweeps.mock.results.length >= passes);
+    await sweeps.mock.results[passes - 1]!.value;
+  };
+  const instances: KeyEvents[] = [];
+  try {
+    instances.push(KeyEvents.start(store));
+    await areSwept(1);
+    for (let i = 0; i < 2; i++) await store.runOutLongAgo(await store.create());
+    instances.push(KeyEvents.start(store, store.server.url, proxy.url));
+    await areSwept(2);
+    proxy.cut();
+    await areSwept(3);
+    const caughtUp = () => logs.mock.calls.map(([line]) => String(line)).filter((line) => line.startsWith('Caught up'));
+    const line = (count: number) => `Caught up with ${count} sessions that had ended unheard`;
+    await eventually(() => expect(caughtUp()).toEqual([line(2), line(0)]));
+  } finally {
+    for (const instance of instances) await instance.stop();
+    jest.restoreAllMocks();
     await proxy.stop();
     await store.close();
   }

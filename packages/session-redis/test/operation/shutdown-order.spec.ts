@@ -1,4 +1,3 @@
-import { type AsyncHook, createHook } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
 import { Injectable } from '@nestjs/common';
 import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
@@ -10,32 +9,9 @@ import { REDIS_CONNECTIONS } from '../../src/configuration/redis-session.tokens.
 import type { RedisConnections } from '../../src/connection/redis-connections.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
+import { Timers } from '../support/timers.js';
 
 LeakGuard.install();
-
-/** The timers that are started, unreferenced ones too, with their origin. */
-class Timers {
-  readonly #made = new Map<object, string>();
-  readonly #hook: AsyncHook = createHook({
-    init: (_, type, __, resource) => {
-      if (type === 'Timeout') this.#made.set(resource, new Error().stack ?? '');
-    },
-  });
-
-  start(): void {
-    this.#hook.enable();
-  }
-
-  stop(): void {
-    this.#hook.disable();
-  }
-
-  /** The origins of the library's timers that have neither run nor been cleared. */
-  left(): string[] {
-    const waiting = [...this.#made].filter(([timer]) => (timer as { _destroyed?: boolean })._destroyed !== true);
-    return waiting.map(([, stack]) => stack).filter((stack) => /packages\/session-\w+\/src\//.test(stack));
-  }
-}
 
 let store: Store;
 beforeAll(async () => {

@@ -98,6 +98,17 @@ export class Store<Server extends RedisServer = RedisServer> {
     await this.client.del(this.keysOf(id).shadow(id));
   }
 
+  /** The same, and moves it to a bucket that earlier sweeps should have read. */
+  async runOutLongAgo(id: string): Promise<void> {
+    const [keys, minute] = [this.keysOf(id), `${MINUTE}`];
+    const standsIn = await this.buckets(id);
+    await this.runOut(id);
+    for (const left of standsIn) await this.client.srem(keys.bucket(left), `expires:${id}`);
+    await this.client.hset(keys.session(id), 'bucket', minute);
+    await this.client.sadd(keys.bucket(minute), `expires:${id}`);
+    await this.client.zadd(keys.bucketList, minute, minute);
+  }
+
   session(id: string): Promise<Record<string, string>> {
     return this.client.hgetall(this.keysOf(id).session(id));
   }
