@@ -174,6 +174,18 @@ describe('an application', () => {
     });
   });
 
+  it('starts on a Redis that is out of memory when another instance has started before', async () => {
+    const own = await RedisServer.start();
+    const client = new Redis(own.url);
+    await (await App.start({ redis: { url: own.url } })).stop();
+    await client.config('SET', 'maxmemory', '1');
+    const app = await App.start({ redis: { url: own.url } });
+    expect((await app.agent().get('/plain')).status).toBe(200);
+    await app.stop();
+    client.disconnect();
+    await own.stop();
+  });
+
   it('finishes and saves the requests in flight before it closes its connections', async () => {
     const app = await App.start({ redis: { url: server.url } });
     const agent = app.agent();

@@ -37,3 +37,14 @@ it('an application starts while Redis does not reply, and logs an unknown data f
 it('an application with requireAtStart does not start while Redis does not reply', async () => {
   await expect(start(true)).rejects.toThrow('requireAtStart');
 });
+
+it('an application that starts before Redis logs an unknown data format once Redis is there', async () => {
+  await store.client.hset(store.partitions.meta, 'version', '98', 'partitions', '1');
+  proxy.release();
+  proxy.refuse();
+  const instance = await start(false);
+  expect(EventInstance.log.matching(/have format 98/)).toEqual([]);
+  await proxy.accept();
+  await eventually(() => expect(EventInstance.log.matching(/^error .*have format 98/)).toHaveLength(1));
+  await instance.stop();
+});

@@ -41,13 +41,14 @@ const failure = (promise: Promise<unknown>) =>
     (error: unknown) => String(error),
   );
 
-/** Resolves when a connection has failed to connect `count` times. */
-async function attempts(client: Redis, count: number): Promise<void> {
-  let failed = 0;
-  const onReconnecting = () => failed++;
+/** Resolves when a connection has failed to connect `count` times, to the pauses in ms after these failures. */
+async function attempts(client: Redis, count: number): Promise<number[]> {
+  const pauses: number[] = [];
+  const onReconnecting = (pause: number) => pauses.push(pause);
   client.on('reconnecting', onReconnecting);
-  await eventually(() => failed >= count);
+  await eventually(() => pauses.length >= count);
   client.off('reconnecting', onReconnecting);
+  return pauses.slice(0, count);
 }
 
 it('background commands survive an outage that ioredis alone gives up on, with two log lines', async () => {
@@ -56,7 +57,8 @@ it('background commands survive an outage that ioredis alone gives up on, with t
   proxy.refuse();
   proxy.cut();
   const waiting = background.incr('a');
-  await Promise.all([attempts(background, 6), attempts(reader, 6)]);
+  const pauses = await Promise.all([attempts(background, 6), attempts(reader, 6)]);
+  expect(pauses).toEqual(Array(2).fill([100, 200, 400, 800, 1000, 1000]));
   await proxy.accept();
   expect(await waiting).toBe(2);
   await eventually(() => logged.length === 2);
@@ -64,6 +66,15 @@ it('background commands survive an outage that ioredis alone gives up on, with t
     expect.stringMatching(/^Redis cannot be reached, retrying: .*ECONNREFUSED/),
     'Redis can be reached again',
   ]);
+});
+
+it('the connection of requests pauses between two attempts for a quarter of the command timeout at most', async () => {
+  const own = createConnections(resolveRedisSessionOptions({ url: proxy.url, commandTimeout: '600ms' }));
+  await own.request.connect();
+  proxy.refuse();
+  proxy.cut();
+  expect(await attempts(own.request, 3)).toEqual([100, 150, 150]);
+  Object.values(own).forEach(closeConnection);
 });
 
 it('the end of an outage is logged although one connection was closed for good during it', async () => {

@@ -5,7 +5,7 @@ import {
   KeyspaceNotificationListener,
   type KeyspaceSubscription,
 } from '@nest-session/redis/notifications';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { commandStats } from '../support/command.stats.js';
@@ -515,4 +515,20 @@ it("a listener reports no canary, its own or another instance's, and leaves none
   await eventually(() => heard.length === 2);
   expect(keys()).toEqual(['cart:canary', 'cart:canary']);
   await eventually(async () => expect(await client.keys('*')).toEqual([]));
+});
+
+it('a canary lives for a millisecond, so that a proof takes no longer', async () => {
+  const proxy = await TcpProxy.start({ port: server.port });
+  const commands = new Redis(proxy.url);
+  const proving = new KeyspaceNotificationListener(subscriberTo(server.url), commands);
+  proxy.hold('request', 'exists');
+  proving.start();
+  const subscription = proving.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler });
+  await proxy.untilHeld('request');
+  for (const key of await client.keys('a:canary:*')) expect(await client.pttl(key)).toBeLessThanOrEqual(1);
+  proxy.release('request');
+  await isListening(subscription);
+  await proving.stop();
+  commands.disconnect();
+  await proxy.stop();
 });
