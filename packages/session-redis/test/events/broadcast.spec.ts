@@ -126,6 +126,20 @@ it('an instance receives broadcast events one by one with their data, and logs a
   expect(EventInstance.log.matching(/^error Sockets.close failed to handle session event created:/)).toHaveLength(2);
 });
 
+it('an instance broadcasts an event later whose data it could not read', async () => {
+  await store.client.acl('SETUSER', 'app', 'reset', 'on', '>secret', '~*', '&*', '+@all');
+  const { heard, gaps, Cache } = cache();
+  await start([Cache], { url: `redis://app:secret@127.0.0.1:${store.server.port}` });
+  await store.client.acl('SETUSER', 'app', '-hgetall');
+  const names = await endSession();
+  await eventually(() =>
+    expect(EventInstance.log.matching(/Broadcast events cannot be read.*hgetall/i)).toHaveLength(1),
+  );
+  await store.client.acl('SETUSER', 'app', '+hgetall');
+  await isHeard(heard, names);
+  expect(gaps).toEqual([]);
+});
+
 it('an instance without broadcast handlers opens no connection for them', async () => {
   @Injectable()
   class Handlers {

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent, type SessionEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import { commandStats } from '../support/command.stats.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 
@@ -22,8 +23,13 @@ afterEach(async () => {
 });
 afterAll(() => store.close());
 
-async function start(providers: NonNullable<EventInstanceOptions['providers']>, attempts = 10): Promise<EventInstance> {
-  const instance = await EventInstance.start({ redis: { url: store.server.url, events: { attempts } }, providers });
+async function start(
+  providers: NonNullable<EventInstanceOptions['providers']>,
+  attempts = 10,
+  concurrency = 32,
+): Promise<EventInstance> {
+  const events = { attempts, concurrency };
+  const instance = await EventInstance.start({ redis: { url: store.server.url, events }, providers });
   instances.push(instance);
   return instance;
 }
@@ -115,4 +121,69 @@ it('an event that crashes its instances repeatedly becomes a dead letter without
     expect.objectContaining({ session: deadly, reason: '5 instances ended while they handled it' }),
   ]);
   await eventually(() => expect(EventInstance.log.matching(/is a dead letter now/)).toHaveLength(letters.length));
+});
+
+it('an event that fails more often than instances may end over it is still retried', async () => {
+  let attempts = 0;
+  @Injectable()
+  class Reminders {
+    @OnSessionEvent(SessionDeletedEvent)
+    remind() {
+      if (++attempts <= 7) throw new Error('no mail');
+    }
+  }
+  await start([Reminders]);
+  await endSession('fig');
+  await eventually(async () => expect([attempts, await store.pending(GROUP)]).toEqual([8, 0]));
+  expect(await store.deadLetters()).toEqual([]);
+});
+
+it('retries take a quarter of the places of an instance, and new events the others', async () => {
+  const failed = new Set<string>();
+  const retried: string[] = [];
+  const handled: string[] = [];
+  let finish!: () => void;
+  const finished = new Promise<void>((resolve) => (finish = resolve));
+  @Injectable()
+  class Reminders {
+    @OnSessionEvent(SessionDeletedEvent)
+    async remind({ sessionId, session }: SessionDeletedEvent) {
+      if (session.getAttribute('cart') === 'sound') return void handled.push(sessionId);
+      if (!failed.has(sessionId)) {
+        failed.add(sessionId);
+        throw new Error('no mail');
+      }
+      retried.push(sessionId);
+      await finished;
+    }
+  }
+  await start([Reminders], 10, 8);
+  for (let i = 0; i < 12; i++) await endSession('failing');
+  await eventually(() => expect([failed.size, retried.length]).toEqual([12, 2]));
+  const reads = async () => (await commandStats(store.client)).get('xreadgroup')?.calls ?? 0;
+  const before = await reads();
+  for (let i = 0; i < 20; i++) {
+    const id = await endSession('sound');
+    await eventually(() => expect(handled.at(-1)).toBe(id));
+  }
+  // Between two reads the instance looks for retries when its poll is due.
+  await eventually(async () => expect(await reads()).toBeGreaterThan(before + 40));
+  expect(retried).toHaveLength(2);
+  finish();
+  await eventually(async () => expect([retried.length, await store.pending(GROUP)]).toEqual([12, 0]));
+});
+
+it('the reason in a dead letter has at most 1,000 characters', async () => {
+  @Injectable()
+  class Reminders {
+    @OnSessionEvent(SessionDeletedEvent)
+    remind() {
+      throw new Error('no mail '.repeat(1000));
+    }
+  }
+  await start([Reminders], 1);
+  await endSession('plum');
+  await eventually(async () => expect(await store.deadLetters()).toHaveLength(1));
+  const [letter] = await store.deadLetters();
+  expect(letter!['reason']).toHaveLength(1000);
 });

@@ -248,6 +248,19 @@ it('instances that ended without leaving their group are removed, unless they ha
   expect(consumers.map(([, name]) => name)).toEqual(['unfinished']);
 });
 
+it('instances that ended are removed only after two leases, however long these are', async () => {
+  await endSessions(1);
+  await read('mail', 2, { consumer: 'finished' });
+  const job = trimmer({ lease: 60 * MINUTE, retention: 4 * RETENTION });
+  const consumers = () => store.client.xinfo('CONSUMERS', store.keys.events, 'mail');
+  await later(119);
+  await job.runOnce();
+  expect(await consumers()).toHaveLength(1);
+  await later(2);
+  await job.runOnce();
+  expect(await consumers()).toEqual([]);
+});
+
 describe('the log', () => {
   const lines: string[] = [];
   const spies = (['log', 'warn'] as const).map((level) =>
@@ -279,6 +292,29 @@ describe('the log', () => {
     await job.runOnce();
     await job.runOnce();
     expect(lines).toEqual(['The events of group "reports" are read again']);
+  });
+
+  it('names an unread group again that was removed and created anew', async () => {
+    const job = trimmer();
+    for (let round = 0; round < 2; round++) {
+      await read('reports', 9);
+      await endSessions(1);
+      await later(10);
+      await job.runOnce();
+      await store.client.xgroup('DESTROY', store.keys.events, 'reports');
+      await job.runOnce();
+    }
+    const line: unknown = expect.stringMatching(/^Nobody reads the events of group "reports"/);
+    expect(lines).toEqual([line, line]);
+  });
+
+  it('has nothing of an aborted pass, which removes nothing', async () => {
+    await read('reports', 9);
+    await endSessions(2);
+    await later(10);
+    const job = trimmer({ maxLength: 1 });
+    expect(await job.runOnce({ signal: AbortSignal.abort() })).toMatchObject({ removed: 0 });
+    expect([await length(), lines]).toEqual([4, []]);
   });
 
   it('has the number of removed events that an active group had not handled', async () => {

@@ -95,6 +95,17 @@ describe('claim-events', () => {
     expect(positionsOf(await scripts.claimEvents(store.keys, me, LEASE, 3))).toEqual(positions.slice(0, 1));
   });
 
+  it('returns no more events than requested when several instances have abandoned some', async () => {
+    const positions = await endSessions(9);
+    for (const [i, consumer] of ['one', 'two', 'three'].entries()) {
+      await read({ group, consumer }, 3);
+      for (const position of positions.slice(3 * i, 3 * i + 3)) await age({ group, consumer }, position);
+    }
+    for (const count of [4, 4, 1]) {
+      expect(await scripts.claimEvents(store.keys, me, LEASE, 4)).toHaveLength(count);
+    }
+  });
+
   it('finds abandoned events behind any number of events that wait for a retry', async () => {
     const positions = await endSessions(60);
     await read(other, 60);
@@ -166,6 +177,12 @@ describe('retry-or-dead-letter', () => {
     await store.client.pexpire(ended, MINUTE);
     await fail(me, position!);
     expect(await store.client.pttl(ended)).toBeGreaterThan(RETENTION - MINUTE);
+    // An instance with a longer retention has ended the session.
+    await store.client.pexpire(ended, 3 * RETENTION);
+    await isDue(position!);
+    await scripts.claimEvents(store.keys, me, LEASE, 1);
+    expect(await fail(me, position!)).toBe('retry');
+    expect(await store.client.pttl(ended)).toBeGreaterThan(2 * RETENTION);
     const before = await store.client.pexpiretime(store.keys.session(live));
     expect(await fail(me, created![0])).toBe('retry');
     expect(await store.client.pexpiretime(store.keys.session(live))).toBe(before);
