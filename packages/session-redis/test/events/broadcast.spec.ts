@@ -1,10 +1,11 @@
 import { Injectable, type Type } from '@nestjs/common';
-import { OnSessionEvent, OnSessionEventGap, SessionEvent, type SessionEventGap } from '@nest-session/core';
+import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
 
@@ -45,26 +46,6 @@ async function endSession(cart = 'apple'): Promise<string[]> {
   return [`created:${id}`, `deleted:${id}`];
 }
 
-/** An instance that records its broadcast events. */
-function cache() {
-  const heard: string[] = [];
-  const gaps: SessionEventGap[] = [];
-  @Injectable()
-  class Cache {
-    @OnSessionEvent(SessionEvent, { broadcast: true })
-    forget(event: SessionEvent) {
-      heard.push(event.id);
-    }
-
-    @OnSessionEventGap()
-    clear(gap: SessionEventGap) {
-      heard.push('gap');
-      gaps.push(gap);
-    }
-  }
-  return { heard, gaps, Cache };
-}
-
 async function isHeard(heard: readonly string[], names: readonly string[]): Promise<void> {
   // By their number: a comparison with a description of the difference at each poll would block this process.
   await eventually(() => heard.length >= names.length).catch(() => undefined);
@@ -89,7 +70,7 @@ it('every instance receives the events recorded since its start, in order, and o
       handled.push(event.id);
     }
   }
-  const caches = [cache(), cache(), cache()];
+  const caches = [broadcastCache(), broadcastCache(), broadcastCache()];
   await start([caches[0]!.Cache, Handlers]);
   await start([caches[1]!.Cache, Handlers]);
   await start([caches[2]!.Cache], { events: { consume: false } });
@@ -128,7 +109,7 @@ it('an instance receives broadcast events one by one with their data, and logs a
 
 it('an instance broadcasts an event later whose data it could not read', async () => {
   await store.client.acl('SETUSER', 'app', 'reset', 'on', '>secret', '~*', '&*', '+@all');
-  const { heard, gaps, Cache } = cache();
+  const { heard, gaps, Cache } = broadcastCache();
   await start([Cache], { url: `redis://app:secret@127.0.0.1:${store.server.port}` });
   await store.client.acl('SETUSER', 'app', '-hgetall');
   const names = await endSession();
@@ -150,13 +131,13 @@ it('an instance without broadcast handlers opens no connection for them', async 
   await start([Handlers]);
   await eventually(async () => expect(await names()).toContain('name=nest:session:reader'));
   expect(await names()).not.toContain('name=nest:session:broadcast');
-  await start([cache().Cache]);
+  await start([broadcastCache().Cache]);
   await eventually(async () => expect(await names()).toContain('name=nest:session:broadcast'));
 });
 
 describe('an instance after an outage', () => {
   it('receives each event that was recorded during the outage once', async () => {
-    const { heard, gaps, Cache } = cache();
+    const { heard, gaps, Cache } = broadcastCache();
     await start([Cache], { url: proxy.url });
     const names = await endSession();
     await isHeard(heard, names);
@@ -172,7 +153,7 @@ describe('an instance after an outage', () => {
   });
 
   it('is notified of the gap once when events were removed, and receives the later events', async () => {
-    const { heard, gaps, Cache } = cache();
+    const { heard, gaps, Cache } = broadcastCache();
     await start([Cache], { url: proxy.url });
     const names = await endSession();
     await isHeard(heard, names);
@@ -194,7 +175,7 @@ describe('an instance after an outage', () => {
   });
 
   it('is notified of the gap when all events were removed', async () => {
-    const { heard, gaps, Cache } = cache();
+    const { heard, gaps, Cache } = broadcastCache();
     await start([Cache], { url: proxy.url });
     const names = await endSession();
     await isHeard(heard, names);
@@ -210,7 +191,7 @@ describe('an instance after an outage', () => {
   });
 
   it('is not notified of a gap when only events it had received were removed', async () => {
-    const { heard, gaps, Cache } = cache();
+    const { heard, gaps, Cache } = broadcastCache();
     await start([Cache], { url: proxy.url });
     const names = await endSession();
     await isHeard(heard, names);
@@ -225,7 +206,7 @@ describe('an instance after an outage', () => {
 });
 
 it('an instance is notified of the gap when Redis has lost its data, and receives the later events', async () => {
-  const { heard, gaps, Cache } = cache();
+  const { heard, gaps, Cache } = broadcastCache();
   await start([Cache]);
   const names = await endSession();
   await isHeard(heard, names);
@@ -241,7 +222,7 @@ it('an instance is notified of the gap when Redis has lost its data, and receive
 
 it('an instance that starts without Redis receives the events recorded once Redis is up', async () => {
   const port = await freePort();
-  const { heard, gaps, Cache } = cache();
+  const { heard, gaps, Cache } = broadcastCache();
   const instance = await start([Cache], { url: `redis://127.0.0.1:${port}`, commandTimeout: '100ms' });
   const late = await RedisServer.start({ port });
   const record = async (id: string) => {

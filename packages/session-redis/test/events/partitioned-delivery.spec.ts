@@ -1,17 +1,12 @@
 import { Injectable, type Type } from '@nestjs/common';
-import {
-  OnSessionEvent,
-  OnSessionEventGap,
-  SessionDeletedEvent,
-  SessionEvent,
-  type SessionEventGap,
-} from '@nest-session/core';
+import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SessionDeadLetterReader } from '../../src/delivery/session-dead-letter.reader.js';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
@@ -346,25 +341,6 @@ describe('trimming', () => {
 });
 
 describe('a broadcast', () => {
-  function cache() {
-    const heard: string[] = [];
-    const gaps: SessionEventGap[] = [];
-    @Injectable()
-    class Cache {
-      @OnSessionEvent(SessionEvent, { broadcast: true })
-      forget(event: SessionEvent) {
-        heard.push(event.id);
-      }
-
-      @OnSessionEventGap()
-      clear(gap: SessionEventGap) {
-        heard.push('gap');
-        gaps.push(gap);
-      }
-    }
-    return { heard, gaps, Cache };
-  }
-
   const namesOf = (ids: readonly string[]) => ids.flatMap((id) => [`created:${id}`, `deleted:${id}`]);
   const isHeard = async (heard: readonly string[], names: readonly string[]) => {
     // By their number: a comparison with a description of the difference at each poll would block this process.
@@ -374,7 +350,7 @@ describe('a broadcast', () => {
 
   it('delivers each event of all partitions once, those of one session in order', async () => {
     await endSessions();
-    const { heard, gaps, Cache } = cache();
+    const { heard, gaps, Cache } = broadcastCache();
     await start(Cache);
     const ids: string[] = [];
     for (let i = 0; i < 40; i++) ids.push(...(await endSessions()));
@@ -386,7 +362,7 @@ describe('a broadcast', () => {
   it('delivers the events of one read in time order, and continues where it was after an outage', async () => {
     const proxy = await TcpProxy.start({ port: store.server.port });
     try {
-      const { heard, gaps, Cache } = cache();
+      const { heard, gaps, Cache } = broadcastCache();
       await start(Cache, { url: proxy.url });
       proxy.refuse();
       proxy.cut();
@@ -404,7 +380,7 @@ describe('a broadcast', () => {
   it('reports a gap in several partitions once, before any later event', async () => {
     const proxy = await TcpProxy.start({ port: store.server.port });
     try {
-      const { heard, gaps, Cache } = cache();
+      const { heard, gaps, Cache } = broadcastCache();
       const instance = await start(undefined);
       await start(Cache, { url: proxy.url });
       const names = namesOf(await endSessions());

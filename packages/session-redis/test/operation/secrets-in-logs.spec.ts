@@ -1,48 +1,15 @@
-import { Controller, Injectable, Module, Post, Res } from '@nestjs/common';
-import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
-import { OnSessionEvent, Session, SessionCreatedEvent } from '@nest-session/core';
+import { EventEmitterModule } from '@nestjs/event-emitter';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import type { ServerResponse } from 'node:http';
 import { App } from '../support/app.fixture.js';
 import { LineRecorder } from '../support/line.recorder.js';
+import { FailingHandlers, TooLateModule } from '../support/logged.failures.js';
 
 LeakGuard.install();
 
 const SECRET = 'the-value-of-an-attribute';
 const EVENTS = 'nest:session:events';
-
-@Injectable()
-class FailingHandlers {
-  @OnSessionEvent(SessionCreatedEvent)
-  fail() {
-    throw new Error('on purpose');
-  }
-
-  @OnSessionEvent(SessionCreatedEvent, { broadcast: true })
-  failToHear() {
-    throw new Error('on purpose');
-  }
-
-  @OnEvent('session.deleted', { suppressErrors: false })
-  failToListen() {
-    throw new Error('on purpose');
-  }
-}
-
-@Controller()
-class LateController {
-  @Post('too-late')
-  tooLate(@Session() session: Session, @Res() response: ServerResponse) {
-    response.write('begun');
-    session.setAttribute('late', SECRET);
-    response.end();
-  }
-}
-
-@Module({ controllers: [LateController] })
-class LateModule {}
 
 /** The id is the token: a line with the id reveals the session. */
 describe('the log contains no token and no value of an attribute', () => {
@@ -57,7 +24,7 @@ describe('the log contains no token and no value of an attribute', () => {
     app = await App.start({
       session: { sessionIds: 'plain', touchInterval: 0 },
       redis: { url: server.url, cleanup: { cron: '* * * * * *' }, events: { attempts: 2 } },
-      imports: [EventEmitterModule.forRoot(), LateModule],
+      imports: [EventEmitterModule.forRoot(), TooLateModule],
       providers: [FailingHandlers],
     });
     log.install();
@@ -95,7 +62,7 @@ describe('the log contains no token and no value of an attribute', () => {
 
   it('when a change comes too late', async () => {
     const { agent } = await visitor();
-    await agent.post('/too-late');
+    await agent.post('/too-late', { value: SECRET });
     await isLogged(/Changes of session sha256:\S+ are lost/);
   });
 

@@ -1,12 +1,13 @@
 import type { Server } from 'node:http';
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
-import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
-import { Redis } from 'ioredis';
+import { LeakGuard, type TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent } from '@nest-session/testing';
+import type { Redis } from 'ioredis';
 import { REDIS_CONNECTIONS } from '../../src/configuration/redis-session.tokens.js';
-import { App } from '../support/app.fixture.js';
+import type { App } from '../support/app.fixture.js';
 import { excess, type Usage, usageOf } from '../support/usage.js';
 import { EndlessSources } from '../support/endless.sources.js';
-import { VISIT_ATTRIBUTES, VisitModule, Visits } from '../support/visit.routes.js';
+import { VISIT_ATTRIBUTES, Visits } from '../support/visit.routes.js';
+import { VisitedRedis } from '../support/visited.redis.js';
 import { VisitedSessions } from '../support/visited-sessions.js';
 import { Visitor } from '../support/visitor.js';
 
@@ -29,19 +30,14 @@ const REFUSED = '-OOM';
 
 const SOON = { interval: 5 };
 
-let server: RedisServer;
+let redis: VisitedRedis;
 let proxy: TcpProxy;
 let client: Redis;
 beforeAll(async () => {
-  server = await RedisServer.start();
-  proxy = await TcpProxy.start({ port: server.port });
-  client = new Redis(server.url);
+  redis = await VisitedRedis.start();
+  ({ proxy, client } = redis);
 });
-afterAll(async () => {
-  await proxy.stop();
-  client.disconnect();
-  await server.stop();
-});
+afterAll(() => redis.stop());
 
 describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnect, on %s,`, (adapter) => {
   let app: App;
@@ -53,12 +49,7 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
   const wire = { request: '', reply: '' };
   const untap: (() => void)[] = [];
   beforeAll(async () => {
-    app = await App.start({
-      adapter,
-      imports: [VisitModule],
-      redis: { url: proxy.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' },
-      handlers: false,
-    });
+    app = await redis.startApp(adapter);
     visits = app.nest.get(Visits, { strict: false });
     sources = app.nest.get(EndlessSources, { strict: false });
     sessions = new VisitedSessions(client, adapter);

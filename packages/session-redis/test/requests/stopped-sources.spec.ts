@@ -1,41 +1,32 @@
 import type { Server } from 'node:http';
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
-import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
-import { Redis } from 'ioredis';
-import { App } from '../support/app.fixture.js';
+import { LeakGuard, type TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent } from '@nest-session/testing';
+import type { Redis } from 'ioredis';
+import type { App } from '../support/app.fixture.js';
 import { EndlessSources } from '../support/endless.sources.js';
-import { VISIT_ATTRIBUTES, VisitModule } from '../support/visit.routes.js';
+import { VISIT_ATTRIBUTES } from '../support/visit.routes.js';
+import { VisitedRedis } from '../support/visited.redis.js';
 import { VisitedSessions } from '../support/visited-sessions.js';
 
 LeakGuard.install();
 
 const [SAVE] = VISIT_ATTRIBUTES;
 
-let server: RedisServer;
+let redis: VisitedRedis;
 let proxy: TcpProxy;
 let client: Redis;
 beforeAll(async () => {
-  server = await RedisServer.start();
-  proxy = await TcpProxy.start({ port: server.port });
-  client = new Redis(server.url);
+  redis = await VisitedRedis.start();
+  ({ proxy, client } = redis);
 });
-afterAll(async () => {
-  await proxy.stop();
-  client.disconnect();
-  await server.stop();
-});
+afterAll(() => redis.stop());
 
 describe.each(['express', 'fastify'] as const)('the source of a response, on %s,', (adapter) => {
   let app: App;
   let sources: EndlessSources;
   let agent: HttpAgent;
   beforeAll(async () => {
-    app = await App.start({
-      adapter,
-      imports: [VisitModule],
-      redis: { url: proxy.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' },
-      handlers: false,
-    });
+    app = await redis.startApp(adapter);
     // So that the server closes no idle connection either.
     (app.nest.getHttpServer() as Server).keepAliveTimeout = 0;
     sources = app.nest.get(EndlessSources, { strict: false });

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { Controller, Injectable, Logger, Module, Post, Res } from '@nestjs/common';
-import { OnSessionEvent, Session, SessionCreatedEvent, SessionIdGenerator } from '@nest-session/core';
+import { Logger } from '@nestjs/common';
+import { SessionIdGenerator } from '@nest-session/core';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
-import type { ServerResponse } from 'node:http';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+import { FailingHandlers, TooLateModule } from '../support/logged.failures.js';
 
 LeakGuard.install();
 
@@ -14,27 +14,6 @@ class Uuids extends SessionIdGenerator {
     return randomUUID();
   }
 }
-
-@Injectable()
-class FailingHandlers {
-  @OnSessionEvent(SessionCreatedEvent)
-  fail() {
-    throw new Error('on purpose');
-  }
-}
-
-@Controller()
-class LateController {
-  @Post('too-late')
-  tooLate(@Session() session: Session, @Res() response: ServerResponse) {
-    response.write('begun');
-    session.setAttribute('late', true);
-    response.end();
-  }
-}
-
-@Module({ controllers: [LateController] })
-class LateModule {}
 
 describe("sessions with plain ids of the application's own generator", () => {
   const log = new LogRecorder();
@@ -47,7 +26,7 @@ describe("sessions with plain ids of the application's own generator", () => {
     app = await App.start({
       session: { sessionIds: 'plain', sessionIdGenerator: new Uuids() },
       redis: { url: server.url },
-      imports: [LateModule],
+      imports: [TooLateModule],
       providers: [FailingHandlers],
     });
     Logger.overrideLogger(log);
@@ -76,7 +55,7 @@ describe("sessions with plain ids of the application's own generator", () => {
   it('appear in the log as fingerprints only', async () => {
     const agent = app.agent();
     const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
-    await agent.post('/too-late');
+    await agent.post('/too-late', { value: true });
     const shown = 'sha256:[\\w-]{16}';
     await eventually(() => {
       expect(log.matching(new RegExp(`fail failed to handle session event created:${shown}`))).not.toEqual([]);
