@@ -93,4 +93,138 @@ export const delivery = [
       test: 'is notified of the gap once when events were removed, and receives the later events',
     },
   },
+  {
+    mistake: 'Retries take every place',
+    in: 'ConcurrencyLimiter.freeForRetries',
+    code: 'this.size / 4',
+    instead: 'this.size',
+    killedBy: {
+      spec: 'retries.spec.ts',
+      test: 'retries take a quarter of the places of an instance, and new events the others',
+    },
+  },
+  {
+    mistake: 'The retries that run take no place',
+    in: 'ConcurrencyLimiter.freeForRetries',
+    code: 'share - retries',
+    instead: 'share',
+    killedBy: {
+      spec: 'retries.spec.ts',
+      test: 'retries take a quarter of the places of an instance, and new events the others',
+    },
+  },
+  {
+    mistake: 'The reason in a dead letter has any length',
+    in: 'reasonOf',
+    code: 'reason.slice(0, LONGEST_REASON)',
+    instead: 'reason',
+    killedBy: { spec: 'retries.spec.ts', test: 'the reason in a dead letter has at most 1,000 characters' },
+  },
+  {
+    mistake: 'An event that has failed often counts as one that ends instances',
+    in: 'toPendingEvent',
+    code: 'deliveries - failures',
+    instead: 'deliveries',
+    killedBy: {
+      spec: 'retries.spec.ts',
+      test: 'an event that fails more often than instances may end over it is still retried',
+    },
+  },
+  {
+    mistake: 'Each partition keeps as many dead letters as the namespace may',
+    in: 'eventRules',
+    code: 'partitions.shareOf(DEAD_LETTERS)',
+    instead: 'DEAD_LETTERS',
+    killedBy: {
+      spec: 'event-rules.spec.ts',
+      test: 'with 8 partitions a failed event waits from 1 s to 5 min, and a partition keeps 1250 dead letters',
+    },
+  },
+  {
+    mistake: 'An instance with a short lease is taken for dead at once',
+    in: 'livenessOf',
+    code: 'Math.max(lease, 10_000)',
+    instead: 'lease',
+    killedBy: {
+      spec: 'partitioned-delivery.spec.ts',
+      test: 'takes an instance for dead after ten seconds without a sign of life, however short its lease is',
+    },
+  },
+  {
+    mistake: 'An instance with a long lease is removed before the lease has ended',
+    in: 'SessionEventTrimmer.#checkGroup',
+    code: 'Math.max(HOUR, 2 * lease)',
+    instead: 'HOUR',
+    killedBy: {
+      spec: 'session-event.trimmer.spec.ts',
+      test: 'instances that ended are removed only after two leases, however long these are',
+    },
+  },
+  {
+    mistake: 'A group that was removed is never named again when nobody reads it',
+    in: 'SessionEventTrimmer.runOnce',
+    code: 'this.#unread.delete(name)',
+    instead: 'void name',
+    killedBy: {
+      spec: 'session-event.trimmer.spec.ts',
+      test: 'the log names an unread group again that was removed and created anew',
+    },
+  },
+  {
+    mistake: 'An aborted pass of the trimmer looks at the groups',
+    in: 'SessionEventTrimmer.runOnce',
+    code: 'if (!signal?.aborted) await',
+    instead: 'await',
+    killedBy: {
+      spec: 'session-event.trimmer.spec.ts',
+      test: 'the log has nothing of an aborted pass, which removes nothing',
+    },
+  },
+  {
+    mistake: 'An event whose data cannot be read is never broadcast',
+    in: 'SessionEventBroadcaster.#deliver',
+    code: 'if (this.#stopping.signal.aborted) return;',
+    instead: 'if (this.#stopping.signal.aborted) return; this.#positions.set(entry.partition, entry.position);',
+    killedBy: { spec: 'broadcast.spec.ts', test: 'an instance broadcasts an event later whose data it could not read' },
+  },
+  {
+    mistake: 'A gap begins with the latest of its partitions',
+    in: 'SessionEventBroadcaster.#skip',
+    code: 'Math.min',
+    instead: 'Math.max',
+    killedBy: {
+      spec: 'partitioned-delivery.spec.ts',
+      test: 'a broadcast reports a gap in several partitions once, before any later event',
+    },
+  },
+  {
+    mistake: 'The oldest unread event is that of the latest partition',
+    in: 'oldestUnread',
+    code: 'Math.min(...times)',
+    instead: 'Math.max(...times)',
+    killedBy: {
+      spec: 'partitioned-delivery.spec.ts',
+      test: 'SessionEventGroups sums up the state of a group over all partitions',
+    },
+  },
+  {
+    mistake: 'An instance claims up to its limit from each other one',
+    in: 'claim-events',
+    code: 'limit - #claimed',
+    instead: 'limit',
+    killedBy: {
+      spec: 'delivery.scripts.spec.ts',
+      test: 'claim-events returns no more events than requested when several instances have abandoned some',
+    },
+  },
+  {
+    mistake: 'A failure shortens the life of the data',
+    in: 'retry-or-dead-letter: schedule_retry',
+    code: "ARGV[9], 'GT'",
+    instead: 'ARGV[9]',
+    killedBy: {
+      spec: 'delivery.scripts.spec.ts',
+      test: 'retry-or-dead-letter keeps the data of an ended session for the retention after each attempt, not that of a live one',
+    },
+  },
 ];

@@ -275,4 +275,95 @@ export const operation = [
     instead: "redis.call('EXPIRE', key, 0)",
     ...RIGHTS,
   },
+  {
+    mistake: 'A listener that stops leaves the timer of its next claim',
+    in: 'ExpiredSessionListener.stop',
+    code: 'clearTimeout(this.#timer);',
+    instead: '',
+    ...inSpec(
+      'expired-session.listener',
+      'the listener of expired sessions leaves no timer when it stops while it collects',
+    ),
+  },
+  {
+    mistake: 'The log does not tell of ends that were unheard',
+    in: 'ExpiredSessionListener.#catchUp',
+    code: 'if (claimed > 0 || since !== undefined)',
+    instead: 'if (claimed < 0)',
+    ...inSpec(
+      'expired-session.listener',
+      'the listener of expired sessions logs the ends that it catches up with, after a reconnection also none',
+    ),
+  },
+  {
+    mistake: 'A sweep that is aborted begins each further bucket',
+    in: 'SessionExpirationSweeper.runOnce',
+    code: 'if (options.signal?.aborted) break;',
+    instead: '',
+    ...inSpec('session-expiration.sweeper', 'stops before its next batch and its next bucket when it is aborted'),
+  },
+  {
+    mistake: 'A canary lives for a second',
+    in: 'NotificationProbe.#hearsCanary',
+    code: "'PX', 1",
+    instead: "'EX', 1",
+    ...inSpec('keyspace-notification.listener', 'a canary lives for a millisecond, so that a proof takes no longer'),
+  },
+  {
+    mistake: 'Each start writes the format of the data',
+    in: 'checkStore',
+    code: 'if ((await recorded()).includes(null))',
+    instead: '',
+    ...inSpec(
+      'redis-session.module',
+      'starts on a Redis that is out of memory when another instance has started before',
+    ),
+  },
+  {
+    mistake: 'Data of a Redis that comes after the application are not checked',
+    in: 'RedisSessionLifecycle.#open',
+    code: "else background.once('ready', () => void this.#checkLate());",
+    instead: '',
+    ...inSpec(
+      'unanswered-start',
+      'an application that starts before Redis logs an unknown data format once Redis is there',
+    ),
+  },
+  {
+    mistake: 'The log does not tell of ends that earlier sweeps should have found',
+    in: 'RedisSessionLifecycle.#cleanUp',
+    code: 'if (late > 0)',
+    instead: 'if (late < 0)',
+    ...inSpec(
+      'cleanup',
+      'the cleanup logs the sessions that earlier passes should have found, and nothing when there are none',
+    ),
+  },
+  {
+    mistake: 'A trim goes on when an instance has ended',
+    in: 'RedisSessionLifecycle.#cleanUp',
+    code: 'this.trimmer.runOnce({ signal })',
+    instead: 'this.trimmer.runOnce()',
+    ...inSpec('cleanup', 'shutdown ends a cleanup before the next batch of events'),
+  },
+  {
+    mistake: 'The pause between two attempts to connect grows by the same time',
+    in: 'retryAfter',
+    code: '50 * 2 ** attempt',
+    instead: '50 * attempt',
+    ...inSpec(
+      'redis.connections',
+      'background commands survive an outage that ioredis alone gives up on, with two log lines',
+    ),
+  },
+  {
+    mistake: 'The pause of requests between two attempts to connect is longer than they wait',
+    in: 'createConnections',
+    code: 'options.commandTimeout / 4',
+    instead: 'options.commandTimeout * 4',
+    ...inSpec(
+      'redis.connections',
+      'the connection of requests pauses between two attempts for a quarter of the command timeout at most',
+    ),
+  },
 ];
