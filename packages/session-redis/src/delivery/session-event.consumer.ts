@@ -18,7 +18,10 @@ export interface ConsumerOptions {
   readonly pollInterval: number;
 }
 
+// Milliseconds.
 const PAUSE_AFTER_ERROR = 500;
+// While retries have all their places, others may be due. Most handlers have finished by then.
+const PAUSE_WHILE_RETRIES_RUN = 25;
 const LONGEST_REASON = 1000;
 
 /**
@@ -106,8 +109,9 @@ export class SessionEventConsumer {
     const room = this.#limiter.freeForRetries;
     const claimed = room > 0 ? await this.group.claimEvents(room, signal) : [];
     claimed.forEach((event) => this.#begin(event));
-    const isMoreLeft = room > 0 && claimed.length === room;
-    if (!isMoreLeft) this.#nextPoll = performance.now() + this.options.pollInterval;
+    if (room === 0) this.#nextPoll = performance.now() + PAUSE_WHILE_RETRIES_RUN;
+    // As many as there was room for: more may be left.
+    else if (claimed.length < room) this.#nextPoll = performance.now() + this.options.pollInterval;
   }
 
   async #join(): Promise<void> {

@@ -27,9 +27,10 @@ async function start(
   providers: NonNullable<EventInstanceOptions['providers']>,
   attempts = 10,
   concurrency = 32,
+  pace: EventInstanceOptions['pace'] = {},
 ): Promise<EventInstance> {
   const events = { attempts, concurrency };
-  const instance = await EventInstance.start({ redis: { url: store.server.url, events }, providers });
+  const instance = await EventInstance.start({ redis: { url: store.server.url, events }, providers, pace });
   instances.push(instance);
   return instance;
 }
@@ -67,6 +68,33 @@ it('of two handlers of an event, one that fails three times runs four times, and
   expect(attempts).toEqual([seen, attempts[0], attempts[0], attempts[0]]);
   expect(audited).toEqual([attempts[0]]);
   expect(await store.client.exists(store.keys.failing(GROUP), store.keys.retries(GROUP))).toBe(0);
+});
+
+it('retries that are due follow one another, without a poll between them', async () => {
+  const carts = Array.from({ length: 12 }, (_, i) => `cart ${i}`);
+  @Injectable()
+  class Failing {
+    @OnSessionEvent(SessionDeletedEvent)
+    fail() {
+      throw new Error('no mail');
+    }
+  }
+  const failing = await start([Failing], 10, 32, { firstBackOff: 1, pollInterval: 3_600_000 });
+  for (const cart of carts) await endSession(cart);
+  await eventually(async () => (await store.client.zcard(store.keys.retries(GROUP))) === carts.length);
+  await failing.stop();
+  const handled: unknown[] = [];
+  @Injectable()
+  class Slow {
+    @OnSessionEvent(SessionDeletedEvent)
+    async handle(event: SessionDeletedEvent) {
+      await new Promise(setImmediate);
+      handled.push(event.session.getAttribute('cart'));
+    }
+  }
+  // One place for retries, and one poll in the time of this test.
+  await start([Slow], 10, 4, { pollInterval: 3_600_000 });
+  await eventually(() => expect(handled.toSorted()).toEqual(carts.toSorted()));
 });
 
 it('an event that failed on one instance is retried by any instance of the group', async () => {
