@@ -341,6 +341,17 @@ const repository = [
       test: 'keeps a session in its partition across changes of id, and creates none for a late request',
     },
   },
+  {
+    mistake: 'A creation goes on after it has failed',
+    in: 'RedisSessionRepository.#create',
+    code: 'proceed();',
+    instead: '',
+    beyondModel: 'its store replies in time',
+    killedBy: {
+      spec: 'redis-session.repository.spec.ts',
+      test: 'the Redis repository creates no session after it has reported a failure',
+    },
+  },
 ].map((mutant) => ({ in: 'RedisSessionRepository', ...mutant }));
 
 export const redisStore = [

@@ -1,6 +1,6 @@
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionRepository } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -110,4 +110,29 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     expect(client.listenerCount('message')).toBe(0);
     expect((client as unknown as Record<string, unknown>)['saveSession']).toBeUndefined();
   });
+});
+
+it('the Redis repository creates no session after it has reported a failure', async () => {
+  const partitions = new SessionPartitions('nest:session', 4);
+  const server = await RedisServer.start();
+  const proxy = await TcpProxy.start({ port: server.port });
+  const client = new Redis(server.url);
+  const app = await App.start({ redis: { url: proxy.url, partitions: 4, commandTimeout: '200ms' } });
+  try {
+    const sessions = app.nest.get(RedisSessionRepository, { strict: false });
+    // Of so many presented ids, some are in other partitions, where a forwarding mark is looked for first.
+    const presented = Array.from({ length: 40 }, () => sessions.createSession().id);
+    proxy.hold('reply', 'sessions:moved:');
+    const late = sessions.createSession(presented);
+    late.setAttribute('a', 1);
+    await expect(late.save()).rejects.toThrow('did not reply within 200 ms');
+    proxy.release('reply');
+    expect(await sessions.findById(late.id)).toBeNull();
+    expect(await client.exists(partitions.of(late.id).session(late.id))).toBe(0);
+  } finally {
+    await app.stop();
+    client.disconnect();
+    await proxy.stop();
+    await server.stop();
+  }
 });
