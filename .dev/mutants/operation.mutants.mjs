@@ -136,7 +136,7 @@ export const operation = [
   },
   {
     mistake: 'Each command leaves in a write of its own',
-    in: 'WriteBatch.open',
+    in: 'WriteBatch.#open',
     code: 'stream.cork();',
     instead: '',
     ...inSpec('request.connection', 'commands of one turn of the event loop leave in one write'),

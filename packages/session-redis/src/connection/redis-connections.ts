@@ -1,6 +1,7 @@
 import { Inject } from '@nestjs/common';
 import { Redis, type RedisOptions } from 'ioredis';
 import { OutageLog } from './outage.log.js';
+import { WriteBatch } from './write-batch.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 
 /** One connection per purpose, each with its own rules. */
@@ -67,7 +68,7 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
   };
   // ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
   const subscriber = { autoResubscribe: false, socketTimeout: SILENCE };
-  return {
+  const connections: RedisConnections = {
     request: open('request', {
       autoResendUnfulfilledCommands: false,
       enableOfflineQueue: false,
@@ -82,6 +83,9 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
     reader: open('reader', { socketTimeout: SILENCE }),
     broadcast: open('broadcast', { socketTimeout: SILENCE }),
   };
+  // Events are read many at once, and so are their data read and their results recorded.
+  WriteBatch.on(connections.background);
+  return connections;
 }
 
 /**

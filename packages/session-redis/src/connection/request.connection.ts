@@ -37,7 +37,7 @@ export class RequestConnection {
   ) {
     this.#commandTimeout = commandTimeout;
     this.#calls = new CallDeadlines(commandTimeout, (call) => this.#giveUp(call));
-    this.#writes = new WriteBatch(client);
+    this.#writes = WriteBatch.on(client);
     // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
     client.on('close', () => {
       for (const call of this.#calls.calls) {
@@ -65,7 +65,6 @@ export class RequestConnection {
       return;
     }
     call.isSent = true;
-    this.#writes.open();
     let reply: Promise<unknown>;
     try {
       reply = call.command(this.client, () => this.#proceed(call));
@@ -86,7 +85,6 @@ export class RequestConnection {
 
   #proceed(call: Call): void {
     if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');
-    this.#writes.open();
   }
 
   #fail(call: Call, error: SessionStoreError): void {

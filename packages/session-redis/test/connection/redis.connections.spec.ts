@@ -74,7 +74,18 @@ it('the connection of requests pauses between two attempts for a quarter of the 
   proxy.refuse();
   proxy.cut();
   expect(await attempts(own.request, 3)).toEqual([100, 150, 150]);
-  Object.values(own).forEach(closeConnection);
+  Object.values(own).forEach((client) => void closeConnection(client));
+});
+
+it('background commands of one turn of the event loop leave in one write', async () => {
+  const { background } = connections;
+  await background.ping();
+  let writes = 0;
+  const stop = proxy.onData('request', () => writes++);
+  const replies = await Promise.all(Array.from({ length: 50 }, () => background.incr('together')));
+  stop();
+  expect(replies).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
+  expect(writes).toBe(1);
 });
 
 it('the end of an outage is logged although one connection was closed for good during it', async () => {
@@ -126,6 +137,7 @@ describe('a client of the application', () => {
     commandTimeout: 1,
     blockingTimeout: 1,
     stringNumbers: true,
+    protocol: 3,
     replyMapping: 'resp3',
     connectionName: 'theirs',
   };
@@ -136,6 +148,7 @@ describe('a client of the application', () => {
     try {
       await own.background.hset('hash', 'field', '1');
       expect(await own.background.hgetall('hash')).toEqual({ field: '1' });
+      expect(await own.background.call('HGETALL', 'hash')).toEqual(['field', '1']);
       expect(await own.background.config('GET', 'port')).toEqual(['port', `${server.port}`]);
       expect(await own.background.incr('number')).toBe(1);
       const entry = await own.background.xadd('stream', '*', 'field', '1');
