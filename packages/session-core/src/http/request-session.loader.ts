@@ -30,34 +30,32 @@ export class RequestSessionLoader {
   ) {}
 
   /**
-   * Asks the store once. Without a well-formed token in the request it does not ask, and answers synchronously.
-   * Never rejects: a failed load matters only when the session is used.
+   * Asks the store once; undefined, and the store is not asked, when the request has no well-formed token. Never
+   * rejects: a failed load matters only when the session is used.
    */
-  load(request: IncomingMessage): FoundSession | Promise<FoundSession> {
-    const [first, ...others] = this.#presentedBy(request);
-    return first ? this.#find([first, ...others]) : {};
-  }
-
-  #presentedBy(request: IncomingMessage): PresentedToken[] {
-    return this.resolver.resolve(request).flatMap((token) => {
+  load(request: IncomingMessage): Promise<FoundSession> | undefined {
+    const presented: PresentedToken[] = [];
+    for (const token of this.resolver.resolve(request)) {
       const id = this.options.ids.find(token);
-      return id === undefined ? [] : [{ token, id }];
-    });
+      if (id !== undefined) presented.push({ token, id });
+    }
+    const [first] = presented;
+    return first && this.#find(presented, first);
   }
 
-  async #find(all: readonly [PresentedToken, ...PresentedToken[]]): Promise<FoundSession> {
+  async #find(all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {
     const presentedIds = all.map(({ id }) => id);
     try {
       const sessions = await this.repository.findByIds(presentedIds);
       this.failures.succeeded();
       const found = sessions.findIndex((session) => session !== null);
       const loaded = sessions[found] ?? null;
-      const { token: presented } = all[found] ?? all[0];
+      const { token: presented } = all[found] ?? first;
       const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented) : new SessionTouch();
       return { presented, presentedIds, loaded, touch };
     } catch (loadError) {
       this.failures.failed(loadError);
-      return { presented: all[0].token, presentedIds, loadError };
+      return { presented: first.token, presentedIds, loadError };
     }
   }
 

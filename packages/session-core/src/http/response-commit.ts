@@ -81,6 +81,17 @@ export class ResponseCommit implements CommitGate {
     return saving;
   }
 
+  /**
+   * Saves what changed before the response begins; undefined when there is nothing to do. Resolves, although the save
+   * failed, when the response began in the meantime: it waits for the same save and reports the failure.
+   */
+  saveEarly(): Promise<void> | undefined {
+    if (this.hasBegun || !this.needsSave) return undefined;
+    return this.save().catch((error: unknown) => {
+      if (!this.hasBegun) throw error;
+    });
+  }
+
   /** Runs an action that adds headers, right before the response is sent. */
   onHeaders(action: () => void): void {
     this.#headerActions.push(action);

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { logger } from '../logging/session.logger.js';
 import { applyHeaders, dropResponseHeaders, type HeadersArgument } from '../resolvers/response-headers.js';
+import type { ResponseCalls, ResponseFunctions, SharedResponseFunctions } from './response-functions.js';
 
 /** The work that a response waits for, and the headers that the work adds. */
 export interface CommitGate {
@@ -31,64 +32,66 @@ interface HeldCall {
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
 /**
- * Holds a response back from its first byte until the work of the gate is done. It replaces `writeHead`, `write`, `end`
- * and `flushHeaders` of the Node.js response, which every platform responds through. Calls are queued in the meantime
- * and then made in their order. Informational responses (1xx) are not held.
+ * Holds a response back from its first byte until the work of its gate is done. It takes the calls of `writeHead`,
+ * `write`, `end` and `flushHeaders` of the Node.js response, which every platform responds through. Calls are queued in
+ * the meantime and then made in their order. Informational responses (1xx) are not held.
  *
- * When there is no work, no call is queued and none becomes asynchronous.
+ * Without a gate, and when the gate has no work, no call is queued and none becomes asynchronous.
  */
-export class ResponseHold {
+export class ResponseHold implements ResponseCalls {
   readonly #response: ServerResponse;
-  readonly #gate: CommitGate;
-  readonly #original: Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'flushHeaders'>;
+  readonly #original: ResponseFunctions;
+  #gate: CommitGate | undefined;
   /** `open`: nothing was sent; `held`: calls are queued; `through`: calls pass; `replaced`: an error was sent. */
   #state: 'open' | 'held' | 'through' | 'replaced' = 'open';
   #isComplete = false;
   #isEnded = false;
-  #calls: HeldCall[] = [];
+  readonly #calls: HeldCall[] = [];
   #heldBytes = 0;
 
-  /**
-   * Makes a response wait for the gate. It cannot be undone: middleware that wraps the response later, such as
-   * compression, calls these functions until the end.
-   */
-  static install(response: ServerResponse, gate: CommitGate): void {
-    const hold = new ResponseHold(response, gate);
-    Object.assign(response, {
-      writeHead: (...args: unknown[]) => hold.#writeHead(args),
-      // Its old name in Node.js.
-      writeHeader: (...args: unknown[]) => hold.#writeHead(args),
-      write: (...args: unknown[]) => hold.#write(args),
-      end: (...args: unknown[]) => hold.#end(args),
-      flushHeaders: () => hold.#flushHeaders(),
-    });
+  /** The response passes until it gets a gate. */
+  static install(response: ServerResponse, functions: SharedResponseFunctions): ResponseHold {
+    const hold = new ResponseHold(response);
+    functions.replaceIn(response, hold);
+    return hold;
   }
 
-  private constructor(response: ServerResponse, gate: CommitGate) {
+  private constructor(response: ServerResponse) {
     this.#response = response;
-    this.#gate = gate;
     const { writeHead, write, end, flushHeaders } = response;
     this.#original = { writeHead, write, end, flushHeaders };
   }
 
-  #writeHead(args: unknown[]): ServerResponse {
+  /**
+   * From now on, the response waits for a gate. Where it has begun, it does not wait: the gate then only learns whether
+   * the headers were sent, or can still be added to.
+   */
+  waitFor(gate: CommitGate): void {
+    this.#gate = gate;
+    if (this.#state === 'open') return;
+    void gate.begin();
+    if (this.#response.headersSent) gate.passed();
+  }
+
+  writeHead(args: unknown[]): ServerResponse {
     // The other three functions of Node.js call this one when they need headers, and so do wrappers that cannot know
     // that the headers are held.
-    if (this.#state === 'through') this.#sendHead(args);
-    if (this.#state === 'open') {
+    const gate = this.#gate;
+    if (!gate) this.#pass(this.#original.writeHead, args);
+    else if (this.#state === 'through') this.#sendHead(gate, args);
+    else if (this.#state === 'open') {
       this.#takeHead(args);
-      this.#perform({ run: () => this.#sendHead([this.#response.statusCode]) });
+      this.#perform(() => this.#sendHead(gate, [this.#response.statusCode]));
     }
     return this.#response;
   }
 
-  #flushHeaders(): void {
+  flushHeaders(): void {
     if (this.#state === 'replaced') return;
-    this.#perform({ run: () => this.#original.flushHeaders.call(this.#response) });
+    this.#pass(this.#original.flushHeaders, []);
   }
 
-  #write(args: unknown[]): boolean {
-    const callback = callbackIn(args);
+  write(args: unknown[]): boolean {
     if (this.#state === 'held' && this.#heldBytes > MAX_HELD_BYTES && !this.#isDestroyed) {
       logger.warn(
         'A response was aborted while its session was being saved: its source kept writing although write() returned false',
@@ -96,22 +99,23 @@ export class ResponseHold {
       this.#response.destroy();
     }
     if (this.#state === 'replaced' || (this.#state === 'held' && this.#isDestroyed)) {
+      const callback = callbackIn(args);
       if (callback) process.nextTick(callback, discarded());
       return false;
     }
-    const written = this.#perform({ run: () => Reflect.apply(this.#original.write, this.#response, args), callback });
+    const written = this.#pass(this.#original.write, args);
     if (this.#state === 'held') this.#heldBytes += sizeOf(args[0]);
     return written === true;
   }
 
-  #end(args: unknown[]): ServerResponse {
-    const callback = callbackIn(args);
+  end(args: unknown[]): ServerResponse {
     if (this.#state === 'replaced') {
+      const callback = callbackIn(args);
       if (callback && this.#response.writableFinished) process.nextTick(callback);
       else if (callback) this.#response.once('finish', callback);
       return this.#response;
     }
-    this.#perform({ run: () => Reflect.apply(this.#original.end, this.#response, args), callback });
+    this.#pass(this.#original.end, args);
     this.#isEnded = true;
     return this.#response;
   }
@@ -124,29 +128,35 @@ export class ResponseHold {
     return stream?.destroyed ?? destroyed;
   }
 
-  /** Makes a call, or queues it; undefined when it was queued. */
-  #perform(call: HeldCall): unknown {
+  /** Calls a function of Node.js, or queues the call; undefined when it was queued. */
+  #pass(original: (...args: never[]) => unknown, args: unknown[]): unknown {
+    if (this.#state === 'through') return Reflect.apply(original, this.#response, args);
+    return this.#perform(() => Reflect.apply(original, this.#response, args), args);
+  }
+
+  #perform(run: () => unknown, args: unknown[] = []): unknown {
     if (this.#state === 'open') {
-      const work = this.#gate.begin();
-      if (!work) return this.#passFirst(call);
-      this.#holdUntil(work);
+      const gate = this.#gate;
+      const work = gate?.begin();
+      if (!gate || !work) return this.#passFirst(run);
+      this.#holdUntil(work, gate);
     }
-    if (this.#state !== 'held') return call.run();
-    this.#calls.push(call);
+    if (this.#state !== 'held') return run();
+    this.#calls.push({ run, callback: callbackIn(args) });
     return undefined;
   }
 
-  #passFirst(call: HeldCall): unknown {
+  #passFirst(run: () => unknown): unknown {
     this.#state = 'through';
     try {
-      return call.run();
+      return run();
     } finally {
       // An invalid status or header: nothing was sent, and an exception filter will respond.
-      if (!this.#gate.headersSent) this.#state = 'open';
+      if (!(this.#gate ?? this.#response).headersSent) this.#state = 'open';
     }
   }
 
-  #holdUntil(work: Promise<void>): void {
+  #holdUntil(work: Promise<void>, gate: CommitGate): void {
     const { statusCode } = this.#response;
     this.#state = 'held';
     const restore = this.#showAsSent();
@@ -155,11 +165,11 @@ export class ResponseHold {
         restore();
         // A status that was set after the response was sent is not meant for this response.
         this.#response.statusCode = statusCode;
-        this.#release();
+        this.#release(gate);
       },
       (error: unknown) => {
         restore();
-        this.#replace(error);
+        this.#replace(error, gate);
       },
     );
   }
@@ -181,7 +191,7 @@ export class ResponseHold {
     });
   }
 
-  #release(): void {
+  #release(gate: CommitGate): void {
     this.#state = 'through';
     let isFull = false;
     try {
@@ -189,24 +199,24 @@ export class ResponseHold {
       for (const { run } of this.#calls.splice(0)) if (run() === false) isFull = true;
     } catch (error) {
       // Node.js refused a call, for example for an invalid status, that it would have refused when it was made.
-      this.#replace(error);
+      this.#replace(error, gate);
       return;
     }
     // `writableNeedDrain` does not help: it is true for the response of light-my-request, which never drains.
     if (!this.#isEnded && !isFull) this.#response.emit('drain');
   }
 
-  #replace(error: unknown): void {
-    const { status, body } = this.#gate.replace(error);
-    if (this.#gate.headersSent) this.#response.destroy();
-    else if (!this.#isDestroyed) this.#answer(status, JSON.stringify(body));
+  #replace(error: unknown, gate: CommitGate): void {
+    const { status, body } = gate.replace(error);
+    if (gate.headersSent) this.#response.destroy();
+    else if (!this.#isDestroyed) this.#answer(gate, status, JSON.stringify(body));
     this.#state = 'replaced';
     for (const { callback } of this.#calls.splice(0)) if (callback) process.nextTick(callback, discarded());
     // Wakes a source that waits for `drain`; it then finds that the response has ended.
     if (!this.#isEnded) this.#response.emit('drain');
   }
 
-  #answer(status: number, body: string): void {
+  #answer(gate: CommitGate, status: number, body: string): void {
     const response = this.#response;
     dropResponseHeaders(response);
     // Removed, so that the default for the status applies; setting it causes a warning on HTTP/2.
@@ -218,7 +228,7 @@ export class ResponseHold {
       // A source such as server-sent events may stop only when the connection ends. HTTP/2 ends the stream in any case.
       ...(!this.#isEnded && response.req.httpVersionMajor === 1 && { Connection: 'close' }),
     });
-    this.#sendHead([status]);
+    this.#sendHead(gate, [status]);
     this.#original.end.call(response, response.req.method === 'HEAD' ? undefined : body, 'utf8');
   }
 
@@ -230,14 +240,14 @@ export class ResponseHold {
     if (typeof reason === 'string') this.#response.statusMessage = reason;
   }
 
-  #sendHead(args: unknown[]): void {
-    if (!this.#gate.headersSent) {
+  #sendHead(gate: CommitGate, args: unknown[]): void {
+    if (!gate.headersSent) {
       this.#takeHead(args);
-      if (!this.#isComplete) this.#gate.complete();
+      if (!this.#isComplete) gate.complete();
       this.#isComplete = true;
     }
     this.#original.writeHead.call(this.#response, this.#response.statusCode);
-    this.#gate.passed();
+    gate.passed();
   }
 }
 

@@ -1,6 +1,5 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
-import { catchError, concat, defer, EMPTY, from, ignoreElements, type Observable, throwError } from 'rxjs';
-import type { ResponseCommit } from './response-commit.js';
+import { Observable } from 'rxjs';
 import { SessionExchange } from './session-exchange.js';
 
 /**
@@ -13,19 +12,27 @@ import { SessionExchange } from './session-exchange.js';
 export class SessionInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const exchange = context.getType() === 'http' && SessionExchange.of(context.switchToHttp().getRequest());
-    if (!exchange) return next.handle();
-    return concat(
-      next.handle(),
-      defer(() => save(exchange.commit)),
-    );
+    return exchange ? saveAfter(next.handle(), exchange) : next.handle();
   }
 }
 
-/** Completes without a value when the session is saved; at once when there is nothing to save. */
-function save(commit: ResponseCommit): Observable<never> {
-  if (commit.hasBegun || !commit.needsSave) return EMPTY;
-  return from(commit.save()).pipe(
-    ignoreElements(),
-    catchError((error: unknown) => (commit.hasBegun ? EMPTY : throwError(() => error))),
+/**
+ * The values of `source`; completes when the session is saved, and at once when there is nothing to save. Written by
+ * hand, because `concat()` and `defer()` would cost a request more than everything else that its session does.
+ */
+function saveAfter(source: Observable<unknown>, exchange: SessionExchange): Observable<unknown> {
+  return new Observable((subscriber) =>
+    source.subscribe({
+      next: (value) => subscriber.next(value),
+      error: (error: unknown) => subscriber.error(error),
+      complete: () => {
+        const saving = exchange.saveEarly();
+        if (!saving) return subscriber.complete();
+        saving.then(
+          () => subscriber.complete(),
+          (error: unknown) => subscriber.error(error),
+        );
+      },
+    }),
   );
 }

@@ -6,28 +6,13 @@ import { InvalidSessionOptionsError, SessionStateError } from '../errors/session
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import type { Session } from '../session/session.js';
-import { ResponseHold } from './response-hold.js';
+import { bindToFastify, type NodeMiddleware } from './bind-to-fastify.js';
+import { SharedResponseFunctions } from './response-functions.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { FoundSession } from './request-session.js';
 import { RequestSessionLoader } from './request-session.loader.js';
-import type { ResponseCommitParts } from './response-commit.js';
-import { SessionExchange } from './session-exchange.js';
+import { SessionExchange, type SessionExchangeParts } from './session-exchange.js';
 import { SessionScope } from './session.scope.js';
 import { StoreFailureLog } from './store-failure.log.js';
-
-type Next = (error?: unknown) => void;
-
-interface RawRequest {
-  readonly raw: { session?: unknown };
-}
-
-/** The part of a Fastify instance that the middleware uses. */
-interface RequestDecorator {
-  decorateRequest(
-    name: string,
-    property: { getter(this: RawRequest): unknown; setter(this: RawRequest, value: unknown): void },
-  ): unknown;
-}
 
 const boundHosts = new WeakSet<HttpAdapterHost>();
 
@@ -35,7 +20,7 @@ const boundHosts = new WeakSet<HttpAdapterHost>();
 @Injectable()
 export class SessionMiddleware implements OnModuleInit {
   /** Defined once the module of the store is constructed. */
-  #store: { readonly loader: RequestSessionLoader; readonly parts: ResponseCommitParts } | undefined;
+  #store: { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } | undefined;
 
   constructor(
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
@@ -61,7 +46,7 @@ export class SessionMiddleware implements OnModuleInit {
     const { resolver, options } = this;
     const failures = new StoreFailureLog();
     const loader = new RequestSessionLoader(repository, resolver, options, failures);
-    this.#store = { loader, parts: { repository, resolver, failures } };
+    this.#store = { loader, parts: { repository, resolver, failures, functions: new SharedResponseFunctions() } };
   }
 
   #findRepository(): SessionRepository {
@@ -73,36 +58,28 @@ export class SessionMiddleware implements OnModuleInit {
   }
 
   #bind(adapter: AbstractHttpAdapter): void {
-    if (adapter.getType() === 'fastify') {
-      // Middleware gets the Node.js request, and handlers get Fastify's.
-      adapter.getInstance<RequestDecorator>().decorateRequest('session', {
-        getter() {
-          return this.raw.session;
-        },
-        setter(session) {
-          this.raw.session = session;
-        },
-      });
-    }
-    adapter.use((request: IncomingMessage, response: ServerResponse, next: Next) => {
-      const store = this.#store;
-      if (!store || this.options.exclude?.(request)) return next();
-      const keepsIdle = this.options.keepIdle?.(request) === true;
-      const enter = (found: FoundSession) => {
-        const exchange = new SessionExchange(request, response, found, store.parts);
-        if (keepsIdle) exchange.session.keepIdle();
-        this.#enter(exchange, next);
-      };
-      const found = store.loader.load(request);
-      if (found instanceof Promise) void found.then(enter);
-      else enter(found);
+    const middleware: NodeMiddleware = (request, response, next) => this.#serve(request, response, next);
+    if (adapter.getType() === 'fastify') bindToFastify(adapter.getInstance(), middleware);
+    else adapter.use(middleware);
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse, next: () => void): void {
+    const store = this.#store;
+    if (!store || this.options.exclude?.(request)) return next();
+    // A request that is routed again keeps its session.
+    if (SessionExchange.of(request)?.parts === store.parts) return next();
+    const loading = store.loader.load(request);
+    if (!loading) return this.#enter(new SessionExchange(request, response, store.parts), next);
+    const keepsIdle = this.options.keepIdle?.(request) === true;
+    void loading.then((found) => {
+      const exchange = new SessionExchange(request, response, store.parts, found);
+      if (keepsIdle) exchange.session.keepIdle();
+      this.#enter(exchange, next);
     });
   }
 
-  #enter(exchange: SessionExchange, next: Next): void {
-    const { request, response, commit } = exchange;
-    Object.defineProperty(request, 'session', sessionProperty);
-    ResponseHold.install(response, commit);
+  #enter(exchange: SessionExchange, next: () => void): void {
+    Object.defineProperty(exchange.request, 'session', sessionProperty);
     this.scope.run(exchange, next);
   }
 }

@@ -1,9 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What Express and Fastify add to a request, trusted proxies taken into account. */
-interface PlatformRequest extends IncomingMessage {
+/** What Express adds to a Node.js request, and Fastify has on its own, trusted proxies taken into account. */
+interface Origin {
   readonly protocol?: string;
   readonly hostname?: string;
+}
+
+type PlatformRequest = IncomingMessage & Origin;
+
+/** Gives a Node.js request what the request of a platform knows of its origin. */
+export function setOrigin(request: IncomingMessage, { protocol, hostname }: Origin): void {
+  Object.assign(request, { protocol, hostname });
 }
 
 /** Whether the request came over https. */

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
 import { appendHeader } from '../../src/resolvers/response-headers.js';
+import { SharedResponseFunctions } from '../../src/http/response-functions.js';
 import { type CommitGate, ResponseHold } from '../../src/http/response-hold.js';
 
 LeakGuard.install();
@@ -66,7 +67,7 @@ async function serve(handler: Handler, configure: (gate: TestGate) => void = () 
   const held = createServer((req, res) => {
     gate = new TestGate(res);
     configure(gate);
-    ResponseHold.install(res, gate);
+    ResponseHold.install(res, new SharedResponseFunctions()).waitFor(gate);
     void Promise.resolve(handler(res, req)).catch(() => undefined);
     handled();
   });
@@ -547,7 +548,7 @@ describe('ResponseHold when the save fails', () => {
         return setHeader.call(response, name, value);
       };
       gate = new TestGate(response as unknown as ServerResponse);
-      ResponseHold.install(response as unknown as ServerResponse, gate);
+      ResponseHold.install(response as unknown as ServerResponse, new SharedResponseFunctions()).waitFor(gate);
       request.socket.once('close', () => closed.push(request.url));
       response.write('a');
     }).listen(0, '127.0.0.1');
@@ -616,7 +617,7 @@ describe('ResponseHold on HTTP/2', () => {
     const http2 = createHttp2Server((_, response) => {
       const compatible = response as unknown as ServerResponse;
       gate = new TestGate(compatible);
-      ResponseHold.install(compatible, gate);
+      ResponseHold.install(compatible, new SharedResponseFunctions()).waitFor(gate);
       response.on('close', () => events.push('close')).on('error', () => events.push('error'));
       handler(compatible);
     });

@@ -1,4 +1,5 @@
-import type { ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import {
   type ArgumentsHost,
   type CallHandler,
@@ -12,10 +13,14 @@ import {
   Sse,
 } from '@nestjs/common';
 import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
-import { Session, SessionStoreError } from '../../src/index.js';
-import { STORE_FAILURE } from '../support/gated.repository.js';
+import { CookieSessionIdResolver, Session, SessionInterceptor, SessionStoreError } from '../../src/index.js';
+import { SharedResponseFunctions } from '../../src/http/response-functions.js';
+import { SessionExchange } from '../../src/http/session-exchange.js';
+import { StoreFailureLog } from '../../src/http/store-failure.log.js';
+import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
@@ -189,6 +194,48 @@ describe('SessionInterceptor', () => {
     expect([(await response).status, (await response).setCookies]).toEqual([503, []]);
     expect(store.calls).toEqual(['create']);
     expect(caught).toEqual([]);
+  });
+
+  describe('called directly', () => {
+    function interceptOf(store: GatedRepository) {
+      const request = new IncomingMessage(new Socket());
+      const parts = {
+        repository: store,
+        resolver: new CookieSessionIdResolver(),
+        failures: new StoreFailureLog(),
+        functions: new SharedResponseFunctions(),
+      };
+      const exchange = new SessionExchange(request, new ServerResponse(request), parts);
+      const values = new SessionInterceptor().intercept(new ExecutionContextHost([request]), {
+        handle: () => of(1, 2),
+      });
+      return { exchange, values };
+    }
+
+    it('completes in the same tick when there is nothing to save', () => {
+      const { values } = interceptOf(new GatedRepository());
+      const seen: unknown[] = [];
+      values.subscribe({ next: (value) => seen.push(value), complete: () => seen.push('complete') });
+      expect(seen).toEqual([1, 2, 'complete']);
+    });
+
+    it('reports the failure of a save to nobody who has left', async () => {
+      const store = new GatedRepository();
+      const gate = store.gate('create');
+      const { exchange, values } = interceptOf(store);
+      exchange.session.session.setAttribute('a', 1);
+      const seen: unknown[] = [];
+      const subscription = values.subscribe({
+        error: (error) => seen.push(error),
+        complete: () => seen.push('complete'),
+      });
+      await gate.reached();
+      subscription.unsubscribe();
+      gate.fail(STORE_FAILURE);
+      await expect(exchange.commit.save()).rejects.toBe(STORE_FAILURE);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(seen).toEqual([]);
+    });
   });
 
   it('lets a second response fail as it does without a session', async () => {

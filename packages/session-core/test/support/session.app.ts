@@ -1,4 +1,4 @@
-import { type DynamicModule, type INestApplication, Module, type Provider, type Type } from '@nestjs/common';
+import { type DynamicModule, type INestApplication, Module, type ModuleMetadata, type Provider, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -16,6 +16,7 @@ export interface SessionAppOptions {
   readonly trustProxy?: string;
   readonly controllers?: Type[];
   readonly providers?: Provider[];
+  readonly imports?: ModuleMetadata['imports'];
   readonly session?: SessionModuleOptions;
   readonly store?: GatedRepository;
   /** Runs between creating the application and listening, as code in main.ts does. */
@@ -50,7 +51,7 @@ export async function startApp(options: SessionAppOptions): Promise<SessionApp> 
   const log = new LogRecorder();
   const module: DynamicModule = {
     module: TestAppModule,
-    imports: [SessionModule.forRoot(options.session), TestStoreModule.of(store)],
+    imports: [SessionModule.forRoot(options.session), TestStoreModule.of(store), ...(options.imports ?? [])],
     controllers: options.controllers ?? [],
     providers: options.providers ?? [],
   };
