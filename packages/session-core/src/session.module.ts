@@ -1,8 +1,9 @@
-import { type DynamicModule, Global, Inject, Module, type NestModule, Optional } from '@nestjs/common';
-import { APP_GUARD, APP_INTERCEPTOR, ApplicationConfig, ModuleRef } from '@nestjs/core';
+import { type DynamicModule, Global, Inject, Module, type NestModule } from '@nestjs/common';
+import { MetadataScanner, ModuleRef } from '@nestjs/core';
 import { SessionEventModule } from './events/session-event.module.js';
-import { putGlobalGuardFirst } from './http/global-guard-order.js';
 import { RememberMe } from './http/remember-me.js';
+import { RouteExplorer } from './http/route.explorer.js';
+import { SessionEnhancers } from './http/session-enhancers.js';
 import { SessionContext } from './http/session.context.js';
 import { SessionMiddleware } from './http/session.middleware.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
@@ -46,8 +47,10 @@ import {
     RememberMe,
     SessionMiddleware,
     SessionInterceptor,
-    { provide: APP_INTERCEPTOR, useExisting: SessionInterceptor },
-    { provide: APP_GUARD, useClass: SessionRouteGuard },
+    MetadataScanner,
+    RouteExplorer,
+    SessionRouteGuard,
+    SessionEnhancers,
   ],
   exports: [
     SESSION_OPTIONS,
@@ -69,13 +72,12 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
     return super.forRoot(options);
   }
 
-  // Optional, because Nest provides it in every module but does not document that.
-  constructor(@Optional() @Inject(ApplicationConfig) private readonly config?: ApplicationConfig) {
+  constructor(@Inject(SessionEnhancers) private readonly enhancers: SessionEnhancers) {
     super();
   }
 
-  /** Puts the guard of the session decorators before all others. Called by Nest. */
+  /** Puts the interceptor and the guard of sessions where the application needs them. Called by Nest. */
   configure(): void {
-    if (this.config) putGlobalGuardFirst(this.config, SessionRouteGuard);
+    this.enhancers.install();
   }
 }

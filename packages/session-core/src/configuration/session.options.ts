@@ -59,6 +59,12 @@ export interface SessionModuleOptions {
   undecodable?: UndecodablePolicy;
   /** Lets a browser have several sessions, each with its own cookie: see `BrowserSessions`. @default false */
   multipleSessions?: boolean;
+  /**
+   * Makes `SessionContext` and `BrowserSessions` work although no provider, controller or middleware class of the
+   * application injects them, for instance when you get them from `ModuleRef`. Knowing the current request costs every
+   * request. @default false: they work where something injects one of them
+   */
+  context?: boolean;
   /** Returns true for requests without a session, such as those for static files. They never call the store. */
   exclude?: (request: HttpRequestLike) => boolean;
   /** Returns true for requests that do not renew the idle timeout, such as polling; see also `@KeepSessionIdle()`. */
@@ -83,6 +89,8 @@ export interface ResolvedSessionOptions {
   readonly maxAttributeSize: number;
   /** What happens to a session with a value that cannot be decoded. */
   readonly undecodable: UndecodablePolicy;
+  /** Whether the current request is known even when nothing injects the services that know it. */
+  readonly context: boolean;
   /** True for a request that has no session; undefined: every request has one. */
   readonly exclude: ((request: HttpRequestLike) => boolean) | undefined;
   /** True for a request that does not renew the session; undefined: every request renews it. */
@@ -130,6 +138,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     atMost: LARGEST_ATTRIBUTE,
   });
   const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
+  const context = reader.boolean('context', false);
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
   reader.finish();
@@ -144,6 +153,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     ids,
     maxAttributeSize,
     undecodable,
+    context,
     exclude,
     keepIdle,
   });

@@ -10,7 +10,9 @@ import { bindToFastify, type NodeMiddleware } from './bind-to-fastify.js';
 import { SharedResponseFunctions } from './response-functions.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { RequestSessionLoader } from './request-session.loader.js';
+import { RouteExplorer } from './route.explorer.js';
 import { SessionExchange, type SessionExchangeParts } from './session-exchange.js';
+import { KEEP_SESSION_IDLE } from './session-route.decorators.js';
 import { SessionScope } from './session.scope.js';
 import { StoreFailureLog } from './store-failure.log.js';
 
@@ -21,6 +23,8 @@ const boundHosts = new WeakSet<HttpAdapterHost>();
 export class SessionMiddleware implements OnModuleInit {
   /** Defined once the module of the store is constructed. */
   #store: { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } | undefined;
+  /** Whether a touch need not wait until the route is known. */
+  #touchesAtOnce = false;
 
   constructor(
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
@@ -28,6 +32,7 @@ export class SessionMiddleware implements OnModuleInit {
     @Inject(SESSION_OPTIONS) private readonly options: ResolvedSessionOptions,
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
     @Inject(SessionScope) private readonly scope: SessionScope,
+    @Inject(RouteExplorer) private readonly routes: RouteExplorer,
   ) {
     if (boundHosts.has(host)) throw new InvalidSessionOptionsError('SessionModule', [IMPORTED_TWICE]);
     boundHosts.add(host);
@@ -47,6 +52,7 @@ export class SessionMiddleware implements OnModuleInit {
     const failures = new StoreFailureLog();
     const loader = new RequestSessionLoader(repository, resolver, options, failures);
     this.#store = { loader, parts: { repository, resolver, failures, functions: new SharedResponseFunctions() } };
+    this.#touchesAtOnce = !this.routes.has(KEEP_SESSION_IDLE);
   }
 
   #findRepository(): SessionRepository {
@@ -73,7 +79,10 @@ export class SessionMiddleware implements OnModuleInit {
     const keepsIdle = this.options.keepIdle?.(request) === true;
     void loading.then((found) => {
       const exchange = new SessionExchange(request, response, store.parts, found);
-      if (keepsIdle) exchange.session.keepIdle();
+      const { session } = exchange;
+      if (keepsIdle) session.keepIdle();
+      // A session with five seconds left must outlive a handler of ten.
+      if (this.#touchesAtOnce && !session.touch.isRolling) void session.touch.send();
       this.#enter(exchange, next);
     });
   }

@@ -7,9 +7,14 @@ import type { SessionExchange } from './session-exchange.js';
 @Injectable()
 export class SessionScope {
   readonly #storage = new AsyncLocalStorage<SessionExchange>();
+  #isLeftOut = false;
 
-  /** The exchange of the current request; undefined outside a request, and in an excluded one. */
+  /**
+   * The exchange of the current request; undefined outside a request, and in an excluded one.
+   * @throws SessionStateError when it is left out
+   */
   get current(): SessionExchange | undefined {
+    if (this.#isLeftOut) throw new SessionStateError(LEFT_OUT);
     return this.#storage.getStore();
   }
 
@@ -24,6 +29,15 @@ export class SessionScope {
 
   /** Runs `callback`, and everything that it starts, on behalf of a request. */
   run<T>(exchange: SessionExchange, callback: () => T): T {
-    return this.#storage.run(exchange, callback);
+    return this.#isLeftOut ? callback() : this.#storage.run(exchange, callback);
+  }
+
+  /** From now on, nothing is known, and requests do not pay for it. */
+  leaveOut(): void {
+    this.#isLeftOut = true;
   }
 }
+
+const LEFT_OUT =
+  'The current request is not known, because no provider of this application injects SessionContext or ' +
+  'BrowserSessions. Inject it where you use it, or, to get it from ModuleRef, set `context: true` in SessionModule.forRoot()';

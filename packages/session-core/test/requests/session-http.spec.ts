@@ -283,7 +283,8 @@ class TestController {
 
   /** The limit of listeners after the headers were sent, and the number of listeners that were added. */
   @Get('listeners/:most')
-  listeners(@Res() reply: Reply, @Param('most') most: string) {
+  listeners(@Session() session: Session, @Res() reply: Reply, @Param('most') most: string) {
+    void session.attributeNames;
     const response = rawOf(reply).setMaxListeners(Number(most));
     const before = response.listenerCount('close');
     response.flushHeaders();

@@ -1,4 +1,11 @@
-import { type DynamicModule, type INestApplication, Module, type ModuleMetadata, type Provider, type Type } from '@nestjs/common';
+import {
+  type DynamicModule,
+  type INestApplication,
+  Module,
+  type ModuleMetadata,
+  type Provider,
+  type Type,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';

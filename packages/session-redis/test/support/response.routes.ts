@@ -123,10 +123,10 @@ class MarksRoute implements NestInterceptor {
   }
 }
 
-/** For `app.useGlobalInterceptors()`, which puts it inside of `SessionInterceptor`. */
+/** For `app.useGlobalInterceptors()`. */
 export const globalInterceptor = new MarksRoute('global-interceptor');
 
-/** For `APP_INTERCEPTOR` of the root module, which puts it around `SessionInterceptor`. */
+/** For `APP_INTERCEPTOR` of the root module, which Nest scans before `SessionModule`. */
 export const outerInterceptor = new MarksRoute('outer-interceptor');
 
 @Injectable({ scope: Scope.REQUEST })

@@ -116,7 +116,7 @@ const RESPONSE_ROWS: Readonly<Record<string, ResponseRow>> = {
   'an interceptor of the route': { ...route('interceptor-of-route'), ...byInterceptor, ...JSON_OK },
   'an interceptor that responds': { ...route('interceptor-responds'), ...byInterceptor, ...JSON_OK },
   'a global interceptor inside of ours': { ...route('global-interceptor'), ...byInterceptor, ...JSON_OK },
-  'a global interceptor around ours': { ...route('outer-interceptor'), ...byInterceptor, ...JSON_OK },
+  'a global interceptor of the root module': { ...route('outer-interceptor'), ...byInterceptor, ...JSON_OK },
   'no route': {
     path: '/api/nowhere',
     headers: BY_MIDDLEWARE,

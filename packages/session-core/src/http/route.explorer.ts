@@ -1,0 +1,90 @@
+import { Inject, Injectable, type Type } from '@nestjs/common';
+import { CUSTOM_ROUTE_ARGS_METADATA, PATH_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
+import { type DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
+import { BrowserSessions } from './browser-sessions.js';
+import { SessionContext } from './session.context.js';
+
+type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
+
+/** A method of a controller that handles requests. */
+export interface Handler {
+  readonly controller: Type;
+  readonly method: object;
+}
+
+/** Finds out at start which parts of the application have to do with sessions, so that the others pay nothing. */
+@Injectable()
+export class RouteExplorer {
+  constructor(
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
+  ) {}
+
+  /**
+   * Whether anything injects a service that knows the current request. Middleware classes count once `configure()` of
+   * all modules has run.
+   */
+  get injectsContext(): boolean {
+    return [...this.#wrappers()].some((wrapper) => dependenciesOf(wrapper).some(({ token }) => isContext(token)));
+  }
+
+  /** Whether a class or a method of the application has metadata under a key. */
+  has(key: symbol): boolean {
+    return [...this.#wrappers()].some(({ metatype, isFactory }) => {
+      if (!metatype || isFactory) return false;
+      const methods = this.#methodsOf(metatype as Type).map(({ method }) => method);
+      return [metatype, ...methods].some((each) => Reflect.hasMetadata(key, each));
+    });
+  }
+
+  /**
+   * The handlers that can get the session of their request: by a decorator for it, by the request, by any decorator of
+   * the application, because that gets the request, or as part of a request-scoped controller, which may inject it.
+   */
+  handlersWithSession(): Handler[] {
+    return [...this.modules.values()].flatMap(({ controllers }) =>
+      [...controllers.values()].flatMap((wrapper) => {
+        const controller = wrapper.metatype as Type;
+        const isStatic = wrapper.isDependencyTreeStatic();
+        return this.#methodsOf(controller)
+          .filter(({ method }) => Reflect.hasMetadata(PATH_METADATA, method))
+          .filter(({ name }) => !isStatic || takesRequest(controller, name))
+          .map(({ method }) => ({ controller, method }));
+      }),
+    );
+  }
+
+  /** Everything that Nest has constructed, or constructs for each request. */
+  *#wrappers(): Iterable<InstanceWrapper> {
+    for (const { controllers, providers, injectables, middlewares } of this.modules.values()) {
+      for (const each of [controllers, providers, injectables, middlewares]) yield* each.values();
+    }
+  }
+
+  #methodsOf({ prototype }: Type): { readonly name: string; readonly method: object }[] {
+    const methods = prototype as Record<string, object> | undefined;
+    return methods ? this.scanner.getAllMethodNames(methods).map((name) => ({ name, method: methods[name]! })) : [];
+  }
+}
+
+function takesRequest(controller: Type, name: string): boolean {
+  const parameters = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined;
+  return Object.keys(parameters ?? {}).some(
+    // A key is the type of the parameter and its index, as in `7:0`.
+    (key) => key.includes(CUSTOM_ROUTE_ARGS_METADATA) || WITH_SESSION.has(Number.parseInt(key)),
+  );
+}
+
+const WITH_SESSION = new Set<number>([RouteParamtypes.REQUEST, RouteParamtypes.SESSION]);
+
+function dependenciesOf(wrapper: InstanceWrapper): InstanceWrapper[] {
+  // Nest leaves out what it could not record, such as the inquirer.
+  const parameters = (wrapper.getCtorMetadata() as (InstanceWrapper | undefined)[] | undefined) ?? [];
+  const properties = (wrapper.getPropertiesMetadata() as { wrapper: InstanceWrapper }[] | undefined) ?? [];
+  return [...parameters, ...properties.map((property) => property.wrapper)].filter((each) => each !== undefined);
+}
+
+function isContext(token: unknown): boolean {
+  return token === SessionContext || token === BrowserSessions;
+}

@@ -1,0 +1,66 @@
+import { Inject, Injectable, type NestInterceptor, type OnModuleInit, Optional } from '@nestjs/common';
+import { INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
+import { ApplicationConfig } from '@nestjs/core';
+import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { RouteExplorer } from './route.explorer.js';
+import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';
+import { SessionRouteGuard } from './session-route.guard.js';
+import { SessionInterceptor } from './session.interceptor.js';
+import { SessionScope } from './session.scope.js';
+
+// One for all applications of the process, because they share the classes of controllers, which refer to it.
+const interceptor = new SessionInterceptor();
+
+/** Puts the guard, the interceptor and the current request of sessions where the application needs them. */
+@Injectable()
+export class SessionEnhancers implements OnModuleInit {
+  #isServing = false;
+
+  constructor(
+    @Inject(RouteExplorer) private readonly routes: RouteExplorer,
+    @Inject(SessionRouteGuard) private readonly guard: SessionRouteGuard,
+    @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'context'>,
+    @Inject(SessionScope) private readonly scope: SessionScope,
+    // Optional, because Nest provides it in every module but does not document that.
+    @Optional() @Inject(ApplicationConfig) private readonly config?: ApplicationConfig,
+  ) {}
+
+  /**
+   * Puts both before those of the application. To be called in `NestModule.configure()`, where all global guards and
+   * interceptors are known and no route is registered yet. Without global ones, Nest serves other routes faster.
+   */
+  install(): void {
+    this.#isServing = true;
+    if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) {
+      this.config?.getGlobalGuards().unshift(this.guard);
+    }
+    if (this.#isForAllRoutes) this.config?.getGlobalInterceptors().unshift(interceptor);
+    else for (const handler of this.routes.handlersWithSession()) putFirst(handler);
+  }
+
+  onModuleInit(): void {
+    // Not earlier, because middleware classes are known only now. Without HTTP there is no request to pay for it.
+    if (this.#isServing && !this.options.context && !this.routes.injectsContext) this.scope.leaveOut();
+  }
+
+  /** A service may change the session of any request. So may a global interceptor, after the handler: save outside. */
+  get #isForAllRoutes(): boolean {
+    const { config, options, routes } = this;
+    const others = [...(config?.getGlobalInterceptors() ?? []), ...(config?.getGlobalRequestInterceptors() ?? [])];
+    return options.context || others.length > 0 || routes.injectsContext;
+  }
+}
+
+/** Interceptors of a class run around those of its methods. */
+function putFirst({ controller, method }: { readonly controller: object; readonly method: object }): void {
+  const target = interceptorsOf(controller).length > 0 ? controller : method;
+  const others = interceptorsOf(target);
+  if (others.includes(interceptor)) return;
+  // A new list: that of a class may belong to the class it extends.
+  Reflect.defineMetadata(INTERCEPTORS_METADATA, [interceptor, ...others], target);
+}
+
+function interceptorsOf(target: object): (NestInterceptor | object)[] {
+  return (Reflect.getMetadata(INTERCEPTORS_METADATA, target) as object[] | undefined) ?? [];
+}
