@@ -51,7 +51,7 @@ export class RequestSessionLoader {
       const found = sessions.findIndex((session) => session !== null);
       const loaded = sessions[found] ?? null;
       const { token: presented } = all[found] ?? first;
-      const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented) : new SessionTouch();
+      const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented) : SessionTouch.none;
       return { presented, presentedIds, loaded, touch };
     } catch (loadError) {
       this.failures.failed(loadError);
@@ -60,7 +60,7 @@ export class RequestSessionLoader {
   }
 
   #touchOf(session: TrackedSession, presented: SessionToken): SessionTouch {
-    if (!isTouchDue(session, this.options)) return new SessionTouch();
+    if (!isTouchDue(session, this.options)) return SessionTouch.none;
     const isRemembered = session.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true;
     const isRolling = this.resolver.maxAge({ presented, isRemembered }) !== undefined;
     return new SessionTouch(() => this.#touch(session), isRolling);

@@ -36,7 +36,7 @@ export class RequestSession {
 
   constructor(
     private readonly repository: SessionRepository,
-    { presented, presentedIds = [], loaded, loadError, touch = new SessionTouch() }: FoundSession,
+    { presented, presentedIds = [], loaded, loadError, touch = SessionTouch.none }: FoundSession,
   ) {
     this.presented = presented;
     this.touch = touch;

@@ -25,7 +25,7 @@ const advice = new WarnOnce();
  * reported here. This is the one place that knows whether the headers were sent.
  */
 export class ResponseCommit implements CommitGate {
-  readonly #headerActions: (() => void)[] = [];
+  #headerActions: (() => void)[] | undefined;
   #headers: 'open' | 'begun' | 'sent' = 'open';
   #saving: Promise<void> | undefined;
   #hasFailed = false;
@@ -72,7 +72,7 @@ export class ResponseCommit implements CommitGate {
    * saves what changed in the meantime. After a failed save it does nothing.
    */
   save(): Promise<void> {
-    const saving = (this.#saving ?? Promise.resolve()).then(() => this.#save());
+    const saving = this.#saving ? this.#saving.then(() => this.#save()) : this.#save();
     this.#saving = saving;
     const settled = () => {
       if (this.#saving === saving) this.#saving = undefined;
@@ -94,7 +94,7 @@ export class ResponseCommit implements CommitGate {
 
   /** Runs an action that adds headers, right before the response is sent. */
   onHeaders(action: () => void): void {
-    this.#headerActions.push(action);
+    (this.#headerActions ??= []).push(action);
   }
 
   /** The save, or the touch that sends the cookie again, that the headers wait for; undefined when there is none. */
@@ -109,7 +109,7 @@ export class ResponseCommit implements CommitGate {
   }
 
   complete(): void {
-    for (const action of this.#headerActions) action();
+    this.#headerActions?.forEach((action) => action());
     const token = this.#tokenToSend;
     try {
       const resolved: unknown = this.#addToken(token);
@@ -120,7 +120,7 @@ export class ResponseCommit implements CommitGate {
       reportResolver(error);
     }
     // A cache that kept the response would give the session to others, or end it, once more.
-    if (token || this.isSessionDeleted || this.#headerActions.length > 0) forbidStoring(this.response);
+    if (token || this.isSessionDeleted || this.#headerActions) forbidStoring(this.response);
   }
 
   passed(): void {
@@ -131,7 +131,8 @@ export class ResponseCommit implements CommitGate {
     // 0 means no limit.
     const most = response.getMaxListeners();
     if (most > 0) response.setMaxListeners(most + 1);
-    response.once('close', () => this.#reportUnsaved());
+    // `on`, because the event occurs once.
+    response.on('close', () => this.#reportUnsaved());
   }
 
   replace(error: unknown): ErrorResponse {

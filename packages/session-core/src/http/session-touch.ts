@@ -31,6 +31,9 @@ export class SessionTouch {
     this.#touch = touch;
   }
 
+  /** The touch of a request that owes none. */
+  static readonly none = new SessionTouch();
+
   get isDue(): boolean {
     return this.#touch !== undefined;
   }

@@ -161,9 +161,10 @@ export abstract class SessionRepository {
    * Calls the store for records, and wraps its errors. With `undecodable: 'drop-session'`, the sessions with a value
    * that cannot be decoded are ended and left out.
    */
-  protected async readRecords(call: () => Promise<readonly SessionRecord[]>): Promise<readonly SessionRecord[]> {
-    const records = await wrapStoreErrors(call);
-    return this.#writer.undecodable === 'drop-session' ? dropUndecodable(records, this.#writer) : records;
+  protected readRecords(call: () => Promise<readonly SessionRecord[]>): Promise<readonly SessionRecord[]> {
+    const records = wrapStoreErrors(call);
+    if (this.#writer.undecodable !== 'drop-session') return records;
+    return records.then((all) => dropUndecodable(all, this.#writer));
   }
 
   /** The session that a record describes. */

@@ -42,14 +42,14 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   }
 
   resolve(request: IncomingMessage): SessionToken[] {
-    const tokens = new Map<string, SessionToken>();
-    for (const value of cookieValues(request.headers.cookie ?? '', this.#cookie.name)) {
+    const tokens: SessionToken[] = [];
+    for (const value of cookieValues(request.headers.cookie, this.#cookie.name)) {
       const token = this.#codec.decode(value);
       if (typeof token === 'string') this.#diagnosis.ofRefused(value, token);
-      else tokens.set(token.reveal(), token);
-      if (tokens.size === MOST_TOKENS) break;
+      else if (!tokens.some((known) => known.reveal() === token.reveal())) tokens.push(token);
+      if (tokens.length === MOST_TOKENS) break;
     }
-    return [...tokens.values()];
+    return tokens;
   }
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
@@ -100,14 +100,16 @@ export class CookieSessionIdResolver extends SessionIdResolver {
 }
 
 /** The values of all cookies with a name, not decoded: a token has no character that would be encoded. */
-function* cookieValues(header: string, name: string): Iterable<string> {
-  if (!header.includes(`${name}=`)) return;
+function cookieValues(header: string | undefined, name: string): string[] {
+  const values: string[] = [];
+  if (!header?.includes(name)) return values;
   for (const pair of header.split(';')) {
     const separator = pair.indexOf('=');
     if (separator >= 0 && withoutBlanks(pair.slice(0, separator)) === name) {
-      yield withoutBlanks(pair.slice(separator + 1));
+      values.push(withoutBlanks(pair.slice(separator + 1)));
     }
   }
+  return values;
 }
 
 /**

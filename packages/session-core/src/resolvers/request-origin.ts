@@ -9,8 +9,12 @@ interface Origin {
 type PlatformRequest = IncomingMessage & Origin;
 
 /** Gives a Node.js request what the request of a platform knows of its origin. */
-export function setOrigin(request: IncomingMessage, { protocol, hostname }: Origin): void {
-  Object.assign(request, { protocol, hostname });
+export function setOrigin(
+  request: IncomingMessage & { -readonly [K in keyof Origin]: Origin[K] },
+  origin: Required<Origin>,
+): void {
+  request.protocol = origin.protocol;
+  request.hostname = origin.hostname;
 }
 
 /** Whether the request came over https. */

@@ -18,6 +18,10 @@ export type HeadersArgument = OutgoingHttpHeaders | readonly OutgoingHttpHeader[
  * before, and a header that an array names several times keeps all its values.
  */
 export function applyHeaders(response: ServerResponse, headers: HeadersArgument): void {
+  if (!isList(headers)) {
+    for (const name of Object.keys(headers)) response.setHeader(name, headers[name]!);
+    return;
+  }
   const names = new Set<string>();
   for (const [name, value] of entriesOf(headers)) {
     const isRepeated = names.has(name.toLowerCase());
@@ -46,7 +50,9 @@ export function dropResponseHeaders(response: ServerResponse): void {
 
 /** Says that the response depends on a header of the request. */
 export function appendVary(response: ServerResponse, field: string): void {
-  const fields = listed(response.getHeader('Vary'));
+  const vary = response.getHeader('Vary');
+  if (vary === undefined) return void response.setHeader('Vary', field);
+  const fields = listed(vary);
   if (fields.includes('*') || fields.some((each) => each.toLowerCase() === field.toLowerCase())) return;
   response.setHeader('Vary', [...fields, field].join(', '));
 }
@@ -66,8 +72,7 @@ function listed(header: OutgoingHttpHeader | undefined): string[] {
     .filter((each) => each !== '');
 }
 
-function entriesOf(headers: HeadersArgument): (readonly [string, OutgoingHttpHeader])[] {
-  if (!isList(headers)) return Object.entries(headers) as [string, OutgoingHttpHeader][];
+function entriesOf(headers: readonly OutgoingHttpHeader[]): (readonly [string, OutgoingHttpHeader])[] {
   if (Array.isArray(headers[0])) return headers as unknown as [string, OutgoingHttpHeader][];
   const names = headers.filter((_, index) => index % 2 === 0);
   return names.map((name, index) => [String(name), headers[2 * index + 1]!] as const);

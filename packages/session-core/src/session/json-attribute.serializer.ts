@@ -8,7 +8,8 @@ import { AttributeSerializer, SerializationProblem } from './attribute.serialize
 export class JsonAttributeSerializer extends AttributeSerializer {
   serialize(value: unknown): string {
     try {
-      checkJson(value, '', new Set());
+      const found = findProblem(value, new Set());
+      if (found) throw problem(found.path, found.what);
       return JSON.stringify(value);
     } catch (error) {
       // The value is nested deeper than the stack.
@@ -22,32 +23,50 @@ export class JsonAttributeSerializer extends AttributeSerializer {
   }
 }
 
-function checkJson(value: unknown, path: string, ancestors: Set<object>): void {
+interface FoundProblem {
+  readonly path: string;
+  readonly what: string;
+}
+
+/** The first thing in a value that JSON would change. Its path is put together only when there is one. */
+function findProblem(value: unknown, ancestors: Set<object>): FoundProblem | undefined {
   switch (typeof value) {
     case 'string':
     case 'boolean':
-      return;
+      return undefined;
     case 'number':
-      if (!Number.isFinite(value)) throw problem(path, 'is NaN or infinite');
-      return;
+      return Number.isFinite(value) ? undefined : { path: '', what: 'is NaN or infinite' };
     case 'object':
-      if (value === null) return;
+      if (value === null) return undefined;
       break;
     case 'undefined':
-      throw problem(path, 'is undefined');
+      return { path: '', what: 'is undefined' };
     default:
-      throw problem(path, `is a ${typeof value}`);
+      return { path: '', what: `is a ${typeof value}` };
   }
-  if (ancestors.has(value)) throw problem(path, 'refers back to itself');
+  if (ancestors.has(value)) return { path: '', what: 'refers back to itself' };
   ancestors.add(value);
-  if (Array.isArray(value)) {
-    // By index, because forEach() skips holes, which JSON turns into null.
-    for (let index = 0; index < value.length; index++) checkJson(value[index], `${path}[${index}]`, ancestors);
-  } else {
-    if (!holdsPlainData(value)) throw problem(path, `is a ${value.constructor?.name ?? 'special object'}`);
-    for (const [key, member] of Object.entries(value)) checkJson(member, `${path}.${key}`, ancestors);
-  }
+  const found = Array.isArray(value) ? problemOfElement(value, ancestors) : problemOfMember(value, ancestors);
   ancestors.delete(value);
+  return found;
+}
+
+function problemOfElement(array: readonly unknown[], ancestors: Set<object>): FoundProblem | undefined {
+  // By index, because forEach() skips holes, which JSON turns into null.
+  for (let index = 0; index < array.length; index++) {
+    const found = findProblem(array[index], ancestors);
+    if (found) return { path: `[${index}]${found.path}`, what: found.what };
+  }
+  return undefined;
+}
+
+function problemOfMember(object: object, ancestors: Set<object>): FoundProblem | undefined {
+  if (!holdsPlainData(object)) return { path: '', what: `is a ${object.constructor?.name ?? 'special object'}` };
+  for (const key of Object.keys(object)) {
+    const found = findProblem((object as Record<string, unknown>)[key], ancestors);
+    if (found) return { path: `.${key}${found.path}`, what: found.what };
+  }
+  return undefined;
 }
 
 /** Whether the data of an object are its own enumerable properties, unlike those of built-in classes. */

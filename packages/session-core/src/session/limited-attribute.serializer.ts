@@ -12,6 +12,8 @@ export class LimitedAttributeSerializer extends AttributeSerializer {
 
   serialize(value: unknown): string {
     const text = this.serializer.serialize(value);
+    // A character takes three bytes at most.
+    if (text.length * 3 <= this.maxSize) return text;
     const size = Buffer.byteLength(text);
     if (size <= this.maxSize) return text;
     throw new SerializationProblem(

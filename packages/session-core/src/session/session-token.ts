@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** The token of a session, which only the client holds, and the id by which the store knows it. */
 export interface SessionKey {
@@ -54,5 +54,5 @@ export function isWellFormedSessionId(id: unknown): id is string {
 
 /** SHA-256, base64url. */
 export function hashOf(token: string): string {
-  return createHash('sha256').update(token).digest('base64url');
+  return hash('sha256', token, 'base64url');
 }

@@ -14,7 +14,8 @@ type Update = (current: unknown) => unknown;
 export class SessionSaver {
   /** A creation or rotation whose reply was lost: the store may have made it. */
   #unanswered: SessionSave | undefined;
-  #turn: Promise<unknown> = Promise.resolve();
+  /** The last step, once there was one. */
+  #turn: Promise<unknown> | undefined;
 
   constructor(
     private readonly state: SessionState,
@@ -103,7 +104,7 @@ export class SessionSaver {
   }
 
   #inTurn<T>(step: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(step);
+    const result = (this.#turn ?? Promise.resolve()).then(step);
     this.#turn = result.catch(() => undefined);
     return result;
   }

@@ -9,7 +9,9 @@ interface Entry {
    * The text when the attribute was set, read or last saved, to notice an object that is changed in place; null for a
    * removed attribute. Undefined for a value that was only read and cannot change in place, or cannot be encoded.
    */
-  text: string | null | undefined;
+  text?: string | null | undefined;
+  /** The stored text of an object that was read, until `text` is made from it: an object that is not changed needs none. */
+  raw?: string | undefined;
 }
 
 /** Attributes that remember which of them must be written: those that were set, and objects changed in place. */
@@ -76,12 +78,10 @@ export class TrackedAttributes {
 
   /** Whether `changes()` is not empty. */
   get hasChanges(): boolean {
-    const entries = [...this.#entries];
     // Attributes that were set come first, because they need no encoding.
-    return (
-      entries.some(([name, entry]) => this.#isWritable(name, entry)) ||
-      entries.some(([name, entry]) => this.#changeInPlace(name, entry) !== undefined)
-    );
+    for (const [name, entry] of this.#entries) if (this.#isWritable(name, entry)) return true;
+    for (const [name, entry] of this.#entries) if (this.#changeInPlace(name, entry) !== undefined) return true;
+    return false;
   }
 
   /** What has to be written, by name. */
@@ -104,6 +104,7 @@ export class TrackedAttributes {
       if (entry.assigned && entry.text !== change) continue;
       entry.assigned = false;
       entry.text = change;
+      entry.raw = undefined;
     }
   }
 
@@ -118,7 +119,7 @@ export class TrackedAttributes {
     const known = this.#entries.get(name);
     if (known) return known;
     const value = this.#stored.decode(name);
-    const entry = { value, assigned: false, text: this.#textAsRead(name, value) };
+    const entry = { value, assigned: false, raw: isObject(value) ? this.#stored.text(name) : undefined };
     if (value !== undefined) this.#entries.set(name, entry);
     return entry;
   }
@@ -127,10 +128,10 @@ export class TrackedAttributes {
    * The text that later encodings of the value are compared with. Not the stored text: another language may write the
    * same value differently, and reading it must not write it back.
    */
-  #textAsRead(name: string, value: unknown): string | undefined {
-    if (!isObject(value)) return undefined;
+  #textAsRead(raw: string): string | undefined {
+    const { serializer } = this.#stored;
     try {
-      return this.#stored.encode(name, value);
+      return serializer.serialize(serializer.deserialize(raw));
     } catch {
       // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
       return undefined;
@@ -151,10 +152,25 @@ export class TrackedAttributes {
   }
 
   /** The new text of an object that was changed in place since it was read or saved. */
-  #changeInPlace(name: string, { assigned, value, text }: Entry): string | undefined {
-    if (assigned || text === undefined || !isObject(value)) return undefined;
+  #changeInPlace(name: string, entry: Entry): string | undefined {
+    const { assigned, value, raw } = entry;
+    if (assigned || !isObject(value)) return undefined;
+    if (raw !== undefined) {
+      if (this.#isEncodedAs(raw, value)) return undefined;
+      entry.text = this.#textAsRead(raw);
+      entry.raw = undefined;
+    }
+    if (entry.text === undefined) return undefined;
     const current = this.#stored.encode(name, value);
-    return current === text ? undefined : current;
+    return current === entry.text ? undefined : current;
+  }
+
+  #isEncodedAs(text: string, value: unknown): boolean {
+    try {
+      return this.#stored.serializer.serialize(value) === text;
+    } catch {
+      return false;
+    }
   }
 }
 

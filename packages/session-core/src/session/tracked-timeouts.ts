@@ -29,6 +29,7 @@ export class TrackedTimeouts {
   }
 
   get hasChanges(): boolean {
+    if (this.#now === this.#stored) return false;
     const { maxInactiveInterval, absoluteTimeout } = this.changes();
     return maxInactiveInterval !== undefined || absoluteTimeout !== undefined;
   }
