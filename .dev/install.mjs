@@ -137,9 +137,13 @@ function wantedPackages() {
 function packageFiles() {
   const { workspaces } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   return workspaces
-    .map((pattern) => pattern.replace(/\*$/, ''))
-    .flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}${name}/package.json`))
+    .flatMap((pattern) => (pattern.endsWith('/*') ? foldersIn(pattern.slice(0, -2)) : [pattern]))
+    .map((folder) => `${folder}/package.json`)
     .sort();
+}
+
+function foldersIn(folder) {
+  return readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
 }
 
 function readIfThere(path) {

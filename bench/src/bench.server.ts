@@ -1,55 +1,44 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import autocannon from 'autocannon';
-import type { AdapterName, ApplicationName } from './requests.applications.js';
+import { generateLoad, type Load, type LoadFigures } from './load.generator.js';
 
 const MAIN = fileURLToPath(new URL('./server.main.js', import.meta.url));
-const CONNECTIONS = 16;
 
-/** An application in a process of its own, and the costs of requests to it. */
+/** An application in a process of its own, and what requests cost it. */
 export class BenchServer {
   readonly #process: ChildProcess;
-  readonly #origin: string;
+  readonly #port: number;
 
-  static async start(application: ApplicationName, adapter: AdapterName): Promise<BenchServer> {
-    const child = fork(MAIN, [application, adapter]);
+  /** `subject`: the file `<subject>.applications.js` creates it. The arguments are handed on. */
+  static async start(subject: string, ...args: readonly string[]): Promise<BenchServer> {
+    const child = fork(MAIN, [subject, ...args]);
     const exited = once(child, 'exit').then(([code]) => Promise.reject(new Error(`A server ended: ${code}`)));
-    const [origin] = (await Promise.race([once(child, 'message'), exited])) as [string];
+    const [port] = (await Promise.race([once(child, 'message'), exited])) as [number];
     exited.catch(() => undefined);
-    return new BenchServer(child, origin);
+    return new BenchServer(child, port);
   }
 
-  private constructor(child: ChildProcess, origin: string) {
+  private constructor(child: ChildProcess, port: number) {
     this.#process = child;
-    this.#origin = origin;
+    this.#port = port;
   }
 
   /** The cookie that a route sets, for later requests. */
   async cookieOf(path: string): Promise<string> {
-    const { headers } = await fetch(this.#origin + path);
-    return headers
+    const response = await fetch(`http://127.0.0.1:${this.#port}${path}`);
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response.headers
       .getSetCookie()
       .map((cookie) => cookie.slice(0, cookie.indexOf(';')))
       .join('; ');
   }
 
-  /**
-   * Sends this many requests and resolves to the microseconds of processor time that the server used for each. Unlike
-   * latencies, they depend neither on the load of the machine nor on the rate of the requests.
-   */
-  async costOf(amount: number, path: string, cookie?: string): Promise<number> {
+  /** `processorTime`: microseconds of the server, garbage collection included. */
+  async load(load: Omit<Load, 'port'>): Promise<LoadFigures & { readonly processorTime: number }> {
     const before = await this.#processorTime();
-    const { '2xx': answered, errors } = await autocannon({
-      url: this.#origin + path,
-      connections: CONNECTIONS,
-      amount,
-      // autocannon checks only at this interval whether it is done.
-      sampleInt: 20,
-      headers: cookie === undefined ? {} : { cookie },
-    });
-    if (answered !== amount || errors > 0) throw new Error(`${path}: ${amount - answered} requests failed`);
-    return ((await this.#processorTime()) - before) / amount;
+    const figures = await generateLoad({ ...load, port: this.#port });
+    return { ...figures, processorTime: (await this.#processorTime()) - before };
   }
 
   stop(): void {

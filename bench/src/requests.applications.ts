@@ -5,13 +5,14 @@ import {
   type DynamicModule,
   type ExecutionContext,
   Get,
+  type INestApplication,
   type MiddlewareConsumer,
   Module,
   type NestInterceptor,
   type NestModule,
   type Type,
 } from '@nestjs/common';
-import { APP_INTERCEPTOR, type AbstractHttpAdapter } from '@nestjs/core';
+import { APP_INTERCEPTOR, type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { MapSessionModule, Session, SessionModule } from '@nest-session/core';
@@ -92,3 +93,8 @@ export const adapters = { express: ExpressAdapter, fastify: FastifyAdapter } sat
 
 export type ApplicationName = keyof typeof applications;
 export type AdapterName = keyof typeof adapters;
+
+/** Called by server.main.ts. */
+export function createApplication(application: ApplicationName, adapter: AdapterName): Promise<INestApplication> {
+  return NestFactory.create(applications[application], new adapters[adapter](), { logger: ['error'] });
+}

@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RedisServer } from '@nest-session/testing';
+import { generateSessionKey } from '@nest-session/core/store';
+import { Redis } from 'ioredis';
+import { BenchServer } from './bench.server.js';
+import { expiryReport } from './expiry.report.js';
+import { redisUsage } from './redis.usage.js';
+import { type Comparison, isQuick, writeResults } from './results.js';
+import { quantile } from './rounds.js';
+import { inFlight, startStore } from './store.context.js';
+
+const AMOUNTS = isQuick ? [100_000] : [100_000, 1_000_000];
+const PROCESSES = 2;
+const MINUTE = 60_000;
+/** All sessions end this long before the minute of their bucket. */
+const LEAD = 5_000;
+/** How many sessions a slow machine creates in a millisecond. */
+const SLOWEST = 3;
+const PATIENCE = 600_000;
+
+/** So many sessions that end in the same second. Resolves to the minute of their bucket, by the clock of Redis. */
+async function fill(url: string, redis: Redis, amount: number): Promise<number> {
+  const { store, stop } = await startStore(url);
+  const now = await timeOf(redis);
+  const minute = Math.ceil((now + LEAD + 5_000 + amount / SLOWEST) / MINUTE) * MINUTE;
+  const ids = Array.from({ length: amount }, () => generateSessionKey().id);
+  const attributes = new Map([['cart', JSON.stringify({ items: ['A-1001'], note: 'x'.repeat(70) })]]);
+  const began = performance.now();
+  await inFlight(ids, 64, async (id) => {
+    const left = minute - LEAD - (now + performance.now() - began);
+    if (left < 2_000) throw new Error('This machine is too slow to create the sessions before they end');
+    const maxInactiveInterval = Math.floor(left / 1000);
+    const reply = await store.write({
+      kind: 'create',
+      id,
+      presentedIds: [],
+      maxInactiveInterval,
+      absoluteTimeout: -1,
+      attributes,
+      indexes: new Map(),
+    });
+    if (reply.outcome !== 'created') throw new Error(`A session was not created: ${reply.outcome}`);
+  });
+  await stop();
+  return minute;
+}
+
+interface Watched {
+  readonly pings: number[];
+  readonly redisTime: number;
+  /** When it was over, by the clock of Redis. */
+  readonly end: number;
+}
+
+/** Sends one PING after the other until it is over. */
+async function watch(redis: Redis, from: number, isOver: () => Promise<boolean>): Promise<Watched> {
+  await sleep(Math.max(0, from - (await timeOf(redis))));
+  const before = await redisUsage(redis);
+  const pings: number[] = [];
+  const deadline = Date.now() + PATIENCE;
+  let end = 0;
+  for (let n = 0; end === 0; n++) {
+    const sent = performance.now();
+    await redis.ping();
+    pings.push(performance.now() - sent);
+    await sleep(2);
+    if (n % 100 === 99 && (await isOver())) end = await timeOf(redis);
+    if (Date.now() > deadline) throw new Error('The expiries were not handled in time');
+  }
+  const after = await redisUsage(redis);
+  return { pings, redisTime: after.processorTime - before.processorTime, end };
+}
+
+/** The same sessions end, and nobody looks for them. */
+async function control(amount: number): Promise<Record<string, number[]>> {
+  return withRedis(async (server, redis) => {
+    const minute = await fill(server.url, redis, amount);
+    const expired = async () => Number(/^expired_keys:(\d+)/m.exec(await redis.info('stats'))?.[1]) >= amount;
+    return figuresOf(amount, minute, await watch(redis, minute - LEAD - 1_000, expired));
+  });
+}
+
+async function withProcesses(amount: number): Promise<Record<string, number[]>> {
+  return withRedis(async (server, redis) => {
+    const starting = Array.from({ length: PROCESSES }, () => BenchServer.start('expiry', server.url));
+    const processes = await Promise.all(starting);
+    const minute = await fill(server.url, redis, amount);
+    await redis.call('CLIENT', 'SETNAME', 'bench');
+    await redis.config('SET', 'slowlog-max-len', 100_000, 'slowlog-log-slower-than', 1000);
+    const watched = await watch(redis, minute - LEAD - 1_000, () => isHandled(redis, minute));
+    const slow = (await redis.slowlog('GET', -1)) as [number, number, number, string[], string, string][];
+    for (const each of processes) each.stop();
+    // What measures has a name.
+    const calls = slow.filter(([, , , , , name]) => name !== 'bench').map(([, , microseconds]) => microseconds / 1000);
+    return {
+      ...figuresOf(amount, minute, watched),
+      slowestCall: [Math.max(1, ...calls)],
+      callsOver3ms: [calls.filter((milliseconds) => milliseconds > 3).length],
+    };
+  });
+}
+
+function figuresOf(amount: number, minute: number, { pings, redisTime, end }: Watched): Record<string, number[]> {
+  return {
+    seconds: [(end - minute) / 1000],
+    sinceEnd: [(end - minute + LEAD) / 1000],
+    redisTime: [redisTime / amount],
+    pingP99: [quantile(pings, 0.99)],
+    pingMax: [quantile(pings, 1)],
+  };
+}
+
+/** Whether every session of the bucket was claimed, and every event that was recorded is acknowledged. */
+async function isHandled(redis: Redis, minute: number): Promise<boolean> {
+  if ((await redis.exists(`nest:session:expirations:${minute}`)) === 1) return false;
+  const stream = toMap(await redis.xinfo('STREAM', 'nest:session:events'));
+  const groups = (await redis.xinfo('GROUPS', 'nest:session:events')) as unknown[];
+  return groups.map(toMap).every((group) => {
+    return group.get('pending') === 0 && group.get('last-delivered-id') === stream.get('last-generated-id');
+  });
+}
+
+/** A reply that lists names and values in turn. */
+function toMap(reply: unknown): Map<unknown, unknown> {
+  const list = reply as unknown[];
+  return new Map(Array.from({ length: list.length / 2 }, (_, n) => [list[2 * n], list[2 * n + 1]]));
+}
+
+async function withRedis<T>(run: (server: RedisServer, redis: Redis) => Promise<T>): Promise<T> {
+  const server = await RedisServer.start();
+  const redis = new Redis(server.url);
+  try {
+    [, version] = /redis_version:(\S+)/.exec(await redis.info('server')) ?? [];
+    return await run(server, redis);
+  } finally {
+    redis.disconnect();
+    await server.stop();
+  }
+}
+
+async function timeOf(redis: Redis): Promise<number> {
+  const [seconds, microseconds] = (await redis.time()).map(Number) as [number, number];
+  return seconds * 1000 + microseconds / 1000;
+}
+
+let version: string | undefined;
+const comparisons: Comparison[] = [];
+for (const amount of AMOUNTS) {
+  const contenders = [
+    { name: 'nest-session', figures: await withProcesses(amount) },
+    { name: 'control', figures: await control(amount) },
+  ];
+  comparisons.push({ title: amount.toLocaleString('en'), contenders });
+}
+console.log(expiryReport(await writeResults('expiry', comparisons, version)));

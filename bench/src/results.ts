@@ -1,0 +1,76 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { dirname } from 'node:path';
+
+/** A figure of a contender: one value for each round. The rounds of all contenders are interleaved. */
+export type Rounds = Record<string, readonly number[]>;
+
+export interface Comparison {
+  readonly title: string;
+  readonly contenders: readonly { readonly name: string; readonly figures: Rounds }[];
+}
+
+/** What a subject has measured, as it stands in bench/results. */
+export interface Results {
+  readonly subject: string;
+  readonly date: string;
+  readonly node: string;
+  readonly redis?: string;
+  readonly machine: string;
+  readonly isQuick: boolean;
+  readonly comparisons: readonly Comparison[];
+}
+
+// Set by bench.main.ts.
+const { BENCH_QUICK, BENCH_JSON, BENCH_CHECK } = process.env;
+
+/** Few rounds: to see that a benchmark works, and what is far off. */
+export const isQuick = BENCH_QUICK !== undefined;
+
+/** The file with results that these must not be far behind. */
+export const recordedFile = BENCH_CHECK;
+
+/** Writes them down if there is a file for them. */
+export async function writeResults(
+  subject: string,
+  comparisons: readonly Comparison[],
+  redis?: string,
+): Promise<Results> {
+  const results = {
+    subject,
+    date: new Date().toISOString().slice(0, 10),
+    node: process.version,
+    ...(redis === undefined ? {} : { redis }),
+    machine: machine(),
+    isQuick,
+    comparisons: comparisons.map(({ title, contenders }) => ({
+      title,
+      contenders: contenders.map(({ name, figures }) => ({ name, figures: rounded(figures) })),
+    })),
+  };
+  if (BENCH_JSON !== undefined) {
+    await mkdir(dirname(BENCH_JSON), { recursive: true });
+    await writeFile(BENCH_JSON, `${JSON.stringify(results)}\n`);
+  }
+  return results;
+}
+
+/** The figures of rounds, by name, out of the rounds. */
+export function byFigure<Figures extends object>(rounds: readonly Figures[]): Rounds {
+  const names = Object.keys(rounds[0] ?? {}) as (keyof Figures & string)[];
+  return Object.fromEntries(names.map((name) => [name, rounds.map((figures) => figures[name] as number)]));
+}
+
+function machine(): string {
+  return `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}`;
+}
+
+/** Four digits are more than any of these figures has. */
+function rounded(figures: Rounds): Rounds {
+  const entries = Object.entries(figures);
+  return Object.fromEntries(entries.map(([name, values]) => [name, values.map((each) => Number(each.toPrecision(4)))]));
+}
+
+export async function readResults(file: string): Promise<Results> {
+  return JSON.parse(await readFile(file, 'utf8')) as Results;
+}

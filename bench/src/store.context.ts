@@ -1,0 +1,31 @@
+import { type INestApplicationContext, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { SessionModule, SessionRepository } from '@nest-session/core';
+import { type StorePrimitives, storePrimitivesOf } from '@nest-session/core/store';
+import { RedisSessionModule } from '@nest-session/redis';
+
+@Module({})
+class StoreModule {}
+
+/** The store of an application that is started, without HTTP around it. */
+export interface StoreContext {
+  readonly store: StorePrimitives;
+  stop(): Promise<void>;
+}
+
+export async function startStore(url: string): Promise<StoreContext> {
+  const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url, requireAtStart: true })];
+  const app: INestApplicationContext = await NestFactory.createApplicationContext(
+    { module: StoreModule, imports },
+    { logger: ['error', 'warn'] },
+  );
+  return { store: storePrimitivesOf(app.get(SessionRepository)), stop: () => app.close() };
+}
+
+export async function inFlight<T>(items: readonly T[], limit: number, act: (item: T) => Promise<unknown>) {
+  const rest = items.values();
+  const worker = async () => {
+    for (const item of rest) await act(item);
+  };
+  await Promise.all(Array.from({ length: limit }, worker));
+}
