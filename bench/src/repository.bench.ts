@@ -10,6 +10,9 @@ import { parseArgs } from 'node:util';
 import { BareCommands } from './repository.bare.js';
 import { type Contender, runRounds } from './rounds.js';
 
+// What the operations of the repository cost beside the least commands that could do the same. After `npm run bench` has
+// built it: node bench/dist/repository.bench.js --only load --concurrency 16
+
 const { values: flags } = parseArgs({
   options: {
     /** Only operations whose name contains this text. */
