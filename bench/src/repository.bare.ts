@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 
 type ScriptedRedis = Redis & Record<keyof typeof SCRIPTS, (...keysAndArguments: string[]) => Promise<unknown>>;
@@ -10,7 +11,11 @@ type ScriptedRedis = Redis & Record<keyof typeof SCRIPTS, (...keysAndArguments: 
 export class BareCommands {
   readonly #client: ScriptedRedis;
 
-  constructor(client: Redis) {
+  /** `prefix`: of the keys, such as `nest:session:` for sessions of the library. */
+  constructor(
+    client: Redis,
+    private readonly prefix: string,
+  ) {
     for (const [name, { keys, lua }] of Object.entries(SCRIPTS)) {
       client.defineCommand(name, { numberOfKeys: keys, lua });
     }
@@ -18,53 +23,82 @@ export class BareCommands {
   }
 
   load(id: string): Promise<unknown> {
-    return Promise.all([this.#client.hgetall(hash(id)), this.#client.pttl(shadow(id))]);
+    return Promise.all([this.#client.hgetall(this.#hash(id)), this.#client.pttl(this.#shadow(id))]);
   }
 
   async findByPrincipalName(name: string): Promise<void> {
-    const ids = await this.#client.smembers(index(name));
+    const ids = await this.#client.smembers(this.#index(name));
     await Promise.all(ids.map((id) => this.load(id)));
   }
 
   async create(attributes: Readonly<Record<string, string>>): Promise<string> {
     const id = randomBytes(32).toString('base64url');
     const fields = Object.entries(attributes).flatMap(([name, text]) => [`sessionAttr:${name}`, text]);
-    await this.#client.bareCreate(hash(id), shadow(id), BUCKET, BUCKETS, EVENTS, now(), id, ...fields);
+    await this.#client.bareCreate(
+      this.#hash(id),
+      this.#shadow(id),
+      this.#bucket,
+      this.#buckets,
+      this.#events,
+      now(),
+      id,
+      ...fields,
+    );
     return id;
   }
 
-  async list(name: string, id: string): Promise<void> {
-    await this.#client.sadd(index(name), id);
-  }
-
   touch(id: string): Promise<unknown> {
-    return this.#client.bareTouch(hash(id), shadow(id), now());
+    return this.#client.bareTouch(this.#hash(id), this.#shadow(id), now());
   }
 
   save(id: string, name: string, text: string): Promise<unknown> {
-    return this.#client.bareSave(hash(id), shadow(id), now(), `sessionAttr:${name}`, text);
+    return this.#client.bareSave(this.#hash(id), this.#shadow(id), now(), `sessionAttr:${name}`, text);
   }
 
   async changeId(id: string): Promise<string> {
     const newId = randomBytes(32).toString('base64url');
-    const keys = [hash(id), shadow(id), hash(newId), shadow(newId), `bare:moved:${id}`, BUCKET];
+    const keys = [
+      this.#hash(id),
+      this.#shadow(id),
+      this.#hash(newId),
+      this.#shadow(newId),
+      `${this.prefix}sessions:moved:${id}`,
+      this.#bucket,
+    ];
     await this.#client.bareChangeId(...keys, now(), id, newId);
     return newId;
   }
 
   delete(id: string): Promise<unknown> {
-    return this.#client.bareDelete(hash(id), shadow(id), BUCKET, EVENTS, id);
+    return this.#client.bareDelete(this.#hash(id), this.#shadow(id), this.#bucket, this.#events, id);
+  }
+
+  #hash(id: string): string {
+    return `${this.prefix}sessions:${id}`;
+  }
+
+  #shadow(id: string): string {
+    return `${this.prefix}sessions:expires:${id}`;
+  }
+
+  #index(name: string): string {
+    return `${this.prefix}index:${PRINCIPAL_NAME_INDEX_NAME}:${name}`;
+  }
+
+  get #buckets(): string {
+    return `${this.prefix}expirations`;
+  }
+
+  get #bucket(): string {
+    return `${this.#buckets}:60000`;
+  }
+
+  get #events(): string {
+    return `${this.prefix}events`;
   }
 }
 
-const hash = (id: string) => `bare:sessions:${id}`;
-const shadow = (id: string) => `bare:sessions:expires:${id}`;
-const index = (name: string) => `bare:index:principal:${name}`;
 const now = () => `${Date.now()}`;
-const BUCKET = 'bare:expirations:1';
-const BUCKETS = 'bare:expirations';
-const EVENTS = 'bare:events';
-
 const renew = `
   if redis.call('PEXPIRE', KEYS[2], 1800000) == 0 then return 'gone' end
   local last = redis.call('HGET', KEYS[1], 'lastAccessedTime')
