@@ -1,6 +1,8 @@
 // Mistakes in what a request does with its session, whatever store there is.
 const byContract = (test) => ({ spec: 'map-session.repository.spec.ts', test });
 const byRequests = (test) => ({ spec: 'session-http.spec.ts', test });
+const byBinding = (test) => ({ spec: 'request-binding.spec.ts', test });
+const byEnhancers = (test) => ({ spec: 'session-enhancers.spec.ts', test });
 
 export const requests = [
   {
@@ -31,8 +33,8 @@ export const requests = [
   {
     mistake: 'A value that was read is compared with the text that was stored',
     in: 'TrackedAttributes',
-    code: 'text: this.#textAsRead(name, value) }',
-    instead: 'text: this.#stored.text(name) }',
+    code: 'entry.text = this.#textAsRead(raw);',
+    instead: 'entry.text = raw;',
     killedBy: {
       spec: 'tracked-session.spec.ts',
       test: 'writes no text that another language formatted differently, until its value is changed',
@@ -74,6 +76,67 @@ export const requests = [
     killedBy: {
       spec: 'rolling-cookie.spec.ts',
       test: 'is not sent again by a request that reads and was held open across a login',
+    },
+  },
+  {
+    mistake: 'A response whose headers are being sent waits for a session that is first used then',
+    in: 'ResponseHold',
+    code: "this.#state = 'through'; try",
+    instead: 'try',
+    killedBy: byBinding('without a token changes its session too late, while Node.js sends the headers'),
+  },
+  {
+    mistake: 'Of two applications, one inside the other, only one holds the response',
+    in: 'SharedResponseFunctions',
+    code: "Symbol('response calls')",
+    instead: "Symbol.for('response calls')",
+    killedBy: byBinding('has the sessions of two applications, one inside the other'),
+  },
+  {
+    mistake: 'A request that is routed again gets another session',
+    in: 'SessionMiddleware.#serve',
+    code: 'if (SessionExchange.of(request)?.parts === store.parts) return next();',
+    instead: '',
+    killedBy: byBinding('keeps its session when the application routes it again'),
+  },
+  {
+    mistake: 'Middleware runs before the session is there, on Fastify',
+    in: 'putBeforeFirst',
+    code: 'use.call(fastify, middleware);',
+    instead: '',
+    killedBy: byBinding('on fastify has its session in middleware of a module'),
+  },
+  {
+    mistake: 'The session is saved before interceptors of the controller change it',
+    in: 'putFirst',
+    code: '[interceptor, ...others]',
+    instead: '[...others, interceptor]',
+    killedBy: byEnhancers(
+      'saves once what the interceptors of a controller change after the handler: /intercepted/class',
+    ),
+  },
+  {
+    mistake: 'The session is saved before global interceptors change it',
+    in: 'SessionEnhancers',
+    code: 'others.length > 0 ||',
+    instead: '',
+    killedBy: byEnhancers('saves once what a global interceptor changes after the handler: APP_INTERCEPTOR'),
+  },
+  {
+    mistake: 'A due touch waits for the route, although no handler keeps sessions idle',
+    in: 'SessionMiddleware',
+    code: '!this.routes.has(KEEP_SESSION_IDLE)',
+    instead: 'false',
+    killedBy: byEnhancers('is not waited for by a due touch where no handler keeps sessions idle'),
+  },
+  {
+    mistake: 'A touch leaves before it is known that the handler keeps the session idle',
+    in: 'SessionMiddleware',
+    code: '!this.routes.has(KEEP_SESSION_IDLE)',
+    instead: 'true',
+    killedBy: {
+      spec: 'session-route.guard.spec.ts',
+      test: 'keeping the session idle, also when the request is denied',
     },
   },
 ];

@@ -22,9 +22,11 @@ interface FastifyInstance {
   ): unknown;
   addHook(name: 'onRequest', hook: OnRequest): unknown;
   addHook(name: 'onRegister', hook: (context: FastifyInstance) => void): unknown;
-  /** Registers middleware; of @fastify/middie. */
-  use?(...middleware: unknown[]): unknown;
+  use?: Use;
 }
+
+/** Registers middleware; of @fastify/middie, the engine that runs it. */
+type Use = (this: FastifyInstance, ...middleware: unknown[]) => unknown;
 
 type OnRequest = (
   request: FastifyRequest,
@@ -50,17 +52,20 @@ export function bindToFastify(fastify: FastifyInstance, middleware: NodeMiddlewa
     setOrigin(request.raw, request);
     middleware(request.raw, reply.raw, next);
   });
-  putBeforeFirst(middleware, fastify);
-  fastify.addHook('onRegister', (context) => putBeforeFirst(middleware, context));
+  // Otherwise the engine is added later, and its hook runs after ours.
+  if (!fastify.use) return;
+  putBeforeFirst(middleware, fastify, fastify.use);
+  // The engine gives each context of a plugin its own `use()`.
+  fastify.addHook('onRegister', (context) => {
+    if (context.use) putBeforeFirst(middleware, context, context.use);
+  });
 }
 
 /**
  * NestFactory adds the engine of middleware before it constructs providers, so middleware runs before our hook. Where
  * there is any, ours goes in front of it.
  */
-function putBeforeFirst(middleware: NodeMiddleware, fastify: FastifyInstance): void {
-  const { use } = fastify;
-  if (!use) return;
+function putBeforeFirst(middleware: NodeMiddleware, fastify: FastifyInstance, use: Use): void {
   fastify.use = (...args) => {
     fastify.use = use;
     use.call(fastify, middleware);

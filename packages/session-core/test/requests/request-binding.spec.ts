@@ -1,7 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Controller, Get, type MiddlewareConsumer, Module, type NestModule, Req } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  type INestApplication,
+  type MiddlewareConsumer,
+  Module,
+  type NestModule,
+  Req,
+} from '@nestjs/common';
 import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
 import { MapSessionModule, Session, SessionModule } from '../../src/index.js';
@@ -124,6 +134,52 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
     await client.get('/set');
     await client.get('/read');
     expect(store.calls).toEqual(['create', 'load']);
+  });
+});
+
+describe('a request on fastify', () => {
+  interface Fastify {
+    use(middleware: (request: Request, response: ServerResponse, next: Next) => void): void;
+    get(path: string, handler: (request: Request) => unknown): void;
+    register(plugin: (context: Fastify) => Promise<void>): void;
+  }
+
+  const setsAttribute = ({ session }: Request, _: ServerResponse, next: Next) => {
+    session.setAttribute('by', 'middleware');
+    next();
+  };
+
+  /** A plugin with middleware of its own, which the rest of the application has not. */
+  const addPlugin = (app: INestApplication) => {
+    const fastify = app.getHttpAdapter().getInstance() as Fastify;
+    fastify.register(async (context) => {
+      context.use(setsAttribute);
+      context.get('/plugin', async ({ session }) => session.attributeNames);
+    });
+  };
+
+  it('has its session in middleware of a plugin', async () => {
+    const { agent } = await startApp({ platform: 'fastify', controllers: [TestController], configure: addPlugin });
+    const client = agent();
+    expect((await client.get('/read')).json()).toEqual([]);
+    expect((await client.get('/plugin')).json()).toEqual(['by']);
+    expect((await client.get('/read')).json()).toEqual(['by']);
+  });
+
+  it('has its session in middleware under @nestjs/testing', async () => {
+    const module = await Test.createTestingModule({
+      imports: [SessionModule.forRoot(), MapSessionModule.forRoot()],
+      controllers: [TestController],
+    }).compile();
+    const app = module.createNestApplication(new FastifyAdapter(), { logger: false });
+    app.use(setsAttribute);
+    await app.init();
+    addPlugin(app);
+    await app.listen(0, '127.0.0.1');
+    const client = new HttpAgent(await app.getUrl());
+    expect((await client.get('/read')).json()).toEqual(['by']);
+    expect((await client.get('/plugin')).json()).toEqual(['by']);
+    await app.close();
   });
 });
 
