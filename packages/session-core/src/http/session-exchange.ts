@@ -23,6 +23,7 @@ interface AttachedTo {
  */
 export class SessionExchange {
   readonly #hold: ResponseHold;
+  #isSaveTaken = false;
   #opened: { readonly session: RequestSession; readonly commit: ResponseCommit } | undefined;
 
   constructor(
@@ -54,6 +55,13 @@ export class SessionExchange {
   /** Saves the session before the response. */
   get commit(): ResponseCommit {
     return (this.#opened ?? this.#open({})).commit;
+  }
+
+  /** True for the first caller only: of several interceptors, the outermost saves. */
+  takeSave(): boolean {
+    const isTaken = this.#isSaveTaken;
+    this.#isSaveTaken = true;
+    return !isTaken;
   }
 
   /** `ResponseCommit.saveEarly()`, without making a session. */

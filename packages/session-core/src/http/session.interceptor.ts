@@ -6,13 +6,13 @@ import { SessionExchange } from './session-exchange.js';
  * Saves the session when the handler has finished, after the last value of an Observable, so that a failed save reaches
  * the exception filters like any other error. Where it does not run (guards, 404s, `@Res()`, filters), the session is
  * saved before the first byte is sent. Once the response has begun, as with server-sent events, it neither saves nor
- * throws.
+ * throws. Where several of them run for a request, the outermost saves.
  */
 @Injectable()
 export class SessionInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const exchange = context.getType() === 'http' && SessionExchange.of(context.switchToHttp().getRequest());
-    return exchange ? saveAfter(next.handle(), exchange) : next.handle();
+    return exchange && exchange.takeSave() ? saveAfter(next.handle(), exchange) : next.handle();
   }
 }
 

@@ -68,10 +68,10 @@ class Marks implements CanActivate {
   }
 }
 
-/** Changes the session after the handler. */
+/** Changes the session after the last value of the handler, when an interceptor of ours inside of it has saved. */
 class MarksAfterwards implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler) {
-    return next.handle().pipe(tap(() => sessionOf(context).setAttribute('after', true)));
+    return next.handle().pipe(tap({ complete: () => sessionOf(context).setAttribute('after', true) }));
   }
 }
 
