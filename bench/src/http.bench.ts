@@ -23,6 +23,7 @@ const WARM_UP = 1;
 /** Milliseconds of load in one round. */
 const DURATION = isQuick ? 400 : 1500;
 const SESSIONS = 50;
+const WARM_UP_REQUESTS = 4000;
 
 const isBare = (name: string) => Object.values<string>(BARE).includes(name);
 
@@ -73,11 +74,14 @@ async function measure(
   };
 }
 
-/** Node.js compiles what runs often: without this, the first scenarios would measure that. */
+/** Node.js compiles what runs often. Without this, the first scenarios would measure how busy the compiler is. */
 async function warmUp(name: ContenderName, server: BenchServer): Promise<void> {
-  const cookies = isBare(name) ? [] : await cookiesOf('1 x 100 B', server);
-  for (const path of isBare(name) ? ['/plain'] : ['/plain', '/read', '/write']) {
-    await server.load({ path, connections: SESSIONS, duration: 1500, cookies });
+  for (const path of isBare(name) ? ['/plain'] : ['/plain', '/read', '/read-all', '/write', '/login']) {
+    for (let sent = 0; sent < WARM_UP_REQUESTS;) {
+      const cookies = isBare(name) ? [] : await cookiesOf('1 x 100 B', server);
+      const { requests } = await server.load({ path, connections: SESSIONS, duration: 300, cookies });
+      sent += requests;
+    }
   }
 }
 
