@@ -21,9 +21,9 @@ const PATIENCE = 600_000;
 /** So many sessions that end in the same second. Resolves to the minute of their bucket, by the clock of Redis. */
 async function fill(url: string, redis: Redis, amount: number): Promise<number> {
   const { store, stop } = await startStore(url);
+  const ids = Array.from({ length: amount }, () => generateSessionKey().id);
   const now = await timeOf(redis);
   const minute = Math.ceil((now + LEAD + 5_000 + amount / SLOWEST) / MINUTE) * MINUTE;
-  const ids = Array.from({ length: amount }, () => generateSessionKey().id);
   const attributes = new Map([['cart', JSON.stringify({ items: ['A-1001'], note: 'x'.repeat(70) })]]);
   const began = performance.now();
   await inFlight(ids, 64, async (id) => {
@@ -42,6 +42,8 @@ async function fill(url: string, redis: Redis, amount: number): Promise<number> 
     if (reply.outcome !== 'created') throw new Error(`A session was not created: ${reply.outcome}`);
   });
   await stop();
+  const found = await redis.scard(bucketOf(minute));
+  if (found !== amount) throw new Error(`The bucket has ${found} sessions instead of ${amount}`);
   return minute;
 }
 
@@ -112,12 +114,16 @@ function figuresOf(amount: number, minute: number, { pings, redisTime, end }: Wa
 
 /** Whether every session of the bucket was claimed, and every event that was recorded is acknowledged. */
 async function isHandled(redis: Redis, minute: number): Promise<boolean> {
-  if ((await redis.exists(`nest:session:expirations:${minute}`)) === 1) return false;
+  if ((await redis.exists(bucketOf(minute))) === 1) return false;
   const stream = toMap(await redis.xinfo('STREAM', 'nest:session:events'));
   const groups = (await redis.xinfo('GROUPS', 'nest:session:events')) as unknown[];
   return groups.map(toMap).every((group) => {
     return group.get('pending') === 0 && group.get('last-delivered-id') === stream.get('last-generated-id');
   });
+}
+
+function bucketOf(minute: number): string {
+  return `nest:session:expirations:${minute}`;
 }
 
 /** A reply that lists names and values in turn. */
