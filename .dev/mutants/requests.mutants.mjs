@@ -95,7 +95,7 @@ export const requests = [
   {
     mistake: 'A request that is routed again gets another session',
     in: 'SessionMiddleware.#serve',
-    code: 'if (SessionExchange.of(request)?.parts === store.parts) return next();',
+    code: '|| SessionExchange.of(request)?.parts === store.parts',
     instead: '',
     killedBy: byBinding('keeps its session when the application routes it again'),
   },

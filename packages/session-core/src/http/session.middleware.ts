@@ -71,9 +71,9 @@ export class SessionMiddleware implements OnModuleInit {
 
   #serve(request: IncomingMessage, response: ServerResponse, next: () => void): void {
     const store = this.#store;
-    if (!store || this.options.exclude?.(request)) return next();
     // A request that is routed again keeps its session.
-    if (SessionExchange.of(request)?.parts === store.parts) return next();
+    if (!store || SessionExchange.of(request)?.parts === store.parts) return next();
+    if (this.options.exclude?.(request)) return next();
     const loading = store.loader.load(request);
     if (!loading) return this.#enter(new SessionExchange(request, response, store.parts), next);
     const keepsIdle = this.options.keepIdle?.(request) === true;

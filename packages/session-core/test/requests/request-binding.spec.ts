@@ -203,6 +203,30 @@ describe('a request on express', () => {
     expect(store.calls).toEqual(['create', 'load']);
   });
 
+  it('is held while an Express application that is called as a function responds', async () => {
+    const other = new ExpressAdapter().getInstance<{
+      (request: Request, response: ServerResponse, next: Next): void;
+      use(middleware: (request: Request, response: ServerResponse) => void): void;
+    }>();
+    other.use(({ session }, response) => {
+      session.setAttribute('by', 'other');
+      response.end('other');
+    });
+    const { store, agent } = await startApp({
+      controllers: [TestController],
+      configure: (app) =>
+        void app.use((request: Request, response: ServerResponse, next: Next) =>
+          request.url === '/other' ? other(request, response, next) : next(),
+        ),
+    });
+    const client = agent();
+    store.break('create');
+    expect((await client.get('/other')).status).toBe(503);
+    store.repair();
+    expect((await client.get('/other')).setCookies).toHaveLength(1);
+    expect((await client.get('/read')).json()).toEqual(['by']);
+  });
+
   it('has the sessions of two applications, one inside the other', async () => {
     const adapter: AbstractHttpAdapter = new ExpressAdapter();
     const inner = await NestFactory.create(
