@@ -164,23 +164,23 @@ const changesOfId = [
   inScript(
     'delete-session',
     'a deletion by an old id forgets that it was one',
-    "if not session then return { 'gone' } end",
-    "if not session then return { 'gone' } end\nredis.call('DEL', forwarding_mark(ARGV[4]))",
+    "return { id == ARGV[2] and 'deleted' or 'forwarded' }",
+    "redis.call('DEL', prefix .. 'sessions:moved:' .. ARGV[2])\nreturn { id == ARGV[2] and 'deleted' or 'forwarded' }",
     'creation refuses such a late request also after the session has ended, however it ended',
   ),
   inScript(
     'save-session',
     'a change of id leaves its mark before the texts are compared',
-    "if expectation ~= 'any' then",
-    "if rotates then redis.call('SET', KEYS[5], new_id, 'PX', 60000) end\nif expectation ~= 'any' then",
+    "if ARGV[9] ~= 'any' then",
+    "if rotates then redis.call('SET', KEYS[5], new_id, 'PX', 60000) end\nif ARGV[9] ~= 'any' then",
     'rotation leaves no trace when it is refused',
   ),
   inScript(
-    'save-session',
+    'includes/keys',
     'a change of id that is sent twice is looked for before the session',
-    'local session = live_session(',
-    `if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
-local session = live_session(`,
+    "local bucket_prefix = prefix .. 'expirations:'",
+    `local bucket_prefix = prefix .. 'expirations:'
+if KEYS[8] and redis.call('GET', KEYS[5]) == ARGV[5] then return { 'saved' } end`,
     'rotation does not renew the session when it is sent again, and is gone when the session is',
   ),
 ];
@@ -235,23 +235,23 @@ const times = [
   inScript(
     'save-session',
     'a save that keeps the session idle and changes its times is an access',
-    'elseif sets_end then set_end(session, new_end, now) end',
-    'elseif sets_end then renew(session, new_end, now) end',
+    'if not keeps_idle and (not accessed',
+    'if sets_end and (not accessed',
     'idle timeout counts from the last access when it is changed without one',
   ),
   inScript(
     'save-session',
     'the interval of a session that is kept idle is not recorded',
-    "if interval then redis.call('HSET'",
-    "if interval and not keeps_idle then redis.call('HSET'",
+    'if new_interval then ARGV',
+    'if new_interval and not keeps_idle then ARGV',
     'idle timeout counts from the last access when it is changed without one',
   ),
   inScript(
-    'includes/expiration',
+    'includes/set-end',
     'an end that is not to be moved forward is not moved',
-    "redis.call('PEXPIREAT', session.shadow, integer(new_end.at))",
-    `redis.call('PEXPIREAT', session.shadow, integer(new_end.at), 'NX')
-  redis.call('PEXPIREAT', session.shadow, integer(new_end.at), 'GT')`,
+    "redis.call('PEXPIREAT', shadow, ends_at)",
+    `redis.call('PEXPIREAT', shadow, ends_at, 'NX')
+  redis.call('PEXPIREAT', shadow, ends_at, 'GT')`,
     'idle timeout can be longer or shorter for one session',
   ),
 ];
@@ -292,8 +292,8 @@ const texts = [
   inScript(
     'save-session',
     'a removal leaves an empty text',
-    "redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1])",
-    "redis.call('HSET', session.key, 'sessionAttr:' .. removal[1], '')",
+    "redis.call('HDEL', key, unpack(ARGV, i, math.min(i + 3999, first_attribute - 1)))",
+    "redis.call('HSET', key, ARGV[i], '')",
     'attribute update writes when the stored text, or its absence, is as expected',
   ),
 ];
@@ -360,21 +360,17 @@ ${WRITTEN}`,
     'index finds sessions with the same content as a lookup by id',
   ),
   inScript(
-    'includes/arguments',
-    'a session leaves the index after it has entered it',
-    '  session.entries = entries\n',
-    `  for _, entry in ipairs(session.entries) do
-    if changed[entry[1]] then redis.call('SREM', index_key(entry[1], entry[2]), session.id) end
-  end
-  session.entries = entries
-`,
+    'save-session',
+    'a session stays in the index that it leaves',
+    "for _, entry in ipairs(leaving) do redis.call('SREM', entry.set, id) end",
+    '',
     'index follows the principal of a session, also back to an earlier one',
   ),
   inScript(
-    'includes/arguments',
+    'save-session',
     'a change of one index drops the others',
-    'if changed[entry[1]] then redis',
-    'if #changes > 0 then redis',
+    'if not changed[entry.name] then',
+    'if false then',
     'index changes independently of the other indexes of a session',
   ),
 ];
@@ -443,8 +439,8 @@ const events = [
   inScript(
     'create-session',
     'a creation is told before it is a collision',
-    "if redis.call('EXISTS', session.key",
-    "record('created', session.id, now_in_ms())\nif redis.call('EXISTS', session.key",
+    "if redis.call('EXISTS', key,",
+    "redis.call('XADD', events, '*', 'type', 'created', 'session', id, 'at', 1)\nif redis.call('EXISTS', key,",
     'events record no change that was refused, and a change that was sent twice once',
   ),
 ];

@@ -13,8 +13,7 @@ export function namespaceProblem(namespace: string): string | undefined {
 /**
  * The names of the keys of one partition. With several partitions, all keys of one carry the same hash tag, which
  * session-partitions.ts chooses: Redis Cluster keeps them in one slot, where one script may change them. The scripts
- * derive from `prefix` the keys that only Redis can know, such as the bucket of a minute. Only
- * `scripts/includes/keys.lua` spells key names as well.
+ * derive from `prefix` the keys that only Redis can know, such as the bucket of a minute, and spell their names as well.
  */
 export class SessionKeys {
   /** Prefix of every key of the partition. */

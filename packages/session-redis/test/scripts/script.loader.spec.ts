@@ -105,10 +105,8 @@ describe('the bucket of a session that ends', () => {
     [1404361859999, '1404361860000'],
     [1404361860000, '1404361920000'],
   ])('at %d is %s', async (endsAt, minute) => {
-    const include = loadScript('session/touch-session').replace(/--\[\[[\s\S]*?\]\]/, '');
-    const functions = include.slice(0, include.indexOf('local session = live_session'));
-    const script = `${functions}\nreturn bucket_of(tonumber(ARGV[5]))`;
-    const reply = await store.client.eval(script, 2, 'list', 'events', 'prefix', 0, 0, 'id', endsAt);
+    const script = `${loadScript('includes/keys')}\n${loadScript('includes/buckets')}\nreturn bucket_to_join(ARGV[2])`;
+    const reply = await store.client.eval(script, 0, 'prefix', endsAt);
     expect(reply).toBe(minute);
   });
 });

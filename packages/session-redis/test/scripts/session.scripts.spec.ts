@@ -371,6 +371,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.scripts.touch(store.id())).toEqual({ outcome: 'gone' });
     });
 
+    it('puts a session back that its bucket has lost', async () => {
+      const id = await store.create({ a: '1' });
+      const [bucket] = await store.buckets(id);
+      await store.client.srem(store.keysOf(id).bucket(bucket!), `expires:${id}`);
+      await store.scripts.touch(id);
+      expect(await store.buckets(id)).toHaveLength(1);
+    });
+
     it('creates nothing when there is no session', async () => {
       const id = store.id();
       expect(await store.scripts.touch(id)).toEqual({ outcome: 'gone' });

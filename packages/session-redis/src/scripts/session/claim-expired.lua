@@ -9,11 +9,10 @@
   KEYS[3] dead letters
   KEYS[4..] session hash and shadow key of each member, in turn
   ARGV[1] prefix of the partition's keys
-  ARGV[2] grace in ms
-  ARGV[3] retention in ms
-  ARGV[4] about how many dead letters of the partition to keep
-  ARGV[5] minute of the bucket that holds the members; empty: a key event named them
-  ARGV[6..] the members, expires:<id>; none: the whole bucket has been read
+  ARGV[2] how long the session hash is kept after the end, in ms
+  ARGV[3] about how many dead letters of the partition to keep
+  ARGV[4] minute of the bucket that holds the members; empty: a key event named them
+  ARGV[5..] the members, expires:<id>; none: the whole bucket has been read
 
   Returns one word for each member; without members {'corrupt'} when the bucket's key has a foreign type, else nothing
     'claimed'  this call has recorded the end of the session; also when only the member was left of it
@@ -22,81 +21,129 @@
     'corrupt'  a key has a foreign type, or the member a foreign form: it is a dead letter now. When the foreign key is
                an index, the end of the session is recorded as well
 ]]
--- include: store, expiration, session
-local minute = ARGV[5]
+-- include: keys, clock, buckets, index
+local bucket_list, events = KEYS[1], KEYS[2]
+local minute, kept = ARGV[4], ARGV[2]
 local from_bucket = minute ~= ''
-local foreign_bucket = from_bucket and wrong_type({ { bucket_key(minute), 'set' } })
-local now = now_in_ms()
+if read('ZCARD', bucket_list) == nil then error(wrong_type('zset', bucket_list)) end
+if read('XLEN', events) == nil then error(wrong_type('stream', events)) end
+if read('XLEN', KEYS[3]) == nil then error(wrong_type('stream', KEYS[3])) end
 
--- Removes a member from the bucket that it was found in. True for one call only, however many claim the same member.
-local function remove_member(member)
-  return from_bucket and not foreign_bucket and redis.call('SREM', bucket_key(minute), member) == 1
+-- Which members are in the bucket; nil when its key has a foreign type. The first one is there because Redis asks for
+-- one, and there may be no members.
+local present = from_bucket and read('SMISMEMBER', bucket_prefix .. minute, minute, unpack(ARGV, 5))
+local foreign_bucket = present == nil
+-- By bucket, the members of sessions whose end is recorded. They leave together at the end: should the call fail before,
+-- the next sweep finds that it has nothing else to do.
+local leaving = {}
+-- Lua itself would write 1.4e+12.
+local at = string.format('%.0f', now)
+-- The minutes that are certainly in the bucket list.
+local listed = {}
+
+local function leave(bucket, member)
+  local members = leaving[bucket]
+  if members then members[#members + 1] = member else leaving[bucket] = { member } end
 end
 
 local function add_dead_letter(what, reason)
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'member', what, 'reason', reason, 'at', integer(now))
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[3], '*', 'member', what, 'reason', reason, 'at', at)
 end
 
-local function bury_member(member, reason)
-  if not remove_member(member) then return 'already' end
+-- Removes a member from the bucket that it was found in. True for one call only, however many claim the same member.
+local function remove_member(member, is_present)
+  return is_present and redis.call('SREM', bucket_prefix .. minute, member) == 1
+end
+
+local function bury_member(member, is_present, reason)
+  if not remove_member(member, is_present) then return 'already' end
   add_dead_letter(member, reason)
   return 'corrupt'
 end
 
-local function move_to_its_bucket(session, member)
-  -- Not `now` plus the time to live: Redis 7.0 reads its clock for each, so the sum can fall into another minute.
-  local ends_at = redis.call('PEXPIRETIME', session.shadow)
-  local right = ends_at >= 0 and bucket_to_join(ends_at)
-  if not from_bucket or right == minute then return 'alive' end
-  locate(session)
-  remove_member(member)
-  -- The session is in the bucket that it records, so this member was a stray one.
-  if session.bucket and session.bucket ~= minute then return 'alive' end
-  if right then join_bucket(session, right) else redis.call('HDEL', session.key, 'bucket') end
-  return 'alive'
+local function record(id, ...)
+  redis.call('XADD', events, '*', 'type', 'expired', 'session', id, 'at', at, ...)
 end
 
-local function claim(session, member)
-  if session.id == nil then return bury_member(member, 'not a member of this form: expires:<id>') end
-  local problem = wrong_type(keys_of(session))
-  if problem then return bury_member(member, problem.err) end
-  local has_data = redis.call('EXISTS', session.key) == 1
-  if redis.call('EXISTS', session.shadow) == 1 then
-    if has_data then return move_to_its_bucket(session, member) end
-    redis.call('DEL', session.shadow)
+-- The recorded bucket of a session that is really in it.
+local function bucket_of(id, recorded)
+  local is_in = tonumber(recorded) and read('SISMEMBER', bucket_prefix .. recorded, 'expires:' .. id) == 1
+  return is_in and recorded or nil
+end
+
+local function move_to_its_bucket(id, key, shadow, recorded, is_present)
+  -- Not `now` plus the time to live: Redis 7.0 reads its clock for each, so the sum can fall into another minute.
+  local ends_at = redis.call('PEXPIRETIME', shadow)
+  local right = ends_at >= 0 and bucket_to_join(ends_at)
+  if not from_bucket or right == minute then return end
+  local bucket = bucket_of(id, recorded)
+  remove_member('expires:' .. id, is_present)
+  -- The session is in the bucket that it records, so this member was a stray one.
+  if bucket and bucket ~= minute then return end
+  if not right then
+    redis.call('HDEL', key, 'bucket')
+    return
+  end
+  redis.call('SADD', bucket_prefix .. right, 'expires:' .. id)
+  if not listed[right] then redis.call('ZADD', bucket_list, right, right) end
+  listed[right] = true
+  redis.call('HSET', key, 'bucket', right)
+end
+
+local function claim(member, key, shadow, is_present)
+  local id = string.sub(member, 9)
+  if id == '' or string.sub(member, 1, 8) ~= 'expires:' then
+    return bury_member(member, is_present, 'not a member of this form: expires:<id>')
+  end
+  local fields = read('HMGET', key, 'bucket', 'ended', 'index')
+  local text = read('GET', shadow)
+  if not fields then return bury_member(member, is_present, wrong_type('hash', key, id).err) end
+  if text == nil then return bury_member(member, is_present, wrong_type('string', shadow, id).err) end
+  local has_data = fields[1] or fields[2] or redis.call('EXISTS', key) == 1
+  if text and has_data then
+    move_to_its_bucket(id, key, shadow, fields[1], is_present)
+    return 'alive'
   end
   if not has_data then
+    if text then redis.call('DEL', shadow) end
     -- Only the member tells that there was a session, so the call that removes the member reports the end. Another call
     -- may have claimed the session already, or changed its id.
-    if not remove_member(member) then return 'already' end
-    record('expired', session.id, now, 'dataLost', 1)
+    if not remove_member(member, is_present) then return 'already' end
+    record(id, 'dataLost', 1)
     return 'claimed'
   end
-  local word = 'already'
-  if redis.call('HEXISTS', session.key, 'ended') == 0 then
-    locate(session)
-    word = session.foreign and bury_member(member, session.foreign.err) or 'claimed'
-    if word ~= 'already' then end_session(session, 'expired', now) end
+  if is_present then leave(minute, member) end
+  if fields[2] then return 'already' end
+  local word, entries, problem = 'claimed', nil, nil
+  if fields[3] then entries, problem = recorded_entries(fields[3]) end
+  if problem then
+    -- The sweep of the bucket ends a session whose index set is a foreign key, so that one call reports that.
+    if not is_present then return 'already' end
+    word = bury_member(member, is_present, problem.err)
   end
-  remove_member(member)
+  local bucket = fields[1] ~= minute and bucket_of(id, fields[1])
+  if bucket then leave(bucket, member) end
+  for _, entry in ipairs(entries or {}) do redis.call('SREM', entry.set, id) end
+  local how = 'expired'
+  -- include: ended
+  record(id)
   return word
 end
 
-local problem = wrong_type(shared_keys()) or wrong_type({ { KEYS[3], 'stream' } })
-if problem then return problem end
-local members = { unpack(ARGV, 6) }
-local peeked = from_bucket and not foreign_bucket and #members > 0
-local present = peeked and redis.call('SMISMEMBER', bucket_key(minute), unpack(members))
 local words = {}
-for i, member in ipairs(members) do
-  local session = { id = id_of_member(member), key = KEYS[2 + 2 * i], shadow = KEYS[3 + 2 * i] }
+for i = 5, #ARGV do
+  local is_present = present and present[i - 3] == 1
   -- The member has left the bucket since this call looked: another instance sweeps the same bucket.
-  words[i] = present and present[i] == 0 and 'already' or claim(session, member)
+  words[i - 4] = present and not is_present and 'already'
+    or claim(ARGV[i], KEYS[2 * i - 6], KEYS[2 * i - 5], is_present)
 end
-if from_bucket and not foreign_bucket then
-  forget_empty_bucket(minute)
-elseif foreign_bucket and #members == 0 and redis.call('ZREM', bucket_list, minute) == 1 then
-  add_dead_letter('expirations:' .. minute, foreign_bucket.err)
+for bucket, members in pairs(leaving) do redis.call('SREM', bucket_prefix .. bucket, unpack(members)) end
+if from_bucket and not foreign_bucket then leaving[minute] = true end
+for bucket in pairs(leaving) do
+  if redis.call('EXISTS', bucket_prefix .. bucket) == 0 then redis.call('ZREM', bucket_list, bucket) end
+end
+if foreign_bucket and #ARGV == 4 and redis.call('ZREM', bucket_list, minute) == 1 then
+  add_dead_letter('expirations:' .. minute, wrong_type('set', bucket_prefix .. minute).err)
   return { 'corrupt' }
 end
 return words

@@ -9,12 +9,12 @@
   KEYS[5] forwarding mark of the id
   KEYS[6..] forwarding marks of the ids that the request presented
   ARGV[1] prefix of the partition's keys
-  ARGV[2] grace in ms
-  ARGV[3] retention in ms
-  ARGV[4] id
-  ARGV[5] maxInactiveInterval in s
-  ARGV[6] absolute timeout in s; negative: none
-  ARGV[7..] list of {attribute, text}, list of {index, value}
+  ARGV[2] id
+  ARGV[3] grace in ms
+  ARGV[4] maxInactiveInterval in s
+  ARGV[5] absolute timeout in s; negative: none
+  ARGV[6] number of indexes
+  ARGV[7..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
@@ -22,31 +22,58 @@
     {'gone'}       the session of a presented id has just been rotated. The request still has the old token, and the
                    cookie of a new session would replace the cookie of the login
 ]]
--- include: store, expiration, session, arguments
-local session = { id = ARGV[4], key = KEYS[3], shadow = KEYS[4], entries = {} }
-local interval = tonumber(ARGV[5])
-local attributes, position = read_list(7, 2)
-local indexes = read_list(position, 2)
+-- include: keys
+local bucket_list, events = KEYS[1], KEYS[2]
+local id, key, shadow = ARGV[2], KEYS[3], KEYS[4]
+local first_attribute, last = 7 + 2 * ARGV[6], #ARGV
+if KEYS[6] and redis.call('EXISTS', unpack(KEYS, 6)) > 0 then return { 'gone' } end
+if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 
-for i = 6, #KEYS do
-  if redis.call('EXISTS', KEYS[i]) == 1 then return { 'gone' } end
+-- include: clock
+local interval, absolute_timeout, since = tonumber(ARGV[4]), tonumber(ARGV[5]), now
+local absolute_expiry = absolute_timeout >= 0 and now + absolute_timeout * 1000 or nil
+-- include: end-since
+local bucket, is_new
+if ends_at then
+  -- include: buckets
+  bucket = bucket_to_join(ends_at)
+  is_new = not is_listed(bucket)
 end
-if redis.call('EXISTS', session.key, session.shadow, KEYS[5]) > 0 then return { 'collision' } end
+local entries
+if first_attribute > 7 then
+  -- include: index
+  entries = new_entries(7, first_attribute - 1)
+  if entries[1] then
+    ARGV[last + 1], ARGV[last + 2] = 'index', recorded_form(entries)
+    last = last + 2
+  end
+end
 
-local now = now_in_ms()
-local absolute_expiry = absolute_end(now, tonumber(ARGV[6]))
-local new_end = end_since(now, interval, absolute_expiry)
-local written = {}
-for _, entry in ipairs(indexes) do table.insert(written, index_set(entry[1], entry[2])) end
-local problem = wrong_type(shared_keys()) or wrong_type(written)
-if problem then return problem end
-
-redis.call('HSET', session.key,
-  'creationTime', integer(now), 'lastAccessedTime', integer(now), 'maxInactiveInterval', ARGV[5])
-write_absolute_end(session, absolute_expiry)
-write_attributes(session, attributes)
-redis.call('SET', session.shadow, '')
-set_end(session, new_end, now)
-write_indexes(session, indexes)
-record('created', session.id, now)
-return { 'created', integer(now) }
+-- The first write, which fails when the stream is a foreign key.
+local recorded = redis.pcall('XADD', events, '*', 'type', 'created', 'session', id, 'at', now)
+if type(recorded) == 'table' then
+  -- include: unrecorded
+end
+ARGV[last + 1], ARGV[last + 2] = 'creationTime', now
+ARGV[last + 3], ARGV[last + 4] = 'lastAccessedTime', now
+ARGV[last + 5], ARGV[last + 6] = 'maxInactiveInterval', ARGV[4]
+last = last + 6
+if absolute_expiry then
+  ARGV[last + 1], ARGV[last + 2] = 'absoluteExpiry', absolute_expiry
+  last = last + 2
+end
+if bucket then
+  ARGV[last + 1], ARGV[last + 2] = 'bucket', bucket
+  last = last + 2
+end
+-- include: write-fields
+if ends_at then
+  redis.call('SET', shadow, '', 'PXAT', ends_at)
+  redis.call('PEXPIREAT', key, ends_at + ARGV[3])
+  redis.call('SADD', bucket_prefix .. bucket, 'expires:' .. id)
+  if is_new then redis.call('ZADD', bucket_list, bucket, bucket) end
+else
+  redis.call('SET', shadow, '')
+end
+for _, entry in ipairs(entries or {}) do redis.call('SADD', entry.set, id) end
+return { 'created', now }

@@ -7,21 +7,19 @@
   KEYS[3] session hash
   KEYS[4] shadow key
   ARGV[1] prefix of the partition's keys
-  ARGV[2] grace in ms
-  ARGV[3] retention in ms
-  ARGV[4] id
+  ARGV[2] id
+  ARGV[3] how long the session hash is kept after the end, in ms
 
   Returns
     {'deleted'}
     {'forwarded'}  deleted, under a later id than the given one
     {'gone'}       there is no live session
 ]]
--- include: store, expiration, session
-local session = live_session({ id = ARGV[4], key = KEYS[3], shadow = KEYS[4] })
-if not session then return { 'gone' } end
-
-local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))
-if problem then return problem end
-locate(session)
-end_session(session, 'deleted', now_in_ms())
-return { session.id == ARGV[4] and 'deleted' or 'forwarded' }
+-- include: keys, live
+local fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'bucket', 'index')
+if not fields[1] then
+  -- include: incomplete
+end
+local bucket, index, how, kept = fields[2], fields[3], 'deleted', ARGV[3]
+-- include: clock, end
+return { id == ARGV[2] and 'deleted' or 'forwarded' }

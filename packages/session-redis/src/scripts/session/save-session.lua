@@ -7,22 +7,24 @@
   KEYS[2] events stream
   KEYS[3] session hash
   KEYS[4] shadow key
-  KEYS[5] forwarding mark of the id
+  KEYS[5] forwarding mark of the id; this and the next ones only when the session is rotated
   KEYS[6] session hash of the new id
   KEYS[7] shadow key of the new id
   KEYS[8] forwarding mark of the new id
   ARGV[1] prefix of the partition's keys
-  ARGV[2] grace in ms
-  ARGV[3] retention in ms
-  ARGV[4] id
-  ARGV[5] new id; the same as ARGV[4] unless the session is rotated
+  ARGV[2] id
+  ARGV[3] grace in ms
+  ARGV[4] how long the session hash is kept after the end, in ms
+  ARGV[5] new id; the same as ARGV[2] unless the session is rotated
   ARGV[6] maxInactiveInterval in s; empty: unchanged; 0: end the session
   ARGV[7] absolute timeout in s since the creation; empty: unchanged; negative: none
   ARGV[8] 1: keep the session idle: this is no access, and the idle timeout counts from the last access
-  ARGV[9] condition: 'any', 'text' (the attribute ARGV[10] has the text ARGV[11]) or 'none' (there is no such attribute)
-  ARGV[10] name of the attribute in the condition
-  ARGV[11] text of the attribute in the condition
-  ARGV[12..] list of {attribute, text}, list of {removed attribute}, list of {index, value; empty: leave the index}
+  ARGV[9] condition: 'any', 'text' (the field ARGV[10] has the text ARGV[11]) or 'none' (there is no such field)
+  ARGV[10] field of the condition
+  ARGV[11] text of the condition
+  ARGV[12] number of index changes
+  ARGV[13] number of fields to remove
+  ARGV[14..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute
 
   Returns
     {'saved'}
@@ -33,80 +35,126 @@
     {'collision'}        the new id is taken
     {'conflict', text}   the condition is false; `text` is what the attribute has now, missing without the attribute
 ]]
--- include: store, expiration, session, arguments
-local id, new_id = ARGV[4], ARGV[5]
-local interval = tonumber(ARGV[6])
-local absolute_timeout = tonumber(ARGV[7])
-local keeps_idle = ARGV[8] == '1'
-local expectation, expected_name, expected_text = ARGV[9], ARGV[10], ARGV[11]
-local attributes, after_attributes = read_list(12, 2)
-local removals, after_removals = read_list(after_attributes, 1)
-local indexes = read_list(after_removals, 2)
-local rotates = new_id ~= id
+-- include: keys, live
+local new_id, new_interval, new_timeout = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local rotates, keeps_idle = new_id ~= ARGV[2], ARGV[8] == '1'
+local first_removed = 14 + 2 * ARGV[12]
+local first_attribute, last = first_removed + ARGV[13], #ARGV
+local changes_index = first_removed > 14
+local fields
+if rotates or changes_index then
+  fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'index')
+else
+  fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket')
+end
+if not fields[1] then
+  -- include: incomplete
+end
 
-local session = live_session({ id = id, key = KEYS[3], shadow = KEYS[4] })
-if not session then return { 'gone' } end
-local is_forwarded = session.id ~= id
-local reply = is_forwarded and 'forwarded' or 'saved'
-if is_forwarded then
+local reply = id == ARGV[2] and 'saved' or 'forwarded'
+if id ~= ARGV[2] then
   -- A rotation that was sent twice finds the forwarding mark that it left itself.
   if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
-  if rotates or #indexes > 0 or absolute_timeout or (interval and interval ~= 0) then return { 'gone' } end
+  if rotates or changes_index or new_timeout or (new_interval and new_interval ~= 0) then return { 'gone' } end
 end
-
-local now = now_in_ms()
-local written = keys_of(session)
-for _, entry in ipairs(indexes) do
-  if entry[2] ~= '' then table.insert(written, index_set(entry[1], entry[2])) end
-end
-local problem = wrong_type(shared_keys()) or wrong_type(written)
-if problem then return problem end
-locate(session)
-local times = recorded_times(session)
-times.interval = interval or times.interval
-if absolute_timeout then times.absolute_expiry = absolute_end(times.creation, absolute_timeout) end
-local accessed = keeps_idle and math.min(times.accessed or now, now) or now
-local sets_end = not keeps_idle or interval or absolute_timeout
-local new_end = sets_end and end_since(accessed, times.interval, times.absolute_expiry)
-
-if expectation ~= 'any' then
-  local current = redis.call('HGET', session.key, 'sessionAttr:' .. expected_name)
-  local as_expected = expectation == 'none' and not current or expectation == 'text' and current == expected_text
+if ARGV[9] ~= 'any' then
+  local current = redis.call('HGET', key, ARGV[10])
+  local is_expected = ARGV[9] == 'none' and not current or ARGV[9] == 'text' and current == ARGV[11]
   -- Also when the text equals the new one: another request may have counted from 1 to 2 as well.
-  if not as_expected then
+  if not is_expected then
     -- The old token must not read anything any more, so a forwarded save does not learn the text.
-    if is_forwarded then return { 'gone' } end
+    if reply == 'forwarded' then return { 'gone' } end
     return { 'conflict', current }
   end
 end
 if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], KEYS[8]) > 0 then return { 'collision' } end
 
-write_attributes(session, attributes)
-for _, removal in ipairs(removals) do redis.call('HDEL', session.key, 'sessionAttr:' .. removal[1]) end
-if absolute_timeout then write_absolute_end(session, times.absolute_expiry) end
-if new_end and new_end.at <= now then
-  local how = 'expired'
-  if interval == 0 then how = 'deleted' end
-  end_session(session, how, now)
-  return { reply }
+-- include: clock
+local accessed, absolute_expiry = tonumber(fields[1]), tonumber(fields[3])
+if new_timeout then
+  local creation = redis.call('HGET', key, 'creationTime')
+  absolute_expiry = new_timeout >= 0 and creation + new_timeout * 1000 or nil
 end
-write_indexes(session, indexes)
-if interval then redis.call('HSET', session.key, 'maxInactiveInterval', ARGV[6]) end
-if not keeps_idle then renew(session, new_end, now)
-elseif sets_end then set_end(session, new_end, now) end
+local interval, since = new_interval or tonumber(fields[2]), now
+if keeps_idle and accessed and accessed < now then since = accessed end
+-- include: end-since
+local sets_end = not keeps_idle or new_interval or new_timeout
+local ends = sets_end and ends_at and ends_at <= now
+local bucket, is_in, moves = fields[4], nil, nil
 
-if rotates then
-  local target = { id = new_id, key = KEYS[6], shadow = KEYS[7] }
-  for _, entry in ipairs(session.entries) do
-    redis.call('SREM', index_key(entry[1], entry[2]), session.id)
-    redis.call('SADD', index_key(entry[1], entry[2]), target.id)
+if ends then
+  local index, how, kept = redis.call('HGET', key, 'index'), 'expired', ARGV[4]
+  if new_interval == 0 then how = 'deleted' end
+  -- include: end
+else
+  if sets_end or rotates then
+    -- include: bucket
   end
-  local bucket = session.bucket
-  leave_bucket(session)
-  redis.call('RENAME', session.key, target.key)
-  redis.call('RENAME', session.shadow, target.shadow)
-  if bucket then join_bucket(target, bucket) end
-  redis.call('SET', KEYS[5], target.id, 'PX', 60000)
-  record('id-changed', target.id, now, 'previous', session.id)
+  local leaving, joining
+  if changes_index or fields[5] then
+    -- include: index
+    leaving, joining = recorded_entries(fields[5]), new_entries(14, first_removed - 1)
+    local changed = {}
+    for i = 14, first_removed - 1, 2 do changed[ARGV[i]] = true end
+    for _, entry in ipairs(leaving) do
+      if not changed[entry.name] then table.insert(joining, entry) end
+    end
+    if changes_index and joining[1] then
+      ARGV[last + 1], ARGV[last + 2] = 'index', recorded_form(joining)
+      last = last + 2
+    end
+  end
+  if sets_end and moves then
+    if rotates then
+      local recorded = redis.pcall('XLEN', events)
+      if type(recorded) == 'table' then
+        -- include: unrecorded
+      end
+    end
+    -- include: move
+  end
+  if rotates then
+    local recorded = redis.pcall('XADD', events, '*', 'type', 'id-changed', 'session', new_id, 'at', now, 'previous', id)
+    if type(recorded) == 'table' then
+      -- include: unrecorded
+    end
+  end
+  if sets_end then
+    -- include: set-end
+  end
+  if joining then
+    for _, entry in ipairs(leaving) do redis.call('SREM', entry.set, id) end
+    for _, entry in ipairs(joining) do redis.call('SADD', entry.set, new_id) end
+  end
+  if changes_index and not joining[1] then redis.call('HDEL', key, 'index') end
+  if new_interval then
+    ARGV[last + 1], ARGV[last + 2] = 'maxInactiveInterval', ARGV[6]
+    last = last + 2
+  end
+  -- A slow request must not undo a later one.
+  if not keeps_idle and (not accessed or accessed < now) then
+    ARGV[last + 1], ARGV[last + 2] = 'lastAccessedTime', now
+    last = last + 2
+  end
+end
+if new_timeout and absolute_expiry then
+  ARGV[last + 1], ARGV[last + 2] = 'absoluteExpiry', absolute_expiry
+  last = last + 2
+elseif new_timeout then
+  redis.call('HDEL', key, 'absoluteExpiry')
+end
+-- include: write-fields
+for i = first_removed, first_attribute - 1, 4000 do
+  redis.call('HDEL', key, unpack(ARGV, i, math.min(i + 3999, first_attribute - 1)))
+end
+
+if rotates and not ends then
+  if bucket and (sets_end or is_in == 1) then
+    redis.call('SADD', bucket_prefix .. bucket, 'expires:' .. new_id)
+    redis.call('SREM', bucket_prefix .. bucket, 'expires:' .. id)
+  end
+  redis.call('RENAME', key, KEYS[6])
+  redis.call('RENAME', shadow, KEYS[7])
+  redis.call('SET', KEYS[5], new_id, 'PX', 60000)
 end
 return { reply }

@@ -1,4 +1,5 @@
 import type {
+  AttributeChanges,
   CreateReply,
   CreateSession,
   DeleteReply,
@@ -25,6 +26,9 @@ export interface KeepingRules {
 /** The outcome for one member of a bucket. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
+/** What the field of an attribute begins with, as in Spring Session. */
+const ATTRIBUTE = 'sessionAttr:';
+
 /** The reply of every script for one session. */
 type Reply<Word extends string> = [outcome: Word, detail?: string | null];
 
@@ -48,6 +52,8 @@ const SOURCES = {
  */
 export class SessionScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  /** Milliseconds for which the session hash is kept after the end. */
+  readonly #kept: number;
 
   constructor(
     client: Redis,
@@ -55,6 +61,7 @@ export class SessionScripts {
     private readonly rules: KeepingRules,
   ) {
     this.#client = defineScripts(client, SOURCES);
+    this.#kept = Math.max(rules.grace, rules.retention);
   }
 
   /** Loads the scripts into Redis, so that the first call of each also needs one round trip. */
@@ -62,14 +69,20 @@ export class SessionScripts {
     await Promise.all(Object.values(SOURCES).map((lua) => client.script('LOAD', lua)));
   }
 
-  async create(session: CreateSession): Promise<CreateReply> {
-    const { id, presentedIds, maxInactiveInterval, absoluteTimeout } = session;
+  async create({
+    id,
+    presentedIds,
+    maxInactiveInterval,
+    absoluteTimeout,
+    ...changes
+  }: CreateSession): Promise<CreateReply> {
     const partition = this.partitions.of(id);
-    const marks = [id, ...presentedIds].map((each) => partition.forwardingMark(each));
-    const keys = [...keysOf(partition, id), ...marks];
-    const lists = [...list(written(session.attributes)), ...list(written(session.indexes))];
-    const args = [id, maxInactiveInterval, absoluteTimeout, ...lists];
-    const reply = await this.#run('createSession', partition, keys, args);
+    const keys = [...keysOf(partition, id), partition.forwardingMark(id)];
+    for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
+    const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, changes.indexes.size];
+    pushIndexes(args, changes.indexes);
+    pushAttributes(args, changes.attributes);
+    const reply = await this.#run('createSession', keys, args);
     const [outcome, creationTime] = reply as Reply<CreateReply['outcome']>;
     return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
   }
@@ -77,34 +90,46 @@ export class SessionScripts {
   async save(change: UpdateSession): Promise<UpdateReply> {
     const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, expected } = change;
     const partition = this.partitions.of(id);
-    const renamed = [partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId)];
-    const keys = [...keysOf(partition, id), partition.forwardingMark(id), ...renamed];
-    const expectation = expected === undefined ? 'any' : expected.text === undefined ? 'none' : 'text';
-    const condition = [expectation, expected?.name ?? '', expected?.text ?? ''];
-    const removed = [...change.attributes].filter(([, text]) => text === null).map(([name]) => [name]);
-    // With an empty value the session leaves the index.
-    const indexes = [...change.indexes].map(([name, value]) => [name, value ?? '']);
-    const lists = [...list(written(change.attributes)), ...list(removed), ...list(indexes)];
-    const args = [id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition, ...lists];
+    const keys = keysOf(partition, id);
+    if (newId !== id) {
+      const renamed = [partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId)];
+      keys.push(partition.forwardingMark(id), ...renamed);
+    }
+    const { grace } = this.rules;
+    const args = [
+      partition.prefix,
+      id,
+      grace,
+      this.#kept,
+      newId,
+      maxInactiveInterval,
+      absoluteTimeout,
+      keepsIdle ? 1 : 0,
+    ];
+    if (expected === undefined) args.push('any', '', '');
+    else args.push(expected.text === undefined ? 'none' : 'text', ATTRIBUTE + expected.name, expected.text ?? '');
+    const removed = removedFields(change.attributes);
+    args.push(change.indexes.size, removed.length);
+    pushIndexes(args, change.indexes);
+    args.push(...removed);
+    pushAttributes(args, change.attributes);
     const script = maxInactiveInterval === 0 || absoluteTimeout === 0 ? 'endSession' : 'saveSession';
-    const reply = await this.#run(script, partition, keys, args);
+    const reply = await this.#run(script, keys, args);
     const [outcome, current] = reply as Reply<UpdateReply['outcome']>;
     return outcome === 'conflict' ? { outcome, current: current ?? undefined } : { outcome };
   }
 
   async touch(id: string): Promise<TouchReply> {
     const partition = this.partitions.of(id);
-    const [outcome] = (await this.#run('touchSession', partition, keysOf(partition, id), [id])) as Reply<
-      TouchReply['outcome']
-    >;
+    const args = [partition.prefix, id, this.rules.grace];
+    const [outcome] = (await this.#run('touchSession', keysOf(partition, id), args)) as Reply<TouchReply['outcome']>;
     return { outcome };
   }
 
   async delete(id: string): Promise<DeleteReply> {
     const partition = this.partitions.of(id);
-    const [outcome] = (await this.#run('deleteSession', partition, keysOf(partition, id), [id])) as Reply<
-      DeleteReply['outcome']
-    >;
+    const args = [partition.prefix, id, this.#kept];
+    const [outcome] = (await this.#run('deleteSession', keysOf(partition, id), args)) as Reply<DeleteReply['outcome']>;
     return { outcome };
   }
 
@@ -115,18 +140,12 @@ export class SessionScripts {
       return [partition.session(id), partition.shadow(id)];
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
-    const args = [this.rules.deadLetters, minute ?? '', ...members];
-    return (await this.#run('claimExpired', partition, keys, args)) as ClaimOutcome[];
+    const args = [partition.prefix, this.#kept, this.rules.deadLetters, minute ?? '', ...members];
+    return (await this.#run('claimExpired', keys, args)) as ClaimOutcome[];
   }
 
-  #run(
-    script: keyof typeof SOURCES,
-    { prefix }: SessionKeys,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
-    const { grace, retention } = this.rules;
-    return this.#client[script](keys.length, ...keys, prefix, grace, retention, ...args);
+  #run(script: keyof typeof SOURCES, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    return this.#client[script](keys.length, ...keys, ...args);
   }
 }
 
@@ -135,12 +154,18 @@ function keysOf(partition: SessionKeys, id: string): string[] {
   return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
 }
 
-/** The changes that set a value. */
-function written(changes: UpdateSession['attributes'] | IndexChanges): [name: string, text: string][] {
-  return [...changes].filter((change): change is [string, string] => change[1] !== null);
+/** With an empty value the session leaves the index. */
+function pushIndexes(args: (string | number)[], changes: IndexChanges): void {
+  for (const [name, value] of changes) args.push(name, value ?? '');
 }
 
-/** A list as the scripts read it: its length, then its groups of values. */
-function list(groups: readonly (readonly string[])[]): (string | number)[] {
-  return [groups.length, ...groups.flat()];
+/** The attributes that are set. */
+function pushAttributes(args: (string | number)[], changes: AttributeChanges): void {
+  for (const [name, text] of changes) if (text !== null) args.push(ATTRIBUTE + name, text);
+}
+
+function removedFields(changes: AttributeChanges): string[] {
+  const fields: string[] = [];
+  for (const [name, text] of changes) if (text === null) fields.push(ATTRIBUTE + name);
+  return fields;
 }

@@ -7,24 +7,28 @@
   KEYS[3] session hash
   KEYS[4] shadow key
   ARGV[1] prefix of the partition's keys
-  ARGV[2] grace in ms
-  ARGV[3] retention in ms
-  ARGV[4] id
+  ARGV[2] id
+  ARGV[3] grace in ms
 
   Returns
     {'touched'}
     {'forwarded'}  touched, under a later id than the given one
     {'gone'}       there is no live session
 ]]
--- include: store, expiration, session
-local session = live_session({ id = ARGV[4], key = KEYS[3], shadow = KEYS[4] })
-if not session then return { 'gone' } end
-
-local now = now_in_ms()
-local problem = wrong_type(shared_keys()) or wrong_type(keys_of(session))
-if problem then return problem end
-locate(session)
-
-local times = recorded_times(session)
-renew(session, end_since(now, times.interval, times.absolute_expiry), now)
-return { session.id == ARGV[4] and 'touched' or 'forwarded' }
+-- include: keys, live
+local fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket')
+if not fields[1] then
+  -- include: incomplete
+end
+-- include: clock
+local accessed, interval, absolute_expiry = tonumber(fields[1]), tonumber(fields[2]), tonumber(fields[3])
+local since = now
+-- include: end-since
+local bucket, is_in, moves = fields[4], nil, nil
+-- include: bucket
+if moves then
+  -- include: move
+end
+if not accessed or accessed < now then redis.call('HSET', key, 'lastAccessedTime', now) end
+-- include: set-end
+return { id == ARGV[2] and 'touched' or 'forwarded' }

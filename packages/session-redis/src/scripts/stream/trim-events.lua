@@ -56,7 +56,7 @@ for name, group in pairs(groups) do
   group.unfinished = pending and pending[1]
   group.is_waited_for = not is_given_up(name, group.read)
   waits = waits or group.is_waited_for
-  group.failing, group.retries = failing_key(name), retries_key(name)
+  group.failing, group.retries = events .. ':failing:' .. name, events .. ':retries:' .. name
   group.problem = wrong_type({ { group.failing, 'hash' }, { group.retries, 'zset' } })
 end
 
@@ -101,7 +101,7 @@ local function drop_unhandled(name, group)
 end
 
 local function remove_data(event)
-  local key = session_key(event.session or '')
+  local key = prefix .. 'sessions:' .. (event.session or '')
   local is_end = event.type == 'deleted' or event.type == 'expired'
   if is_end and not wrong_type({ { key, 'hash' } }) and redis.call('HEXISTS', key, 'ended') == 1 then
     redis.call('UNLINK', key)

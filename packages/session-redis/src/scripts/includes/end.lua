@@ -1,0 +1,23 @@
+-- Ends the live session: nothing finds it any more. The event is the first write, which fails when the stream is a
+-- foreign key.
+local size = tonumber(bucket) and redis.pcall('SCARD', bucket_prefix .. bucket) or 0
+if type(size) ~= 'number' or size == 1 then
+  -- include: buckets
+  size = checked(size) or 0
+  if size == 1 then is_listed(bucket) end
+end
+local entries
+if index then
+  -- include: index
+  entries = recorded_entries(index)
+end
+local recorded = redis.pcall('XADD', events, '*', 'type', how, 'session', id, 'at', now)
+if type(recorded) == 'table' then
+  -- include: unrecorded
+end
+for _, entry in ipairs(entries or {}) do redis.call('SREM', entry.set, id) end
+if size > 0 and redis.call('SREM', bucket_prefix .. bucket, 'expires:' .. id) == size then
+  redis.call('ZREM', bucket_list, bucket)
+end
+redis.call('DEL', shadow)
+-- include: ended

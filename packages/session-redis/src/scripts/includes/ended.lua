@@ -1,0 +1,5 @@
+-- Writes the end into the session hash. Its data stays for the handlers of the event. Spring Session never looks at the
+-- shadow key: for it, an interval of 0 is the end.
+redis.call('HSET', key, 'ended', '"' .. how .. '"', 'maxInactiveInterval', '0')
+redis.call('HDEL', key, 'bucket', 'index')
+redis.call('PEXPIRE', key, kept)

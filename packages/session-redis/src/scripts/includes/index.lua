@@ -1,0 +1,49 @@
+-- include: types
+-- The index entries of a session: a list of {name, value, set}, with the key of the index set.
+
+local function index_entry(name, value)
+  return { name = name, value = value, set = prefix .. 'index:' .. name .. ':' .. value }
+end
+
+-- The error for a foreign key in the place of the index set; nil when there is none.
+local function problem_of(entry)
+  return read('SCARD', entry.set) == nil and wrong_type('set', entry.set, entry.value) or nil
+end
+
+-- The entries in the field `index` of a session hash. It is JSON in a JSON string: Spring decodes every field and cannot
+-- read an array. A field that somebody else wrote must not prevent the end of the session. A foreign key in the place of
+-- an index is left out, and its error is the second result: it prevents neither a renewal nor the end.
+local function recorded_entries(field)
+  local entries, problem = {}, nil
+  local readable, decoded = pcall(cjson.decode, field)
+  if readable then readable, decoded = pcall(cjson.decode, decoded) end
+  for _, each in ipairs(readable and type(decoded) == 'table' and decoded or {}) do
+    if type(each) == 'table' and type(each[1]) == 'string' and type(each[2]) == 'string' then
+      local entry = index_entry(each[1], each[2])
+      local found = problem_of(entry)
+      if found then problem = found else table.insert(entries, entry) end
+    end
+  end
+  return entries, problem
+end
+
+-- The entries of the names and values in ARGV from `first` to `last`; none for an empty value.
+local function new_entries(first, last)
+  local entries = {}
+  for i = first, last, 2 do
+    if ARGV[i + 1] ~= '' then
+      local entry = index_entry(ARGV[i], ARGV[i + 1])
+      local problem = problem_of(entry)
+      if problem then error(problem) end
+      table.insert(entries, entry)
+    end
+  end
+  return entries
+end
+
+-- The field `index` for these entries.
+local function recorded_form(entries)
+  local pairs_of = {}
+  for i, entry in ipairs(entries) do pairs_of[i] = { entry.name, entry.value } end
+  return cjson.encode(cjson.encode(pairs_of))
+end

@@ -1,0 +1,144 @@
+import { commandStats } from '../support/command.stats.js';
+import { type Changes, MINUTE, Store } from '../support/store.fixture.js';
+
+let store: Store;
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterAll(() => store.close());
+beforeEach(() => store.client.flushall());
+
+/** The commands that a script runs for a call, with how often each one is called. */
+async function commandsOf(call: () => Promise<unknown>): Promise<Record<string, number>> {
+  await store.client.config('RESETSTAT');
+  await call();
+  const stats = [...(await commandStats(store.client))].map(([name, { calls }]) => [name, calls] as const);
+  const own = ['evalsha', 'config|resetstat', 'info'];
+  return Object.fromEntries(stats.filter(([name]) => !own.includes(name)));
+}
+
+/** Makes Redis know the scripts, so that no call sends a script again. */
+const loadScripts = async () => {
+  const id = await store.create();
+  await store.save(id, {});
+  await store.scripts.touch(id);
+  await store.scripts.delete(id);
+  await store.scripts.claimExpired(store.keys, []);
+};
+
+/** A session in a bucket that has other members. */
+async function openSession(principal?: string): Promise<string> {
+  await loadScripts();
+  await store.create();
+  const id = await store.create({ a: '1', b: '2' }, { principal });
+  // Not in the same millisecond: the time of the access is then written.
+  await store.client.hincrby(store.keys.session(id), 'lastAccessedTime', -1000);
+  return id;
+}
+
+const READ = { get: 1, hmget: 1, time: 1 };
+const RENEWED = { ...READ, sismember: 1, pexpireat: 2 };
+
+describe('runs no more commands than these for', () => {
+  const save = async (changes: Changes) => {
+    const id = await openSession();
+    return commandsOf(() => store.save(id, changes));
+  };
+
+  it('a save of attributes', async () => {
+    const attributes = [
+      ['a', '2'],
+      ['c', '3'],
+    ] as const;
+    expect(await save({ attributes })).toEqual({ ...RENEWED, hset: 1 });
+  });
+
+  it('a save that removes attributes', async () => {
+    expect(await save({ attributes: [['a', null]] })).toEqual({ ...RENEWED, hset: 1, hdel: 1 });
+  });
+
+  it('a save that compares and sets an attribute', async () => {
+    const changes = { attributes: [['a', '2']], expected: { name: 'a', text: '1' } } as const;
+    expect(await save(changes)).toEqual({ ...RENEWED, hget: 1, hset: 1 });
+  });
+
+  it('a save that keeps the session idle', async () => {
+    expect(await save({ attributes: [['a', '2']], keepsIdle: true })).toEqual({ ...READ, hset: 1 });
+  });
+
+  it('a touch', async () => {
+    const id = await openSession();
+    expect(await commandsOf(() => store.scripts.touch(id))).toEqual({ ...RENEWED, hset: 1 });
+  });
+
+  it('a creation', async () => {
+    await openSession();
+    const reads = { exists: 1, time: 1, scard: 1, zscore: 1 };
+    const writes = { xadd: 1, hset: 1, set: 1, pexpireat: 1, sadd: 1 };
+    expect(await commandsOf(() => store.create({ a: '1', b: '2' }))).toEqual({ ...reads, ...writes });
+  });
+
+  it('a creation that replaces a presented session, in a minute without a bucket', async () => {
+    await loadScripts();
+    const create = () =>
+      store.scripts.create({
+        kind: 'create',
+        id: store.id(),
+        presentedIds: [store.id()],
+        maxInactiveInterval: 1800,
+        absoluteTimeout: -1,
+        attributes: new Map(),
+        indexes: new Map([['principal', 'ann']]),
+      });
+    const reads = { exists: 2, time: 1, scard: 2, zscore: 1 };
+    const writes = { xadd: 1, hset: 1, set: 1, pexpireat: 1, sadd: 2, zadd: 1 };
+    expect(await commandsOf(create)).toEqual({ ...reads, ...writes });
+  });
+
+  it('a change of id', async () => {
+    const id = await openSession();
+    const reads = { ...RENEWED, exists: 1 };
+    const writes = { hset: 1, sadd: 1, srem: 1, rename: 2, set: 1, xadd: 1 };
+    const newId = store.id();
+    expect(await commandsOf(() => store.save(id, { newId }))).toEqual({ ...reads, ...writes });
+  });
+
+  it('a deletion', async () => {
+    const id = await openSession('ann');
+    const writes = { xadd: 1, srem: 2, del: 1, hset: 1, hdel: 1, pexpire: 1 };
+    expect(await commandsOf(() => store.scripts.delete(id))).toEqual({ ...READ, scard: 2, ...writes });
+  });
+
+  it('a claim, of which a part is shared by a batch', async () => {
+    const ids = [await openSession(), ...(await Promise.all([1, 2, 3, 4].map(() => store.create({ a: '1' }))))];
+    const [minute] = await store.buckets(ids[0]!);
+    for (const id of ids) await store.runOut(id);
+    const claim = () =>
+      store.scripts.claimExpired(
+        store.keys,
+        ids.map((id) => `expires:${id}`),
+        minute,
+      );
+    const shared = { time: 1, zcard: 1, xlen: 2, smismember: 1, srem: 1, exists: 1 };
+    const each = { get: 5, hmget: 5, hset: 5, hdel: 5, pexpire: 5, xadd: 5 };
+    expect(await commandsOf(claim)).toEqual({ ...shared, ...each });
+  });
+});
+
+it('saves more attributes than Lua passes to one command', async () => {
+  const id = await store.create({ a: '1' });
+  const names = Array.from({ length: 9000 }, (_, i) => `attribute${i}`);
+  expect(await store.save(id, { attributes: names.map((name) => [name, '1']) })).toEqual({ outcome: 'saved' });
+  expect(Object.keys(await store.session(id)).filter((field) => field.startsWith('sessionAttr:'))).toHaveLength(9001);
+  expect(await store.save(id, { attributes: names.map((name) => [name, null]) })).toEqual({ outcome: 'saved' });
+  expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1' });
+  expect(Object.keys(await store.session(id))).toHaveLength(5);
+});
+
+it('writes times exactly, however far in the future they are', async () => {
+  const id = await store.create({}, { interval: 9_000_000_000_000 / 1000 });
+  const end = await store.client.pexpiretime(store.keys.shadow(id));
+  expect(end).toBe(Number((await store.session(id))['creationTime']) + 9_000_000_000_000);
+  const [bucket] = await store.buckets(id);
+  expect(Number(bucket)).toBe(Math.floor((end + MINUTE) / MINUTE) * MINUTE);
+});
