@@ -76,7 +76,7 @@ export const delivery = [
   {
     mistake: 'Events are removed that a group has not read',
     in: 'trim-events',
-    code: 'local has_finished = not before(group.read, position)\n      and not (',
+    code: 'local has_finished = not comes_before(group.read, position)\n      and not (',
     instead: 'local has_finished = not (',
     killedBy: {
       spec: 'session-event.trimmer.spec.ts',

@@ -270,9 +270,9 @@ export const operation = [
   },
   {
     mistake: 'A trim needs a right that is not documented',
-    in: 'trim-events: remove_data',
-    code: "redis.call('UNLINK', key)",
-    instead: "redis.call('EXPIRE', key, 0)",
+    in: 'trim-events',
+    code: "redis.call('UNLINK', unpack(data))",
+    instead: "redis.call('EXPIRE', data[1], 0)",
     ...RIGHTS,
   },
   {

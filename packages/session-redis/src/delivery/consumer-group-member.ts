@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { BACKGROUND_STREAM_SCRIPTS, CONSUMER_IDENTITY, EVENT_RULES } from '../configuration/redis-session.tokens.js';
 import { isReply } from '../connection/reply.errors.js';
@@ -40,6 +41,8 @@ export interface Failure {
 @Injectable()
 export class ConsumerGroupMember {
   readonly #turns: PartitionRoundRobin;
+  /** The positions of finished entries, which are acknowledged in the next turn. */
+  readonly #finished = new Map<SessionKeys, { readonly positions: string[]; readonly acknowledged: Promise<void> }>();
 
   constructor(
     @Inject(UnreadEventReader) private readonly unread: UnreadEventReader,
@@ -105,8 +108,15 @@ export class ConsumerGroupMember {
     return (groupOf(entry) ?? this.name) === this.name;
   }
 
+  /** Entries that are finished in one turn of the event loop are acknowledged together. */
   async acknowledge({ partition, position }: StreamEntry): Promise<void> {
-    await this.scripts.acknowledge(partition, this.member, position);
+    let batch = this.#finished.get(partition);
+    if (!batch) {
+      batch = { positions: [], acknowledged: nextTurn().then(() => this.#acknowledge(partition)) };
+      this.#finished.set(partition, batch);
+    }
+    batch.positions.push(position);
+    await batch.acknowledged;
   }
 
   /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
@@ -136,6 +146,12 @@ export class ConsumerGroupMember {
         this.scripts.releaseEvents(partition, this.member, positionsIn(partition, kept)),
       ),
     );
+  }
+
+  async #acknowledge(partition: SessionKeys): Promise<void> {
+    const { positions } = this.#finished.get(partition)!;
+    this.#finished.delete(partition);
+    await this.scripts.acknowledge(partition, this.member, positions);
   }
 
   async #claimIn(partition: SessionKeys, count: number): Promise<PendingEvent[]> {

@@ -4,6 +4,7 @@ import { nameOf } from '../../src/delivery/stream-entry.js';
 import { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { commandStats } from '../support/command.stats.js';
 import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -112,5 +113,32 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
     expect(await group.read(100, 1)).toEqual([]);
     for (const events of streams()) await store.client.xadd(events, '*', 'type', 'created');
     expect(await group.read(100, 1)).toHaveLength(partitions);
+  });
+
+  describe('acknowledges entries that are finished in one turn', () => {
+    const readAll = async () => {
+      for (const events of streams()) {
+        for (let i = 0; i < 3; i++) await store.client.xadd(events, '*', 'type', 'created', 'session', 's');
+      }
+      const events = await group.read(100, 1);
+      expect(events).toHaveLength(3 * partitions);
+      return events;
+    };
+
+    it('in one call for each partition', async () => {
+      const events = await readAll();
+      await store.client.config('RESETSTAT');
+      await Promise.all(events.map(({ entry }) => group.acknowledge(entry)));
+      expect((await commandStats(store.client)).get('xack')).toMatchObject({ calls: partitions });
+      expect(await store.pending(GROUP)).toBe(0);
+    });
+
+    it('all or none, and tells each caller when none was acknowledged', async () => {
+      const events = await readAll();
+      for (const keys of store.partitions.all) await store.client.set(keys.failing(GROUP), 'planted');
+      const results = await Promise.allSettled(events.map(({ entry }) => group.acknowledge(entry)));
+      expect(results.map(({ status }) => status)).toEqual(events.map(() => 'rejected'));
+      expect(await store.pending(GROUP)).toBe(events.length);
+    });
   });
 });

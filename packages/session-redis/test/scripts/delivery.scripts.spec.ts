@@ -138,14 +138,14 @@ describe('claim-events', () => {
   });
 });
 
-describe('acknowledge-event', () => {
+describe('acknowledge-events', () => {
   it('removes the traces of a handled event from the group', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
     await fail(me, position!);
     await isDue(position!);
     await scripts.claimEvents(store.keys, me, LEASE, 1);
-    expect(await scripts.acknowledge(store.keys, me, position!)).toBe('acknowledged');
+    expect(await scripts.acknowledge(store.keys, me, [position!])).toBe('acknowledged');
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
@@ -271,7 +271,7 @@ it('the delivery scripts work when Redis is out of memory', async () => {
     await read(me, 4);
     expect(await fail(me, retried!)).toBe('retry');
     expect(await fail(me, dead!, { attempts: 1 })).toBe('dead');
-    expect(await scripts.acknowledge(store.keys, me, done!)).toBe('acknowledged');
+    expect(await scripts.acknowledge(store.keys, me, [done!])).toBe('acknowledged');
     expect(await scripts.renewLease(store.keys, me, [held!])).toEqual(['renewed']);
     await age(me, held!);
     expect(positionsOf(await scripts.claimEvents(store.keys, other, LEASE, 10))).toEqual([held]);
@@ -288,7 +288,7 @@ describe('renew-lease', () => {
     await read(me, 3);
     for (const position of [held!, taken!]) await age(me, position);
     expect(positionsOf(await scripts.claimEvents(store.keys, other, LEASE, 1))).toEqual([held]);
-    await scripts.acknowledge(store.keys, me, done!);
+    await scripts.acknowledge(store.keys, me, [done!]);
     expect(await scripts.renewLease(store.keys, me, [held!, taken!, done!])).toEqual(['lost', 'renewed', 'lost']);
     expect(await owners()).toEqual({ [held!]: 'other', [taken!]: 'me' });
     expect(await scripts.claimEvents(store.keys, other, LEASE, 10)).toEqual([]);
@@ -331,7 +331,7 @@ describe('register-handlers', () => {
 describe('a call that is sent twice because its reply was lost has one effect', () => {
   it.each<[string, (position: string) => Promise<unknown>]>([
     ['claim-events', () => scripts.claimEvents(store.keys, me, LEASE, 10)],
-    ['an acknowledgement', (position) => scripts.acknowledge(store.keys, me, position)],
+    ['an acknowledgement', (position) => scripts.acknowledge(store.keys, me, [position])],
     ['a failure', async (position) => fail(me, position)],
     ['the last failure', async (position) => fail(me, position, { attempts: 1 })],
     ['renew-lease', (position) => scripts.renewLease(store.keys, me, [position])],
@@ -357,7 +357,7 @@ describe('while a key has a foreign type', () => {
 
   it.each<[string, (typeof KEYS)[number][], (position: string) => Promise<unknown>]>([
     ['claim-events', ['failing', 'retries'], () => scripts.claimEvents(store.keys, me, LEASE, 10)],
-    ['an acknowledgement', ['failing', 'retries'], (position) => scripts.acknowledge(store.keys, me, position)],
+    ['an acknowledgement', ['failing', 'retries'], (position) => scripts.acknowledge(store.keys, me, [position])],
     ['a failure', ['failing', 'retries', 'deadLetters'], async (position) => fail(me, position)],
     ['release-events', ['retries'], () => scripts.releaseEvents(store.keys, me, [])],
     ['register-handlers', ['handlers'], () => scripts.registerHandlers(store.keys, me, ['A.a'], LEASE)],

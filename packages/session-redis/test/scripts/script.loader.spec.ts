@@ -24,7 +24,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/claim-expired': 'ClaimOutcome',
   'delivery/register-handlers': 'RegisterReply',
   'delivery/claim-events': null,
-  'delivery/acknowledge-event': 'AcknowledgeReply',
+  'delivery/acknowledge-events': 'AcknowledgeReply',
   'delivery/retry-or-dead-letter': 'FailReply',
   'delivery/renew-lease': 'RenewReply',
   'delivery/release-events': 'ReleaseReply',

@@ -189,10 +189,10 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: expect.any(Array),
   },
   {
-    script: 'acknowledge-event',
+    script: 'acknowledge-events',
     what: 'an event that was handled',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: async (client, store) => new DeliveryScripts(client).acknowledge(store.keys, ME, await firstEvent(store)),
+    send: async (client, store) => new DeliveryScripts(client).acknowledge(store.keys, ME, [await firstEvent(store)]),
     reply: 'acknowledged',
   },
   {

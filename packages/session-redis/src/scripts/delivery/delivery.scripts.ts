@@ -54,7 +54,7 @@ const BEHIND_ALL = '18446744073709551614-0';
 const SOURCES = loadScripts('delivery', {
   registerHandlers: 'register-handlers',
   claimEvents: 'claim-events',
-  acknowledgeEvent: 'acknowledge-event',
+  acknowledgeEvents: 'acknowledge-events',
   retryOrDeadLetter: 'retry-or-dead-letter',
   renewLease: 'renew-lease',
   releaseEvents: 'release-events',
@@ -113,10 +113,14 @@ export class DeliveryScripts {
     return (await this.#client.claimEvents(keys.length, ...keys, group, consumer, lease, limit)) as ClaimedEntry[];
   }
 
-  /** All handlers of an entry have succeeded. */
-  async acknowledge(partition: SessionKeys, { group }: ConsumerIdentity, position: string): Promise<AcknowledgeReply> {
+  /** All handlers of these entries have succeeded. */
+  async acknowledge(
+    partition: SessionKeys,
+    { group }: ConsumerIdentity,
+    positions: readonly string[],
+  ): Promise<AcknowledgeReply> {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
-    return (await this.#client.acknowledgeEvent(keys.length, ...keys, group, position)) as AcknowledgeReply;
+    return (await this.#client.acknowledgeEvents(keys.length, ...keys, group, ...positions)) as AcknowledgeReply;
   }
 
   /** Handlers of an entry have failed: schedules its retry, or makes it a dead letter. */

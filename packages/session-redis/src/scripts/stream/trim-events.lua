@@ -30,8 +30,13 @@ local now = now_in_ms()
 local surplus = redis.call('XLEN', events) - most
 local trimmed = trimmed_position(KEYS[2])
 
-local function is_older(position, age)
-  return parts(position) <= now - age
+-- A position as {milliseconds, sequence}.
+local function position_of(entry)
+  return { parts(entry[1]) }
+end
+
+local function comes_before(one, other)
+  return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
 end
 
 local function has_active_instance(name)
@@ -44,17 +49,18 @@ end
 
 -- A group without a living instance, whose unread events were trimmed, may never come back: nothing waits for it.
 local function is_given_up(name, read)
-  return before(read, trimmed) and is_older(read, retention) and not has_active_instance(name)
+  return before(read, trimmed) and parts(read) <= now - retention and not has_active_instance(name)
 end
 
--- The groups, each with its first event that is pending.
+-- The groups, each with the position that it has read and that of its first pending event.
 local groups = groups_of_stream()
 local waits = false
 for name, group in pairs(groups) do
-  group.read = group['last-delivered-id']
+  local read = group['last-delivered-id']
   local pending = redis.call('XPENDING', events, name, entries[1][1], '+', 1)[1]
-  group.unfinished = pending and pending[1]
-  group.is_waited_for = not is_given_up(name, group.read)
+  group.read = { parts(read) }
+  group.unfinished = pending and { parts(pending[1]) }
+  group.is_waited_for = not is_given_up(name, read)
   waits = waits or group.is_waited_for
   group.failing, group.retries = events .. ':failing:' .. name, events .. ':retries:' .. name
   group.problem = wrong_type({ { group.failing, 'hash' }, { group.retries, 'zset' } })
@@ -62,30 +68,34 @@ end
 
 local function is_handled(position)
   for _, group in pairs(groups) do
-    local has_finished = not before(group.read, position)
-      and not (group.unfinished and not before(position, group.unfinished))
+    local has_finished = not comes_before(group.read, position)
+      and not (group.unfinished and not comes_before(position, group.unfinished))
     if group.is_waited_for and not has_finished then return false end
   end
   -- Without a group, keep the event: a group may still be created.
   return waits
 end
 
-local function may_go(i, position)
-  return i <= surplus or is_older(position, retention) or (is_older(position, grace) and is_handled(position))
+local function may_go(i)
+  local position = position_of(entries[i])
+  local age = now - position[1]
+  return i <= surplus or age >= retention or (age >= grace and is_handled(position))
 end
 
-local removed, last = 0, nil
-for i, entry in ipairs(entries) do
-  if not may_go(i, entry[1]) then break end
-  removed, last = i, entry[1]
+-- All entries before one that may go may go as well.
+local removed, rest = 0, #entries + 1
+while rest - removed > 1 do
+  local middle = math.floor((removed + rest) / 2)
+  if may_go(middle) then removed = middle else rest = middle end
 end
 if removed == 0 then return { 'done', 0, {} } end
+local last = entries[removed][1]
 
 -- Acknowledges the removed events for a group, and counts those that the group has not handled.
 local function drop_unhandled(name, group)
   local dropped = 0
-  for i = 1, removed do
-    if before(group.read, entries[i][1]) then dropped = dropped + 1 end
+  while dropped < removed and comes_before(group.read, position_of(entries[removed - dropped])) do
+    dropped = dropped + 1
   end
   repeat
     local pending = redis.call('XPENDING', events, name, '-', last, limit)
@@ -100,13 +110,24 @@ local function drop_unhandled(name, group)
   return dropped
 end
 
-local function remove_data(event)
-  local key = prefix .. 'sessions:' .. (event.session or '')
-  local is_end = event.type == 'deleted' or event.type == 'expired'
-  if is_end and not wrong_type({ { key, 'hash' } }) and redis.call('HEXISTS', key, 'ended') == 1 then
-    redis.call('UNLINK', key)
+-- The session hash that goes with an event: that of a session whose end it tells. A foreign key is none.
+local function data_of(fields)
+  local is_end, key = false, nil
+  for i = 1, #fields, 2 do
+    if fields[i] == 'type' then is_end = fields[i + 1] == 'deleted' or fields[i + 1] == 'expired'
+    elseif fields[i] == 'session' then key = prefix .. 'sessions:' .. fields[i + 1] end
   end
+  if not is_end or not key then return nil end
+  local has_ended = redis.pcall('HEXISTS', key, 'ended')
+  if type(has_ended) == 'table' then
+    -- include: types
+    checked(has_ended)
+  end
+  return has_ended == 1 and key or nil
 end
+
+local data = {}
+for i = 1, removed do data[#data + 1] = data_of(entries[i][2]) end
 
 local dropped = {}
 for name, group in pairs(groups) do
@@ -117,7 +138,7 @@ for name, group in pairs(groups) do
     table.insert(dropped, count)
   end
 end
-for i = 1, removed do remove_data(named(entries[i][2])) end
+if data[1] then redis.call('UNLINK', unpack(data)) end
 local ms, sequence = parts(last)
 redis.call('XTRIM', events, 'MINID', integer(ms) .. '-' .. integer(sequence + 1))
 redis.call('SET', KEYS[2], last)
