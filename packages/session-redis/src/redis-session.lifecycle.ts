@@ -30,7 +30,6 @@ import {
   REDIS_SESSION_OPTIONS,
   SESSION_EVENT_DISPATCHER,
 } from './configuration/redis-session.tokens.js';
-import { SessionScripts } from './scripts/session/session.scripts.js';
 import { logger } from './logging/redis-session.logger.js';
 
 /**
@@ -132,16 +131,12 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   async #open(): Promise<void> {
     const { request, background } = this.connections;
-    const preload = () => this.requestConnection.run(SessionScripts.preload).catch(() => undefined);
     background.connect().catch(() => undefined);
     await this.#connect(request);
-    if (request.status === 'ready') await preload();
     if (!(await this.#isChecked())) {
       if (background.status === 'ready') void this.#checkLate();
       else background.once('ready', () => void this.#checkLate());
     }
-    // After each reconnection again: a restart of Redis forgets the scripts.
-    request.on('ready', () => void preload());
   }
 
   async #connect(client: Redis): Promise<void> {

@@ -15,7 +15,10 @@ export function loadScripts<Name extends string>(
   return Object.fromEntries(sources) as Record<Name, string>;
 }
 
-/** Adds a command for each script to a connection. It uses EVALSHA, and EVAL when Redis does not know the script. */
+/**
+ * Adds a command for each script to a connection. ioredis sends EVAL with its first call on each socket, and after a
+ * NOSCRIPT, and else EVALSHA: no call needs a second round trip, so nothing loads the scripts in advance.
+ */
 export function defineScripts<Name extends string>(
   client: Redis,
   sources: Readonly<Record<Name, string>>,

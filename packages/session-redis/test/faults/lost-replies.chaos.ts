@@ -10,7 +10,6 @@ import type { Redis } from 'ioredis';
 import { createConnections } from '../../src/connection/redis-connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { App } from '../support/app.fixture.js';
 import { CALLS_OF_REQUESTS, CALLS_OF_SERVICES, type ScriptCall } from '../support/script.calls.js';
 import { dump } from '../support/store.dump.js';
@@ -122,7 +121,6 @@ async function isBack(client: Redis): Promise<void> {
 
 describe.each(FAULTS)('when $fault', ({ isExecuted, suffer }) => {
   beforeEach(async () => {
-    await SessionScripts.preload(store.client);
     await Promise.all([requestClient, serviceClient].map(isBack));
   });
 

@@ -64,11 +64,6 @@ export class SessionScripts {
     this.#kept = Math.max(rules.grace, rules.retention);
   }
 
-  /** Loads the scripts into Redis, so that the first call of each also needs one round trip. */
-  static async preload(client: Redis): Promise<void> {
-    await Promise.all(Object.values(SOURCES).map((lua) => client.script('LOAD', lua)));
-  }
-
   async create({
     id,
     presentedIds,
