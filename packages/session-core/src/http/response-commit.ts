@@ -21,8 +21,12 @@ export interface ResponseCommitParts {
 const advice = new WarnOnce();
 
 /**
- * Saves the session of a request before its response is sent, and adds the token to the response. A failed save is
- * reported here. This is the one place that knows whether the headers were sent.
+ * Saves the session of a request before its response is sent, and adds the token to the response. This is the one place
+ * that knows whether the headers were sent.
+ *
+ * A save fails in one of two ways, and is not tried again in either. SessionInterceptor calls `saveEarly()`, and the
+ * error reaches the exception filters. Where it does not run, ResponseHold calls `begin()`, and sends what `replace()`
+ * returns instead of the response.
  */
 export class ResponseCommit implements CommitGate {
   #headerActions: (() => void)[] | undefined;

@@ -15,7 +15,10 @@ function touchIntervalOf(maxInactiveInterval: number, { timeout, touchInterval }
   return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
 }
 
-/** The touch that a request may owe its session: at most one, and only when it is due. */
+/**
+ * The touch that a request may owe its session: at most one, and only when it is due. SessionMiddleware sends it after
+ * the load, SessionRouteGuard when the route decides, and ResponseCommit where neither did; a save renews as well.
+ */
 export class SessionTouch {
   #touch: (() => Promise<TouchOutcome | 'failed'>) | undefined;
   #sent: Promise<TouchOutcome | 'failed'> | undefined;

@@ -24,9 +24,9 @@ export interface RedisSessionModuleOptions {
    */
   partitions?: number;
   /**
-   * Grace period: how long the session hash outlives the session. An expiry is noticed up to 60 s late, so the longest
-   * outage of the whole application that loses no data is `grace` - 60 s. At least 1s; below 2m the log has a warning.
-   * @default '5m'
+   * Grace period: how long the session hash outlives a session whose end nobody has recorded, and how long the data and
+   * the event of a recorded end are kept at least. An expiry is noticed up to 60 s late, so the longest outage of the
+   * whole application that loses no data is `grace` - 60 s. At least 1s; below 2m the log has a warning. @default '5m'
    */
   grace?: Duration;
   /** How the job `session-cleanup` finds sessions that have expired. */
@@ -72,7 +72,7 @@ export interface RedisSessionModuleOptions {
     lease?: Duration;
     /**
      * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s after the first attempt
-     * and doubles each time, up to 5 minutes. @default 10
+     * and doubles each time, up to 5 minutes. An event over which five instances ended becomes one as well. @default 10
      */
     attempts?: number;
     /**

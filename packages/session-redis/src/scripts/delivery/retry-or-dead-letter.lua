@@ -15,7 +15,7 @@
   ARGV[4] names of the handlers that have succeeded, in all attempts, as JSON
   ARGV[5] reason of the failure
   ARGV[6] at most how many attempts
-  ARGV[7] back-off in ms before the second attempt; doubles with each attempt
+  ARGV[7] back-off in ms before the second attempt; doubles with each attempt. delivery/event-rules.ts has the numbers
   ARGV[8] longest back-off in ms
   ARGV[9] retention in ms
   ARGV[10] about how many dead letters of the partition to keep

@@ -1,7 +1,8 @@
 #!lua
 --[[
   save-session: writes the changes of a live session, and renews its idle timeout unless the request keeps it idle.
-  Either all of it happens or nothing. A session whose new times are already over ends.
+  Either all of it happens or nothing. A session whose new times are already over ends. `SessionChange` of session-core
+  states what a save may do after a login has changed the id.
 
   KEYS[1] bucket list
   KEYS[2] events stream
