@@ -318,7 +318,7 @@ const deadlines = [
   },
   {
     mistake: 'An earlier end leaves the member where it is, too late',
-    in: 'includes/bucket',
+    in: 'includes/check-bucket',
     code: 'is_in ~= 1 or minute <= now or minute > ends_at + 60000',
     instead: 'is_in ~= 1 or minute <= now',
     killedBy: byContract('events record the expiry of a session whose timeout was shortened'),
@@ -362,7 +362,7 @@ const deadlines = [
   },
   {
     mistake: 'A member that its bucket has lost is never put back',
-    in: 'includes/bucket',
+    in: 'includes/check-bucket',
     code: "minute and redis.pcall('SISMEMBER', bucket_prefix .. bucket, 'expires:' .. id)",
     instead: 'minute and 1',
     beyondModel: 'its buckets lose nothing',

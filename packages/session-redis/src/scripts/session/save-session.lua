@@ -89,7 +89,7 @@ if ends then
   -- include: end
 else
   if sets_end or rotates then
-    -- include: bucket
+    -- include: check-bucket
   end
   local leaving, joining
   if changes_index or fields[5] then
@@ -112,7 +112,7 @@ else
         -- include: unrecorded
       end
     end
-    -- include: move
+    -- include: change-bucket
   end
   if rotates then
     local recorded = redis.pcall('XADD', events, '*', 'type', 'id-changed', 'session', new_id, 'at', now, 'previous', id)

@@ -25,9 +25,9 @@ local accessed, interval, absolute_expiry = tonumber(fields[1]), tonumber(fields
 local since = now
 -- include: end-since
 local bucket, is_in, moves = fields[4], nil, nil
--- include: bucket
+-- include: check-bucket
 if moves then
-  -- include: move
+  -- include: change-bucket
 end
 if not accessed or accessed < now then redis.call('HSET', key, 'lastAccessedTime', now) end
 -- include: set-end
