@@ -101,13 +101,6 @@ export const operation = [
     ...REQUESTS,
   },
   {
-    mistake: 'In its second outage, a command is tried again and again without a pause',
-    in: 'RequestConnection.#untilReady',
-    code: '.finally(() => (this.#reconnected = undefined))',
-    instead: '',
-    ...REQUESTS,
-  },
-  {
     mistake: 'A command leaves after its call has timed out',
     in: 'RequestConnection.#giveUp',
     code: 'this.#writes.flush();',
