@@ -24,7 +24,7 @@ const WAITING = KINDS.filter((kind) => kind !== 'sse');
 // Nest drops these when the client disconnects before their headers, so nothing is saved.
 const DROPPED = ['observable', 'generator', 'sse'];
 
-const LOAD = 'hgetall';
+const LOAD = 'HGETALL';
 const [SAVE] = VISIT_ATTRIBUTES;
 const REFUSED = '-OOM';
 
