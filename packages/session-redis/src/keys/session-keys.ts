@@ -3,6 +3,9 @@ const FORBIDDEN = /[{}*[\]?\\]/;
 
 const MEMBER = 'expires:';
 
+/** What the field of an attribute in a session hash begins with, as in Spring Session. */
+export const ATTRIBUTE_FIELD = 'sessionAttr:';
+
 /** What is wrong with a namespace, as the end of the sentence "Option `namespace` ..."; undefined when it is valid. */
 export function namespaceProblem(namespace: string): string | undefined {
   if (namespace.trim() === '') return 'must not be empty';

@@ -1,6 +1,5 @@
 import type { SessionRecord } from '@nest-session/core/store';
-
-const ATTRIBUTE = 'sessionAttr:';
+import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 
 /** The session in a session hash; undefined when the hash is empty or incomplete. */
 export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): SessionRecord | undefined {
@@ -19,9 +18,9 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   for (let i = 0; i < fields.length; i += 2) {
     const field = fields[i]!;
     const text = fields[i + 1]!;
-    if (field.startsWith(ATTRIBUTE)) {
+    if (field.startsWith(ATTRIBUTE_FIELD)) {
       // Spring Session removes an attribute by emptying its field.
-      if (text !== '') attributes.push([field.slice(ATTRIBUTE.length), text]);
+      if (text !== '') attributes.push([field.slice(ATTRIBUTE_FIELD.length), text]);
     } else if (field === 'creationTime') creationTime = Number(text);
     else if (field === 'lastAccessedTime') lastAccessedTime = Number(text);
     else if (field === 'maxInactiveInterval') maxInactiveInterval = Number(text);

@@ -9,7 +9,7 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../../keys/session-keys.js';
+import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 
@@ -25,9 +25,6 @@ export interface KeepingRules {
 
 /** The outcome for one member of a bucket. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
-
-/** What the field of an attribute begins with, as in Spring Session. */
-const ATTRIBUTE = 'sessionAttr:';
 
 /** The reply of every script for one session. */
 type Reply<Word extends string> = [outcome: Word, detail?: string | null];
@@ -102,7 +99,7 @@ export class SessionScripts {
       keepsIdle ? 1 : 0,
     ];
     if (expected === undefined) args.push('any', '', '');
-    else args.push(expected.text === undefined ? 'none' : 'text', ATTRIBUTE + expected.name, expected.text ?? '');
+    else args.push(expected.text === undefined ? 'none' : 'text', ATTRIBUTE_FIELD + expected.name, expected.text ?? '');
     const removed = removedFields(change.attributes);
     args.push(change.indexes.size, removed.length);
     pushIndexes(args, change.indexes);
@@ -156,11 +153,11 @@ function pushIndexes(args: (string | number)[], changes: IndexChanges): void {
 
 /** The attributes that are set. */
 function pushAttributes(args: (string | number)[], changes: AttributeChanges): void {
-  for (const [name, text] of changes) if (text !== null) args.push(ATTRIBUTE + name, text);
+  for (const [name, text] of changes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
 }
 
 function removedFields(changes: AttributeChanges): string[] {
   const fields: string[] = [];
-  for (const [name, text] of changes) if (text === null) fields.push(ATTRIBUTE + name);
+  for (const [name, text] of changes) if (text === null) fields.push(ATTRIBUTE_FIELD + name);
   return fields;
 }
