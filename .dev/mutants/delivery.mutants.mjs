@@ -34,6 +34,46 @@ export const delivery = [
     },
   },
   {
+    mistake: 'An instance that joins overrules what living instances with other handlers want',
+    in: 'register-handlers',
+    code: "if not differs or ARGV[5] == '1' then redis.call('HSET', KEYS[3], ARGV[1], ARGV[5]) end",
+    instead: "redis.call('HSET', KEYS[3], ARGV[1], ARGV[5])",
+    killedBy: {
+      spec: 'wanted-events.spec.ts',
+      test: 'is recorded while an instance of the group wants it, whichever joins last',
+    },
+  },
+  {
+    mistake: 'A group that is created for later does not tell that it wants all events',
+    in: 'create-group',
+    code: "redis.call('HSET', KEYS[3], ARGV[1], 1)",
+    instead: '',
+    killedBy: {
+      spec: 'wanted-events.spec.ts',
+      test: 'is recorded for a group that was created for later, until it is removed',
+    },
+  },
+  {
+    mistake: 'An application creates sessions before its group has told what it wants',
+    in: 'SessionEventConsumer.start',
+    code: 'this.dispatcher.wantsCreated() ?',
+    instead: 'false ?',
+    killedBy: {
+      spec: 'wanted-events.spec.ts',
+      test: 'is handled by a handler of the event as soon as the application has started',
+    },
+  },
+  {
+    mistake: 'Broadcast handlers do not hear that creations were not recorded for them',
+    in: 'SessionEventBroadcaster.#renewWish',
+    code: "word === 'begun' &&",
+    instead: 'false &&',
+    killedBy: {
+      spec: 'wanted-events.spec.ts',
+      test: 'is reported as a gap to broadcast handlers when it was not recorded for them',
+    },
+  },
+  {
     mistake: 'An instance that was slow handles again what it has finished while it took it over from itself',
     in: 'SessionEventConsumer.#handle',
     code: 'this.#acknowledged.add(nameOf(entry));',

@@ -44,8 +44,8 @@ const createSession = script('create-session', [
   },
   {
     mistake: 'Of the ids that a request presents, only the first is looked at for a change of id',
-    code: `unpack(KEYS, 6)`,
-    instead: `KEYS[6]`,
+    code: `unpack(KEYS, 8)`,
+    instead: `KEYS[8]`,
     killedBy: byContract(
       'creation refuses a late request that presents an id from just before a rotation, whatever else it presents',
     ),

@@ -77,9 +77,9 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     if (this.options.notifications === 'auto') this.listener.start();
     this.notifications.start();
     this.#job.start();
-    if (this.options.events.consume) this.consumer.start();
+    const handling = this.options.events.consume ? this.consumer.start() : undefined;
     // Even without `events.consume`: no other instance can call the broadcast handlers of this one.
-    await settledWithin(this.options.commandTimeout, this.broadcaster.start());
+    await settledWithin(this.options.commandTimeout, Promise.all([handling, this.broadcaster.start()]));
   }
 
   async beforeApplicationShutdown(): Promise<void> {

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import { SESSION_EVENT_TYPES, type SessionEvent, sessionEventName } from './session.events.js';
+import { SESSION_EVENT_TYPES, type SessionEvent, sessionEventName, type SessionEventType } from './session.events.js';
 import { logger } from '../logging/session.logger.js';
 
 interface EventEmitter2Like {
@@ -31,9 +31,9 @@ export class EventEmitterBridge {
     await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
   }
 
-  /** Whether session events have a listener at present. */
-  get hasListeners(): boolean {
-    return SESSION_EVENT_TYPES.some((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
+  /** The events that have a listener at present. */
+  get listenedTypes(): readonly SessionEventType[] {
+    return SESSION_EVENT_TYPES.filter((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
   }
 
   /** Resolves when the listeners have finished; never rejects. `shownEvent`: how log lines name the event. */

@@ -13,7 +13,7 @@ import { EventEmitterBridge } from './event-emitter.bridge.js';
 import { type FailedHandler, SessionEventHandlingError } from './session-event-handling.error.js';
 import type { SessionEventGap } from './on-session-event-gap.decorator.js';
 import { type ExploredHandlers, SessionEventExplorer, type SessionEventHandler } from './session-event.explorer.js';
-import type { SessionEvent } from './session.events.js';
+import { SessionCreatedEvent, type SessionEvent, sessionEventName } from './session.events.js';
 import { logger } from '../logging/session.logger.js';
 
 /** How `SessionEventDispatcher.dispatch()` treats an event that was dispatched before. */
@@ -56,13 +56,27 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
    * of the EventEmitter. A listener counts once it is attached: ask after `ready()`.
    */
   get hasHandlers(): boolean {
-    return this.#explored.events.some(({ broadcast }) => !broadcast) || this.mirror.hasListeners;
+    return this.#explored.events.some(({ broadcast }) => !broadcast) || this.mirror.listenedTypes.length > 0;
   }
 
-  /** The names of the `@OnSessionEvent` methods that handle events for the group, in alphabetical order. */
+  /**
+   * The names of what handles events for the group, in alphabetical order: `@OnSessionEvent` methods, and
+   * `@OnEvent('session.created')` for listeners of the EventEmitter. Ask after `ready()`.
+   */
   get handlerNames(): readonly string[] {
     const names = this.#explored.events.filter(({ broadcast }) => !broadcast).map(({ name }) => name);
-    return [...new Set(names)].sort();
+    const listened = this.mirror.listenedTypes.map((type) => `@OnEvent('${sessionEventName(type)}')`);
+    return [...new Set([...names, ...listened])].sort();
+  }
+
+  /**
+   * Whether a handler for the group wants `created` events; with `broadcast`, whether a broadcast handler does. A
+   * listener of the EventEmitter counts once it is attached: after `ready()`.
+   */
+  wantsCreated({ broadcast = false }: { readonly broadcast?: boolean } = {}): boolean {
+    const methods = this.#explored.events.filter((each) => each.broadcast === broadcast);
+    if (methods.some(({ wants }) => wants(SessionCreatedEvent))) return true;
+    return !broadcast && this.mirror.listenedTypes.includes('created');
   }
 
   /** Whether this application has a method for broadcast events. */

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import { handlesGaps, type SessionEventGap } from './on-session-event-gap.decorator.js';
-import { handledEvents } from './on-session-event.decorator.js';
+import { handledEvents, type SessionEventClass } from './on-session-event.decorator.js';
 import type { SessionEvent } from './session.events.js';
 
 /** A method with `@OnSessionEvent`, bound to its instance. */
@@ -12,6 +12,8 @@ export interface SessionEventHandler {
   /** Whether it is called on every instance of the application instead of on one of the group. */
   readonly broadcast: boolean;
   handles(event: SessionEvent): boolean;
+  /** Whether it handles the events of a class. */
+  wants(eventClass: SessionEventClass): boolean;
   handle(event: SessionEvent): unknown;
 }
 
@@ -72,7 +74,9 @@ function* eventHandlers(marked: unknown, bound: () => BoundMethod): Iterable<Ses
     if (handled.length === 0) continue;
     const { name, call } = bound();
     const handles = (event: SessionEvent) => handled.some(({ eventClass }) => event instanceof eventClass);
-    yield { name, broadcast, handles, handle: call };
+    const wants = (wanted: SessionEventClass) =>
+      handled.some(({ eventClass }) => wanted === eventClass || wanted.prototype instanceof eventClass);
+    yield { name, broadcast, handles, wants, handle: call };
   }
 }
 

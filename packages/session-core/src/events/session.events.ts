@@ -56,7 +56,10 @@ export abstract class SessionEvent {
   }
 }
 
-/** A session was stored for the first time. */
+/**
+ * A session was stored for the first time. A store need not record it while no handler wants it: a handler that is added
+ * later receives the creations from then on.
+ */
 export class SessionCreatedEvent extends SessionEvent {
   constructor(init: SessionEventInit) {
     super('created', init);

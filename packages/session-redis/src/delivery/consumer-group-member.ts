@@ -7,6 +7,7 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import {
   type ConsumerIdentity,
   DeliveryScripts,
+  type RegisteredHandlers,
   type RetryRules,
   type FailReply,
 } from '../scripts/delivery/delivery.scripts.js';
@@ -41,6 +42,7 @@ export interface Failure {
 @Injectable()
 export class ConsumerGroupMember {
   readonly #turns: PartitionRoundRobin;
+  #handlers: RegisteredHandlers | undefined;
   /** The positions of finished entries, which are acknowledged in the next turn. */
   readonly #finished = new Map<SessionKeys, { readonly positions: string[]; readonly acknowledged: Promise<void> }>();
 
@@ -59,18 +61,33 @@ export class ConsumerGroupMember {
     return this.member.group;
   }
 
+  /** From now on `created` events are recorded for the group. */
+  async wantCreated(): Promise<void> {
+    await Promise.all(this.partitions.all.map((partition) => this.scripts.wantCreated(partition, this.member)));
+  }
+
+  /** The group wants no `created` events, unless another instance of it has told otherwise. */
+  async abstain(): Promise<void> {
+    await Promise.all(this.partitions.all.map((partition) => this.scripts.abstain(partition, this.member)));
+  }
+
   /** Creates the group where it does not exist. It begins with the oldest event that is kept. */
   async ensure(partitions = this.partitions.all): Promise<void> {
     await Promise.all(partitions.map((partition) => this.streams.createGroup(partition, this.name, 'oldest')));
   }
 
   /** Records the handlers of this instance. Resolves to the handlers of another living instance when they differ. */
-  async register(handlers: readonly string[]): Promise<readonly string[] | undefined> {
-    // One partition is enough: an instance is a member in all of them.
-    const [first] = this.partitions.all;
+  async register(
+    handlers: RegisteredHandlers,
+    partitions = this.partitions.all,
+  ): Promise<readonly string[] | undefined> {
+    this.#handlers = handlers;
     const liveness = livenessOf(this.rules.lease);
-    const [word, names] = await this.scripts.registerHandlers(first!, this.member, handlers, liveness);
-    return word === 'differing' ? namesIn(parsed(names)) : undefined;
+    const replies = await Promise.all(
+      partitions.map((partition) => this.scripts.registerHandlers(partition, this.member, handlers, liveness)),
+    );
+    const differing = replies.find(([word]) => word === 'differing');
+    return differing && namesIn(parsed(differing[1]));
   }
 
   /** Up to `count` new entries. Waits up to `patience` milliseconds for the first one. */
@@ -171,6 +188,7 @@ export class ConsumerGroupMember {
     } catch (error) {
       if (!isReply(error, 'NOGROUP')) throw error;
       await this.ensure(partitions);
+      if (this.#handlers) await this.register(this.#handlers, partitions);
       return undefined;
     }
   }

@@ -3,11 +3,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import { BACKGROUND_STREAM_SCRIPTS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
+import {
+  BACKGROUND_STREAM_SCRIPTS,
+  DELIVERY_PACE,
+  SESSION_EVENT_DISPATCHER,
+} from '../configuration/redis-session.tokens.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
+import { DeliveryScripts } from '../scripts/delivery/delivery.scripts.js';
 import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import type { DeliveryPace } from './event-rules.js';
 import { SessionEventLoader } from './session-event.loader.js';
 import { groupOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { byPosition, timeOf } from './stream-position.js';
@@ -18,6 +24,8 @@ const BATCH_SIZE = 100;
 // Milliseconds. Also how late a gap can be reported when no event follows it.
 const LONGEST_WAIT = 1000;
 const PAUSE_AFTER_ERROR = 500;
+// How long `created` events are still recorded for broadcast handlers of instances that have ended.
+const WISH = 86_400_000;
 
 /**
  * Reads every event that is recorded after its start and calls the broadcast handlers of this instance: in recorded
@@ -33,6 +41,8 @@ export class SessionEventBroadcaster {
   readonly #positions = new Map<SessionKeys, string>();
   /** The partitions that may have new events. */
   #due: readonly SessionKeys[];
+  /** Monotonic time, which no clock step changes. */
+  #nextRenewal = 0;
 
   constructor(
     /** Blocks while it waits for events, so nothing else uses it. */
@@ -41,6 +51,8 @@ export class SessionEventBroadcaster {
     @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
     @Inject(SessionEventLoader) private readonly loader: SessionEventLoader,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(DeliveryScripts) private readonly delivery: DeliveryScripts,
+    @Inject(DELIVERY_PACE) private readonly pace: DeliveryPace,
   ) {
     this.#due = partitions.all;
   }
@@ -83,7 +95,7 @@ export class SessionEventBroadcaster {
   /** Broadcasts the new events of the partitions that are due. */
   async #look(): Promise<void> {
     const entries: StreamEntry[] = [];
-    const gaps = new Map<SessionKeys, string>();
+    const gaps = await this.#renewWish();
     await Promise.all(
       this.#due.map(async (partition) => {
         const [word, reply] = await this.scripts.readEvents(partition, this.#positions.get(partition), BATCH_SIZE);
@@ -105,6 +117,24 @@ export class SessionEventBroadcaster {
       if (event) await this.dispatcher.broadcast(event);
       this.#positions.set(entry.partition, entry.position);
     }
+  }
+
+  /**
+   * `created` events are recorded as long as an instance wants them: this one tells again that it does. Returns the
+   * partitions that may not have recorded them, with the position there.
+   */
+  async #renewWish(): Promise<Map<SessionKeys, string>> {
+    const lapsed = new Map<SessionKeys, string>();
+    if (performance.now() < this.#nextRenewal || !this.dispatcher.wantsCreated({ broadcast: true })) return lapsed;
+    await Promise.all(
+      this.partitions.all.map(async (partition) => {
+        const word = await this.delivery.wantBroadcast(partition, WISH);
+        const position = this.#positions.get(partition);
+        if (word === 'begun' && position !== undefined) lapsed.set(partition, position);
+      }),
+    );
+    this.#nextRenewal = performance.now() + this.pace.wishRenewal;
+    return lapsed;
   }
 
   async #skip(gaps: ReadonlyMap<SessionKeys, string>): Promise<void> {

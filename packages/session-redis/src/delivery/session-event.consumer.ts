@@ -55,8 +55,12 @@ export class SessionEventConsumer {
     );
   }
 
-  start(): void {
+  /** Resolves when the `created` events that its `@OnSessionEvent` methods want are recorded. */
+  async start(): Promise<void> {
+    // The application may create sessions before this instance has joined its group.
+    const told = this.dispatcher.wantsCreated() ? this.group.wantCreated().catch(() => undefined) : undefined;
     void this.#run();
+    await told;
   }
 
   /**
@@ -79,10 +83,11 @@ export class SessionEventConsumer {
     const { signal } = this.#stopping;
     // An application whose start fails is closed without becoming ready.
     await Promise.race([this.dispatcher.ready(), aborted(signal)]);
-    // Without handlers it would take events away from instances that have some.
-    if (signal.aborted || !this.dispatcher.hasHandlers) return;
+    const { hasHandlers } = this.dispatcher;
     while (!signal.aborted) {
       try {
+        // Without handlers it would take events away from instances that have some.
+        if (!hasHandlers) return await this.group.abstain();
         await this.#pass();
         this.#failures.succeeded();
       } catch (error) {
@@ -121,7 +126,7 @@ export class SessionEventConsumer {
     this.#joined = true;
     this.#renewals.start();
     const own = this.dispatcher.handlerNames;
-    const others = await this.group.register(own);
+    const others = await this.group.register({ names: own, wantCreated: this.dispatcher.wantsCreated() });
     if (!others) return;
     const list = (names: readonly string[]) => names.join(', ') || 'none';
     const onlyHere = own.filter((name) => !others.includes(name));

@@ -29,6 +29,10 @@ export class SessionKeys {
   readonly deadLetters: string;
   /** HASH by group: the names of the handlers of its instances, as JSON. */
   readonly handlers: string;
+  /** HASH by group: `1` when the group wants `created` events, `0` when it does not. Empty: all groups do. */
+  readonly wanted: string;
+  /** STRING, empty: exists while broadcast handlers of an instance want `created` events. */
+  readonly broadcastWanted: string;
   /** STRING: the position of the last trimmed event. */
   readonly trimmed: string;
   /** HASH by group: the number of events that were trimmed before the group had handled them. */
@@ -41,6 +45,8 @@ export class SessionKeys {
     this.events = `${this.prefix}events`;
     this.deadLetters = `${this.events}:dead`;
     this.handlers = `${this.events}:handlers`;
+    this.wanted = `${this.events}:wanted`;
+    this.broadcastWanted = `${this.wanted}:broadcast`;
     this.trimmed = `${this.events}:trimmed`;
     this.dropped = `${this.events}:dropped`;
   }

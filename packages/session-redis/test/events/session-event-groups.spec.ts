@@ -1,5 +1,11 @@
 import { Injectable, type Type } from '@nestjs/common';
-import { OnSessionEvent, SessionDeletedEvent, type SessionEvent, SessionStoreError } from '@nest-session/core';
+import {
+  OnSessionEvent,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  type SessionEvent,
+  SessionStoreError,
+} from '@nest-session/core';
 import { type SessionDeadLetter, SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
@@ -92,6 +98,9 @@ describe('list()', () => {
         begun++;
         return finished;
       }
+
+      @OnSessionEvent(SessionCreatedEvent)
+      note() {}
     }
     await start('slow', Slow);
     const { Reminders } = reminders();

@@ -216,7 +216,7 @@ it('several trimmers at once trim in batches without counting an event twice', a
   const [first] = await store.client.xrange(store.keys.events, '-', '+', 'COUNT', 1);
   expect(first).toBeUndefined();
   expect((await store.client.keys('*')).sort()).toEqual(
-    [store.keys.events, store.keys.dropped, store.keys.trimmed].sort(),
+    [store.keys.events, store.keys.dropped, store.keys.trimmed, store.keys.wanted].sort(),
   );
 });
 

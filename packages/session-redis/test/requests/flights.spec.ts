@@ -6,7 +6,7 @@ import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
-/** Never during a test: without handlers, notifications and the job, only requests send commands to Redis. */
+/** Never during a test: without events, notifications and the job, only requests send commands to Redis. */
 const NEVER = '0 0 0 29 2 *';
 
 describe.each([1, 4])('round trips between the application and Redis, with %d partitions,', (partitions) => {
@@ -16,7 +16,8 @@ describe.each([1, 4])('round trips between the application and Redis, with %d pa
   beforeAll(async () => {
     server = await RedisServer.start();
     proxy = await TcpProxy.start({ port: server.port });
-    const redis = { url: proxy.url, notifications: 'off', partitions, cleanup: { cron: NEVER } } as const;
+    const silence = { notifications: 'off', cleanup: { cron: NEVER }, events: { consume: false } } as const;
+    const redis = { url: proxy.url, partitions, ...silence };
     app = await App.start({ redis, handlers: false });
     proxy.countFlights();
   });

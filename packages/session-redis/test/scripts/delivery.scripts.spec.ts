@@ -60,6 +60,7 @@ async function owners(): Promise<Record<string, unknown>> {
   return Object.fromEntries(pending.map(([position, consumer]) => [position, consumer]));
 }
 
+const handlers = (...names: string[]) => ({ names, wantCreated: false });
 const positionsOf = (taken: readonly (readonly unknown[])[]) => taken.map(([position]) => position);
 
 describe('claim-events', () => {
@@ -276,7 +277,7 @@ it('the delivery scripts work when Redis is out of memory', async () => {
     await age(me, held!);
     expect(positionsOf(await scripts.claimEvents(store.keys, other, LEASE, 10))).toEqual([held]);
     expect(await scripts.releaseEvents(store.keys, other, [])).toBe('left');
-    expect(await scripts.registerHandlers(store.keys, me, [], LEASE)).toEqual(['registered']);
+    expect(await scripts.registerHandlers(store.keys, me, handlers(), LEASE)).toEqual(['registered']);
   } finally {
     await store.client.config('SET', 'maxmemory', '0');
   }
@@ -310,7 +311,7 @@ describe('release-events', () => {
 
 describe('register-handlers', () => {
   const register = (member: typeof me, ...names: string[]) =>
-    scripts.registerHandlers(store.keys, member, names, LEASE);
+    scripts.registerHandlers(store.keys, member, handlers(...names), LEASE);
 
   it('returns the differing handlers of another active instance', async () => {
     expect(await register(other, 'A.a')).toEqual(['registered']);
@@ -326,6 +327,30 @@ describe('register-handlers', () => {
     await fail(me, position!);
     expect(await register(me, 'B.b')).toEqual(['registered']);
   });
+
+  describe('records whether the group wants `created`:', () => {
+    const wish = (member: typeof me, names: string[], wantCreated: boolean) =>
+      scripts.registerHandlers(store.keys, member, { names, wantCreated }, LEASE);
+    const recorded = () => store.client.hget(store.keys.wanted, group);
+
+    it('as the instance that joined last says', async () => {
+      await wish(me, ['A.a'], true);
+      expect(await recorded()).toBe('1');
+      await wish(other, ['A.a'], false);
+      expect(await recorded()).toBe('0');
+      await wish(me, ['B.b'], true);
+      expect(await recorded()).toBe('1');
+    });
+
+    it('but it does as long as a living instance has other handlers', async () => {
+      await wish(me, ['A.a', 'B.b'], true);
+      await wish(other, ['A.a'], false);
+      expect(await recorded()).toBe('1');
+      await scripts.releaseEvents(store.keys, me, []);
+      await wish(other, ['C.c'], false);
+      expect(await recorded()).toBe('0');
+    });
+  });
 });
 
 describe('a call that is sent twice because its reply was lost has one effect', () => {
@@ -336,7 +361,7 @@ describe('a call that is sent twice because its reply was lost has one effect', 
     ['the last failure', async (position) => fail(me, position, { attempts: 1 })],
     ['renew-lease', (position) => scripts.renewLease(store.keys, me, [position])],
     ['release-events', () => scripts.releaseEvents(store.keys, me, [])],
-    ['register-handlers', () => scripts.registerHandlers(store.keys, me, ['A.a'], LEASE)],
+    ['register-handlers', () => scripts.registerHandlers(store.keys, me, handlers('A.a'), LEASE)],
   ])('%s', async (_, call) => {
     const [position] = await endSessions(1);
     await read(me, 1);
@@ -349,7 +374,7 @@ describe('a call that is sent twice because its reply was lost has one effect', 
 });
 
 describe('while a key has a foreign type', () => {
-  const KEYS = ['events', 'failing', 'retries', 'deadLetters', 'handlers'] as const;
+  const KEYS = ['events', 'failing', 'retries', 'deadLetters', 'handlers', 'wanted'] as const;
   const keyOf = (name: (typeof KEYS)[number]) => {
     const key = store.keys[name];
     return typeof key === 'string' ? key : store.keys[name as 'failing' | 'retries'](group);
@@ -360,7 +385,11 @@ describe('while a key has a foreign type', () => {
     ['an acknowledgement', ['failing', 'retries'], (position) => scripts.acknowledge(store.keys, me, [position])],
     ['a failure', ['failing', 'retries', 'deadLetters'], async (position) => fail(me, position)],
     ['release-events', ['retries'], () => scripts.releaseEvents(store.keys, me, [])],
-    ['register-handlers', ['handlers'], () => scripts.registerHandlers(store.keys, me, ['A.a'], LEASE)],
+    [
+      'register-handlers',
+      ['handlers', 'wanted'],
+      () => scripts.registerHandlers(store.keys, me, handlers('A.a'), LEASE),
+    ],
   ])('%s writes nothing', async (_, keys, call) => {
     const [position] = await endSessions(1);
     await read(me, 1);

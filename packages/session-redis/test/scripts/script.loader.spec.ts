@@ -23,6 +23,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/delete-session': 'DeleteReply',
   'session/claim-expired': 'ClaimOutcome',
   'delivery/register-handlers': 'RegisterReply',
+  'delivery/want-broadcast': 'WishReply',
   'delivery/claim-events': null,
   'delivery/acknowledge-events': 'AcknowledgeReply',
   'delivery/retry-or-dead-letter': 'FailReply',

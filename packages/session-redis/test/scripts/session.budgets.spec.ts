@@ -73,7 +73,7 @@ describe('runs no more commands than these for', () => {
 
   it('a creation', async () => {
     await openSession();
-    const reads = { exists: 1, time: 1, scard: 1, zscore: 1 };
+    const reads = { exists: 1, hvals: 1, time: 1, scard: 1, zscore: 1 };
     const writes = { xadd: 1, hset: 1, set: 1, pexpireat: 1, sadd: 1 };
     expect(await commandsOf(() => store.create({ a: '1', b: '2' }))).toEqual({ ...reads, ...writes });
   });
@@ -90,7 +90,7 @@ describe('runs no more commands than these for', () => {
         attributes: new Map(),
         indexes: new Map([['principal', 'ann']]),
       });
-    const reads = { exists: 2, time: 1, scard: 2, zscore: 1 };
+    const reads = { exists: 2, hvals: 1, time: 1, scard: 2, zscore: 1 };
     const writes = { xadd: 1, hset: 1, set: 1, pexpireat: 1, sadd: 2, zadd: 1 };
     expect(await commandsOf(create)).toEqual({ ...reads, ...writes });
   });

@@ -1,3 +1,4 @@
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { GRACE, KEEPING_RULES, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
@@ -95,15 +96,37 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.buckets(id)).toEqual([]);
     });
 
-    it('writes nothing when a key it needs has another type', async () => {
+    it.each<[string, Record<string, string>, boolean, string[]]>([
+      ['nobody has told what it wants', {}, false, ['created']],
+      ['no group wants it', { a: '0', b: '0' }, false, []],
+      ['one of the groups wants it', { a: '0', b: '1', c: '0' }, false, ['created']],
+      ['only broadcast handlers want it', { a: '0' }, true, ['created']],
+    ])('records `created` unless nobody wants it: %s', async (_, groups, broadcast, expected) => {
+      for (const { wanted, broadcastWanted } of store.partitions.all) {
+        for (const [group, wish] of Object.entries(groups)) await store.client.hset(wanted, group, wish);
+        if (broadcast) await store.client.set(broadcastWanted, '');
+      }
+      const id = await store.create({ a: '1' });
+      expect(await store.eventTypes(id)).toEqual(expected);
+      await store.scripts.delete(id);
+      expect(await store.eventTypes(id)).toEqual([...expected, 'deleted']);
+      await store.client.flushall();
+    });
+
+    it.each<[string, (keys: SessionKeys) => string]>([
+      ['an index set', (keys) => keys.index('principal', 'planted')],
+      ['the wishes of groups', (keys) => keys.wanted],
+    ])('writes nothing when a key it needs has another type: %s', async (_, keyOf) => {
       const id = store.id();
-      await store.client.set(store.keysOf(id).index('principal', 'planted'), 'x');
+      const planted = keyOf(store.keysOf(id));
+      await store.client.set(planted, 'x');
       const times = { maxInactiveInterval: 60, absoluteTimeout: -1 };
       const changes = { attributes: new Map(), indexes: new Map([['principal', 'planted']]) };
       const create = { kind: 'create', id, presentedIds: [], ...times, ...changes } as const;
       await expect(store.scripts.create(create)).rejects.toThrow('WRONGTYPE');
       expect(await store.session(id)).toEqual({});
       expect(await store.isAlive(id)).toBe(false);
+      await store.client.del(planted);
     });
   });
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Injectable } from '@nestjs/common';
-import { OnSessionEvent, SessionEvent, SessionRepository } from '@nest-session/core';
+import { OnSessionEvent, SessionCreatedEvent, SessionEvent, SessionRepository } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
@@ -23,6 +23,8 @@ const KEYS = {
   'nest:session:events:failing:<group>': 'hash',
   'nest:session:events:retries:<group>': 'zset',
   'nest:session:events:handlers': 'hash',
+  'nest:session:events:wanted': 'hash',
+  'nest:session:events:wanted:broadcast': 'string',
   'nest:session:events:trimmed': 'string',
   'nest:session:events:dropped': 'hash',
   'nest:session:meta': 'hash',
@@ -47,6 +49,9 @@ class FailingHandler {
   fail(): void {
     throw new Error('This handler always fails');
   }
+
+  @OnSessionEvent(SessionCreatedEvent, { broadcast: true })
+  hear(): void {}
 }
 
 it('the keys of this test equal the table of docs/redis-data-model.md', async () => {

@@ -7,7 +7,7 @@ import { DELIVERY_PACE } from '../../src/configuration/redis-session.tokens.js';
 import { PATIENCE } from './patience.js';
 
 /** So that a test needs no real minutes. */
-const PACE = { pollInterval: 20, firstBackOff: 20, longestBackOff: 100 };
+const PACE = { pollInterval: 20, firstBackOff: 20, longestBackOff: 100, wishRenewal: 20 };
 
 export interface EventInstanceOptions extends Pick<ModuleMetadata, 'imports' | 'providers' | 'controllers'> {
   /** With `commandTimeout: PATIENCE` unless it has another. */

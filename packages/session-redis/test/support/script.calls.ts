@@ -19,6 +19,7 @@ export interface ScriptCall {
 
 const [ID, NEW_ID] = ['i'.repeat(43), 'n'.repeat(43)] as const;
 const ME = { group: 'group', consumer: 'me' };
+const HANDLERS = { names: ['A.handle'], wantCreated: true };
 const LEASE = 30_000;
 
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
@@ -166,7 +167,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'register-handlers',
     what: 'an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: (client, store) => new DeliveryScripts(client).registerHandlers(store.keys, ME, ['A.handle'], LEASE),
+    send: (client, store) => new DeliveryScripts(client).registerHandlers(store.keys, ME, HANDLERS, LEASE),
     reply: ['registered'],
   },
   {

@@ -30,6 +30,13 @@ export interface EntryFailure {
   readonly attempts: number;
 }
 
+/** The handlers of an instance for its group. */
+export interface RegisteredHandlers {
+  readonly names: readonly string[];
+  /** Whether one of them wants `created` events. */
+  readonly wantCreated: boolean;
+}
+
 /** How failed entries are retried. */
 export interface RetryRules {
   /** Milliseconds before the second attempt; doubles with each attempt. */
@@ -43,6 +50,7 @@ export interface RetryRules {
 }
 
 export type RegisterReply = ['registered'] | ['differing', names: string];
+export type WishReply = 'renewed' | 'begun';
 export type AcknowledgeReply = 'acknowledged';
 export type FailReply = 'retry' | 'dead' | 'lost';
 export type RenewReply = 'renewed' | 'lost';
@@ -53,6 +61,7 @@ const BEHIND_ALL = '18446744073709551614-0';
 
 const SOURCES = loadScripts('delivery', {
   registerHandlers: 'register-handlers',
+  wantBroadcast: 'want-broadcast',
   claimEvents: 'claim-events',
   acknowledgeEvents: 'acknowledge-events',
   retryOrDeadLetter: 'retry-or-dead-letter',
@@ -71,14 +80,32 @@ export class DeliveryScripts {
 
   /** `liveness`: the idle time in milliseconds below which an instance is alive. */
   async registerHandlers(
-    { events, handlers }: SessionKeys,
+    { events, handlers, wanted }: SessionKeys,
     { group, consumer }: ConsumerIdentity,
-    names: readonly string[],
+    { names, wantCreated }: RegisteredHandlers,
     liveness: number,
   ): Promise<RegisterReply> {
-    const keys = [events, handlers];
-    const args = [group, consumer, liveness, JSON.stringify(names)];
+    const keys = [events, handlers, wanted];
+    const args = [group, consumer, liveness, JSON.stringify(names), wantCreated ? 1 : 0];
     return (await this.#client.registerHandlers(keys.length, ...keys, ...args)) as RegisterReply;
+  }
+
+  /** From now on `created` events are recorded for a group. */
+  async wantCreated({ wanted }: SessionKeys, { group }: ConsumerIdentity): Promise<void> {
+    await this.#client.hset(wanted, group, 1);
+  }
+
+  /** An instance without handlers: its group wants no `created` events, unless another instance has told otherwise. */
+  async abstain({ wanted }: SessionKeys, { group }: ConsumerIdentity): Promise<void> {
+    await this.#client.hsetnx(wanted, group, 0);
+  }
+
+  /**
+   * For the next milliseconds `created` events are recorded for broadcast handlers. `begun`: none were recorded for
+   * them until now.
+   */
+  async wantBroadcast({ broadcastWanted }: SessionKeys, milliseconds: number): Promise<WishReply> {
+    return (await this.#client.wantBroadcast(1, broadcastWanted, milliseconds)) as WishReply;
   }
 
   /**

@@ -1,13 +1,15 @@
 #!lua
 --[[
-  create-session: stores a new session, and records its `created` event.
+  create-session: stores a new session, and records its `created` event unless nobody wants it.
 
   KEYS[1] bucket list
   KEYS[2] events stream
   KEYS[3] session hash
   KEYS[4] shadow key
   KEYS[5] forwarding mark of the id
-  KEYS[6..] forwarding marks of the ids that the request presented
+  KEYS[6] which groups want `created`; empty: all do
+  KEYS[7] exists while broadcast handlers want `created`
+  KEYS[8..] forwarding marks of the ids that the request presented
   ARGV[1] prefix of the partition's keys
   ARGV[2] id
   ARGV[3] grace in ms
@@ -26,7 +28,7 @@
 local bucket_list, events = KEYS[1], KEYS[2]
 local id, key, shadow = ARGV[2], KEYS[3], KEYS[4]
 local first_attribute, last = 7 + 2 * ARGV[6], #ARGV
-if KEYS[6] and redis.call('EXISTS', unpack(KEYS, 6)) > 0 then return { 'gone' } end
+if KEYS[8] and redis.call('EXISTS', unpack(KEYS, 8)) > 0 then return { 'gone' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 
 -- include: clock
@@ -49,10 +51,15 @@ if first_attribute > 7 then
   end
 end
 
--- The first write, which fails when the stream is a foreign key.
-local recorded = redis.pcall('XADD', events, '*', 'type', 'created', 'session', id, 'at', now)
-if type(recorded) == 'table' then
-  -- include: unrecorded
+local wishes = redis.call('HVALS', KEYS[6])
+local is_wanted = not wishes[1]
+for _, wish in ipairs(wishes) do is_wanted = is_wanted or wish ~= '0' end
+if is_wanted or redis.call('EXISTS', KEYS[7]) == 1 then
+  -- The first write, which fails when the stream is a foreign key.
+  local recorded = redis.pcall('XADD', events, '*', 'type', 'created', 'session', id, 'at', now)
+  if type(recorded) == 'table' then
+    -- include: unrecorded
+  end
 end
 ARGV[last + 1], ARGV[last + 2] = 'creationTime', now
 ARGV[last + 3], ARGV[last + 4] = 'lastAccessedTime', now

@@ -69,7 +69,8 @@ export class SessionScripts {
     ...changes
   }: CreateSession): Promise<CreateReply> {
     const partition = this.partitions.of(id);
-    const keys = [...keysOf(partition, id), partition.forwardingMark(id)];
+    const { wanted, broadcastWanted } = partition;
+    const keys = [...keysOf(partition, id), partition.forwardingMark(id), wanted, broadcastWanted];
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
     const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, changes.indexes.size];
     pushIndexes(args, changes.indexes);

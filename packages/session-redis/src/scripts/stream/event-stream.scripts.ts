@@ -57,17 +57,17 @@ export class EventStreamScripts {
   }
 
   async createGroup(
-    { events, trimmed }: SessionKeys,
+    { events, trimmed, wanted }: SessionKeys,
     group: string,
     from: 'oldest' | 'now',
   ): Promise<CreateGroupReply> {
-    return (await this.#client.createGroup(2, events, trimmed, group, from)) as CreateGroupReply;
+    return (await this.#client.createGroup(3, events, trimmed, wanted, group, from)) as CreateGroupReply;
   }
 
   /** `liveness`: the idle time in milliseconds below which an instance is alive. */
   async removeGroup(partition: SessionKeys, group: string, liveness: number): Promise<RemoveGroupReply> {
-    const { events, handlers, dropped } = partition;
-    const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped];
+    const { events, handlers, dropped, wanted } = partition;
+    const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped, wanted];
     return (await this.#client.removeGroup(keys.length, ...keys, group, liveness)) as RemoveGroupReply;
   }
 

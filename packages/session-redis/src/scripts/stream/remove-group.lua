@@ -7,6 +7,7 @@
   KEYS[3] retries of the group
   KEYS[4] handlers of all groups
   KEYS[5] dropped events of all groups
+  KEYS[6] which groups want `created`
   ARGV[1] group
   ARGV[2] idle time in ms below which an instance is alive
 
@@ -19,6 +20,7 @@
 local group = ARGV[1]
 local problem = wrong_type({
   { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { KEYS[4], 'hash' }, { KEYS[5], 'hash' },
+  { KEYS[6], 'hash' },
 })
 if problem then return problem end
 local exists = groups_of_stream()[group]
@@ -31,4 +33,5 @@ if exists then redis.call('XGROUP', 'DESTROY', events, group) end
 redis.call('DEL', KEYS[2], KEYS[3])
 redis.call('HDEL', KEYS[4], group)
 redis.call('HDEL', KEYS[5], group)
+redis.call('HDEL', KEYS[6], group)
 return exists and 'removed' or 'unknown'

@@ -1,0 +1,191 @@
+import { Injectable, type Type } from '@nestjs/common';
+import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
+import {
+  OnSessionEvent,
+  OnSessionEventGap,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionEvent,
+} from '@nest-session/core';
+import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const NOTHING = 'an application without handlers';
+const ENDS = 'a handler of another event';
+const CREATED = 'a handler of the event';
+const ALL = 'a handler of all events';
+const LISTENER = 'a listener of the EventEmitter';
+const BROADCAST = 'a broadcast handler';
+
+const heard: string[] = [];
+
+function providersOf(what: string): Type[] {
+  @Injectable()
+  class Handlers {
+    @OnSessionEvent(SessionDeletedEvent)
+    end(event: SessionDeletedEvent) {
+      heard.push(event.type);
+    }
+  }
+  @Injectable()
+  class CreatedHandlers {
+    @OnSessionEvent(SessionCreatedEvent)
+    greet(event: SessionCreatedEvent) {
+      heard.push(event.type);
+    }
+  }
+  @Injectable()
+  class AllHandlers {
+    @OnSessionEvent(SessionEvent)
+    log(event: SessionEvent) {
+      heard.push(event.type);
+    }
+  }
+  @Injectable()
+  class Listeners {
+    @OnEvent('session.created')
+    greet(event: SessionCreatedEvent) {
+      heard.push(event.type);
+    }
+  }
+  @Injectable()
+  class BroadcastHandlers {
+    @OnSessionEvent(SessionCreatedEvent, { broadcast: true })
+    greet(event: SessionCreatedEvent) {
+      heard.push(event.type);
+    }
+
+    @OnSessionEventGap()
+    clear() {
+      heard.push('gap');
+    }
+  }
+  const classes: Record<string, Type> = {
+    [ENDS]: Handlers,
+    [CREATED]: CreatedHandlers,
+    [ALL]: AllHandlers,
+    [LISTENER]: Listeners,
+    [BROADCAST]: BroadcastHandlers,
+  };
+  return classes[what] ? [classes[what]] : [];
+}
+
+describe.each([1, 4])('with %d partition(s), the creation of a session', (partitions) => {
+  let store: Store;
+  let instances: EventInstance[] = [];
+  beforeAll(async () => {
+    store = await Store.open({ partitions });
+  });
+  afterEach(async () => {
+    for (const instance of instances) await instance.stop();
+    instances = [];
+    heard.splice(0);
+    await store.client.flushall();
+  });
+  afterAll(() => store.close());
+
+  async function start(
+    what: string,
+    events: RedisSessionModuleOptions['events'] = {},
+    url = store.server.url,
+  ): Promise<EventInstance> {
+    const cleanup = { cron: '0 0 0 29 2 *' };
+    const redis = { url, partitions, cleanup, events };
+    const instance = await EventInstance.start({
+      redis,
+      imports: [EventEmitterModule.forRoot()],
+      providers: providersOf(what),
+    });
+    instances.push(instance);
+    return instance;
+  }
+
+  const wishesOf = (group: string) =>
+    Promise.all(store.partitions.all.map(({ wanted }) => store.client.hget(wanted, group)));
+  const hasTold = (group: string, wish: string) =>
+    eventually(async () => expect(await wishesOf(group)).toEqual(Array.from({ length: partitions }, () => wish)));
+  const isRecorded = async () => (await store.eventTypes(await store.create())).includes('created');
+
+  it.each([NOTHING, ENDS])('is not recorded for %s', async (what) => {
+    await start(what);
+    await hasTold('default', '0');
+    for (let i = 0; i < 2 * partitions; i++) expect(await isRecorded()).toBe(false);
+  });
+
+  it.each([CREATED, ALL, LISTENER])('is recorded for %s beside a group that wants none', async (what) => {
+    await start(NOTHING, { group: 'web' });
+    await hasTold('web', '0');
+    await start(what, { group: 'worker' });
+    await hasTold('worker', '1');
+    for (let i = 0; i < 2 * partitions; i++) expect(await isRecorded()).toBe(true);
+    await eventually(() => expect(heard).toEqual(Array.from({ length: 2 * partitions }, () => 'created')));
+  });
+
+  it.each([CREATED, ALL, BROADCAST])('is handled by %s as soon as the application has started', async (what) => {
+    await start(NOTHING, { group: 'web' });
+    await hasTold('web', '0');
+    await start(what);
+    for (let i = 0; i < 2 * partitions; i++) await store.create();
+    await eventually(() => expect(heard).toEqual(Array.from({ length: 2 * partitions }, () => 'created')));
+  });
+
+  it('is recorded while an instance of the group wants it, whichever joins last', async () => {
+    await start(CREATED);
+    await hasTold('default', '1');
+    await start(ENDS);
+    await start(NOTHING);
+    await eventually(() => expect(EventInstance.log.matching(/has other handlers/)).not.toEqual([]));
+    await hasTold('default', '1');
+  });
+
+  it('is recorded for a group that was created for later, until it is removed', async () => {
+    const groups = (await start(NOTHING)).module.get(SessionEventGroups, { strict: false });
+    await hasTold('default', '0');
+    expect(await isRecorded()).toBe(false);
+    await groups.create('later');
+    expect(await isRecorded()).toBe(true);
+    await groups.remove('later');
+    expect(await isRecorded()).toBe(false);
+  });
+
+  it('is recorded as long as the process that would handle it has not told otherwise', async () => {
+    await start(NOTHING, { consume: false });
+    expect(await isRecorded()).toBe(true);
+  });
+
+  it('is recorded again as soon as a group has noticed that Redis lost its data', async () => {
+    await start(CREATED);
+    await hasTold('default', '1');
+    await store.client.flushall();
+    await start(NOTHING, { group: 'web' });
+    await hasTold('default', '1');
+    expect(await isRecorded()).toBe(true);
+  });
+
+  it('is reported as a gap to broadcast handlers when it was not recorded for them', async () => {
+    const proxy = await TcpProxy.start({ port: store.server.port });
+    try {
+      await start(NOTHING, { group: 'web' });
+      await hasTold('web', '0');
+      await start(BROADCAST, {}, `redis://127.0.0.1:${proxy.port}`);
+      await hasTold('default', '0');
+      proxy.refuse();
+      proxy.cut();
+      // As when the outage was longer than the wish of an ended instance lasts.
+      for (const { broadcastWanted } of store.partitions.all) expect(await store.client.del(broadcastWanted)).toBe(1);
+      expect(await isRecorded()).toBe(false);
+      await proxy.accept();
+      await eventually(() => expect(heard).toEqual(['gap']));
+      expect(await isRecorded()).toBe(true);
+      await eventually(() => expect(heard).toEqual(['gap', 'created']));
+    } finally {
+      await Promise.all(instances.splice(0).map((instance) => instance.stop()));
+      await proxy.stop();
+    }
+  });
+});
