@@ -8,6 +8,22 @@ export abstract class AttributeSerializer {
 
   /** The value of a text. May throw anything: the option `undecodable` then decides. */
   abstract deserialize(text: string): unknown;
+
+  /**
+   * Whether a value still has the text that it was read from or written as. False when unsure: `serialize()` then
+   * decides. Implement it if it costs less: every request asks it of each object that it has read.
+   */
+  hasText?(value: unknown, text: string): boolean;
+}
+
+/** Whether a value still has a text, by the serializer's own way to tell, or else by serializing the value. */
+export function hasText(serializer: AttributeSerializer, value: unknown, text: string): boolean {
+  if (serializer.hasText) return serializer.hasText(value, text);
+  try {
+    return serializer.serialize(value) === text;
+  } catch {
+    return false;
+  }
 }
 
 /**

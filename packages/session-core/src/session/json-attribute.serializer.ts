@@ -21,6 +21,15 @@ export class JsonAttributeSerializer extends AttributeSerializer {
   deserialize(text: string): unknown {
     return JSON.parse(text);
   }
+
+  /** Without a search for what JSON would change: nothing is written of a value whose text is the same. */
+  override hasText(value: unknown, text: string): boolean {
+    try {
+      return JSON.stringify(value) === text;
+    } catch {
+      return false;
+    }
+  }
 }
 
 interface FoundProblem {

@@ -1,4 +1,4 @@
-import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
+import { AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
 
 /** Refuses values whose text is larger than the option `maxAttributeSize`. */
 export class LimitedAttributeSerializer extends AttributeSerializer {
@@ -24,5 +24,9 @@ export class LimitedAttributeSerializer extends AttributeSerializer {
 
   deserialize(text: string): unknown {
     return this.serializer.deserialize(text);
+  }
+
+  override hasText(value: unknown, text: string): boolean {
+    return hasText(this.serializer, value, text);
   }
 }

@@ -1,5 +1,12 @@
 import { indexChangesOf } from './index-changes.js';
-import type { CreateSession, DeleteSession, UpdateSession, WriteReply } from './session-change.js';
+import type {
+  AttributeChanges,
+  CreateSession,
+  DeleteSession,
+  IndexChanges,
+  UpdateSession,
+  WriteReply,
+} from './session-change.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionWriter } from './session-writer.js';
@@ -72,17 +79,10 @@ export class SessionState {
 
   /** The save of everything that the store does not have yet; undefined when there is nothing to save. */
   nextSave(): SessionSave | undefined {
-    if (!this.isDirty) return undefined;
-    const id = this.storedId;
-    if (id !== undefined && this.isInvalidated) return { kind: 'delete', id };
-    const attributes = this.attributes.changes();
-    const indexes = indexChangesOf(attributes, this.writer.serializer);
-    if (id === undefined) {
-      const { presentedIds, timeouts } = this;
-      return { kind: 'create', id: this.id, presentedIds, ...timeouts.all, attributes, indexes };
-    }
-    const newId = this.id === id ? undefined : this.id;
-    return { kind: 'update', id, newId, ...this.timeouts.changes(), ...this.access, attributes, indexes };
+    const { storedId } = this;
+    if (this.ended) return undefined;
+    if (storedId === undefined) return this.#creation();
+    return this.isInvalidated ? { kind: 'delete', id: storedId } : this.#update(storedId);
   }
 
   /** Records how the store answered a save. */
@@ -99,6 +99,27 @@ export class SessionState {
     this.timeouts.saved(save);
     this.attributes.saved(save.attributes);
     return 'saved';
+  }
+
+  #creation(): CreateSession | undefined {
+    const { id, presentedIds, timeouts } = this;
+    if (this.isInvalidated || timeouts.endNow) return undefined;
+    const attributes = this.attributes.changes();
+    if (attributes.size === 0) return undefined;
+    return { kind: 'create', id, presentedIds, ...timeouts.all, attributes, indexes: this.#indexesOf(attributes) };
+  }
+
+  #update(id: string): UpdateSession | undefined {
+    const { timeouts } = this;
+    const attributes = this.attributes.changes();
+    const newId = this.id === id ? undefined : this.id;
+    if (attributes.size === 0 && newId === undefined && !timeouts.hasChanges) return undefined;
+    const indexes = this.#indexesOf(attributes);
+    return { kind: 'update', id, newId, ...timeouts.changes(), ...this.access, attributes, indexes };
+  }
+
+  #indexesOf(attributes: AttributeChanges): IndexChanges {
+    return indexChangesOf(attributes, this.writer.serializer);
   }
 }
 

@@ -1,4 +1,4 @@
-import { type AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
+import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
 import type { UndecodablePolicy } from './undecodable-policy.js';
@@ -71,7 +71,13 @@ export class StoredAttributes {
     }
   }
 
+  /** Whether a value still has a text. */
+  hasText(value: unknown, text: string): boolean {
+    return hasText(this.serializer, value, text);
+  }
+
   #isUndecodable(name: string): boolean {
+    if (this.#undecodable.size === 0) return false;
     const text = this.#texts.get(name);
     return text !== undefined && this.#undecodable.get(name) === text;
   }

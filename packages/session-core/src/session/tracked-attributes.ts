@@ -9,9 +9,9 @@ interface Entry {
    * The text when the attribute was set, read or last saved, to notice an object that is changed in place; null for a
    * removed attribute. Undefined for a value that was only read and cannot change in place, or cannot be encoded.
    */
-  text?: string | null | undefined;
-  /** The stored text of an object that was read, until `text` is made from it: an object that is not changed needs none. */
-  raw?: string | undefined;
+  text: string | null | undefined;
+  /** Whether `text` is the stored text, which another language may have formatted differently. */
+  isRaw: boolean;
 }
 
 /** Attributes that remember which of them must be written: those that were set, and objects changed in place. */
@@ -63,7 +63,7 @@ export class TrackedAttributes {
     assertName(name);
     const removed = value === undefined || value === null;
     const text = removed ? null : this.#stored.encode(name, value);
-    this.#entries.set(name, { value: removed ? undefined : value, assigned: true, text });
+    this.#entries.set(name, { value: removed ? undefined : value, assigned: true, text, isRaw: false });
   }
 
   encode(name: string, value: unknown): string {
@@ -104,7 +104,7 @@ export class TrackedAttributes {
       if (entry.assigned && entry.text !== change) continue;
       entry.assigned = false;
       entry.text = change;
-      entry.raw = undefined;
+      entry.isRaw = false;
     }
   }
 
@@ -119,7 +119,7 @@ export class TrackedAttributes {
     const known = this.#entries.get(name);
     if (known) return known;
     const value = this.#stored.decode(name);
-    const entry = { value, assigned: false, raw: isObject(value) ? this.#stored.text(name) : undefined };
+    const entry = { value, assigned: false, text: isObject(value) ? this.#stored.text(name) : undefined, isRaw: true };
     if (value !== undefined) this.#entries.set(name, entry);
     return entry;
   }
@@ -142,7 +142,9 @@ export class TrackedAttributes {
   #change(name: string, entry: Entry): string | null | undefined {
     if (!entry.assigned) return this.#changeInPlace(name, entry);
     if (!this.#isWritable(name, entry)) return undefined;
-    if (isObject(entry.value)) entry.text = this.#stored.encode(name, entry.value);
+    const { value, text } = entry;
+    // An object may have changed since it was set.
+    if (isObject(value) && !this.#stored.hasText(value, text!)) entry.text = this.#stored.encode(name, value);
     return entry.text;
   }
 
@@ -153,24 +155,16 @@ export class TrackedAttributes {
 
   /** The new text of an object that was changed in place since it was read or saved. */
   #changeInPlace(name: string, entry: Entry): string | undefined {
-    const { assigned, value, raw } = entry;
-    if (assigned || !isObject(value)) return undefined;
-    if (raw !== undefined) {
-      if (this.#isEncodedAs(raw, value)) return undefined;
-      entry.text = this.#textAsRead(raw);
-      entry.raw = undefined;
+    const { assigned, value, text } = entry;
+    if (assigned || !isObject(value) || typeof text !== 'string') return undefined;
+    if (this.#stored.hasText(value, text)) return undefined;
+    if (entry.isRaw) {
+      entry.text = this.#textAsRead(text);
+      entry.isRaw = false;
     }
     if (entry.text === undefined) return undefined;
     const current = this.#stored.encode(name, value);
     return current === entry.text ? undefined : current;
-  }
-
-  #isEncodedAs(text: string, value: unknown): boolean {
-    try {
-      return this.#stored.serializer.serialize(value) === text;
-    } catch {
-      return false;
-    }
   }
 }
 

@@ -10,6 +10,8 @@ type TimeoutChanges = Pick<UpdateSession, 'maxInactiveInterval' | 'absoluteTimeo
 /** A timeout that never passes. */
 const NEVER = -1;
 
+const NO_CHANGES: TimeoutChanges = { maxInactiveInterval: undefined, absoluteTimeout: undefined };
+
 /** The timeouts of a session, which remember whether they must be written. */
 export class TrackedTimeouts {
   #now: SessionTimeouts;
@@ -41,6 +43,7 @@ export class TrackedTimeouts {
 
   /** The timeouts that the store does not have yet. */
   changes(): TimeoutChanges {
+    if (this.#now === this.#stored) return NO_CHANGES;
     // Stores know one way to end a session at once, whichever timeout was set to 0.
     if (this.endNow) return { maxInactiveInterval: 0 };
     const changed = (name: keyof SessionTimeouts) =>
@@ -50,6 +53,7 @@ export class TrackedTimeouts {
 
   /** Records that the store has these timeouts. */
   saved({ maxInactiveInterval, absoluteTimeout }: TimeoutChanges): void {
+    if (maxInactiveInterval === undefined && absoluteTimeout === undefined) return;
     this.#stored = {
       maxInactiveInterval: maxInactiveInterval ?? this.#stored.maxInactiveInterval,
       absoluteTimeout: absoluteTimeout ?? this.#stored.absoluteTimeout,

@@ -2,6 +2,7 @@ import { jest } from '@jest/globals';
 import { inspect } from 'node:util';
 import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/errors/session.errors.js';
 import type { Session } from '../../src/session/session.js';
+import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
@@ -143,6 +144,26 @@ describe('TrackedSession', () => {
       ]);
     });
 
+    it('an object that was changed in place, by a serializer that only serializes', async () => {
+      const plain = new RecordingWriter({ serialize: (value) => JSON.stringify(value), deserialize: JSON.parse });
+      const session = plain.restore({ read: '{"items":["a"]}' });
+      const read = session.getAttribute<{ items: string[] }>('read')!;
+      expect(session.isDirty).toBe(false);
+      read.items.push('b');
+      await session.save();
+      expect(plain.attributes).toEqual([{ read: '{"items":["a","b"]}' }]);
+    });
+
+    it('no object whose text is still the stored one', async () => {
+      const session = writer.restore({ order: '{"at":"2026-01-01T00:00:00.000Z"}' });
+      const order = session.getAttribute<{ at: unknown; total?: unknown }>('order')!;
+      order.at = new Date(String(order.at));
+      expect(session.isDirty).toBe(false);
+      order.total = new Date(0);
+      await expect(session.save()).rejects.toThrow(SessionAttributeError);
+      expect(writer.writes).toEqual([]);
+    });
+
     it('no text that another language formatted differently, until its value is changed', async () => {
       const session = writer.restore({ foreign: '{"a": 1, "b":[ 2.0 ]}', infinite: '{"a":1e999}' });
       expect(session.getAttribute('foreign')).toEqual({ a: 1, b: [2] });
@@ -173,12 +194,14 @@ describe('TrackedSession', () => {
     });
 
     it('without encoding values again that cannot have changed', async () => {
-      const session = writer.restore({ read: '{"n":1}', one: '1' });
-      const encoded = jest.spyOn(writer.serializer, 'serialize');
+      const serializer = new JsonAttributeSerializer();
+      const recording = new RecordingWriter(serializer);
+      const session = recording.restore({ read: '{"n":1}', one: '1' });
+      const spies = [jest.spyOn(serializer, 'serialize'), jest.spyOn(serializer, 'hasText')];
       const encodedBy = async (step: () => unknown) => {
-        encoded.mockClear();
+        for (const spy of spies) spy.mockClear();
         await step();
-        return encoded.mock.calls.map(([value]) => value);
+        return spies.flatMap((spy) => spy.mock.calls.map(([value]) => value));
       };
       const ask = () => Array.from({ length: 3 }, () => session.isDirty);
       const object = { n: 2 };
@@ -194,7 +217,7 @@ describe('TrackedSession', () => {
       expect(await encodedBy(() => session.save())).toEqual([object]);
       expect(await encodedBy(() => session.getAttribute('read'))).toEqual([]);
       expect(await encodedBy(() => session.isDirty)).toEqual([object, { n: 1 }]);
-      expect(writer.attributes).toEqual([{ two: '2', one: null }, { object: '{"n":2}' }]);
+      expect(recording.attributes).toEqual([{ two: '2', one: null }, { object: '{"n":2}' }]);
     });
 
     it('no value that became unstorable during a save, and throws at the next one', async () => {

@@ -1,3 +1,4 @@
+import type { AttributeSerializer } from '../../src/session/attribute.serializer.js';
 import type { SessionKey } from '../../src/session/session-token.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
@@ -11,12 +12,13 @@ const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'dele
 
 /** Records the writes, and replies to each with success unless a test has prepared a reply. */
 export class RecordingWriter implements SessionWriter {
-  readonly serializer = new JsonAttributeSerializer();
   undecodable: UndecodablePolicy = 'drop-attribute';
   readonly writes: SessionChange[] = [];
   /** The ids that the drawn ids were to replace; undefined for new sessions. */
   readonly replaced: (string | undefined)[] = [];
   readonly #replies: (WriteReply | (() => WriteReply | Promise<WriteReply>))[] = [];
+
+  constructor(readonly serializer: AttributeSerializer = new JsonAttributeSerializer()) {}
 
   /** The replies to the next writes; a function is called when the write has arrived. */
   reply(...replies: (WriteReply | (() => WriteReply | Promise<WriteReply>))[]): this {
