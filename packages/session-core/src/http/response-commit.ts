@@ -34,6 +34,7 @@ export class ResponseCommit implements CommitGate {
   #saving: Promise<void> | undefined;
   #hasFailed = false;
   #isRenewed = false;
+  #isHandled = false;
 
   constructor(
     private readonly session: RequestSession,
@@ -86,11 +87,13 @@ export class ResponseCommit implements CommitGate {
   }
 
   /**
-   * Saves what changed before the response begins; undefined when there is nothing to do. Resolves, although the save
+   * Saves what changed before the response begins, when the handler has finished; undefined when there is nothing to do. Resolves, although the save
    * failed, when the response began in the meantime: it waits for the same save and reports the failure.
    */
   saveEarly(): Promise<void> | undefined {
-    if (this.hasBegun || !this.needsSave) return undefined;
+    if (this.hasBegun) return undefined;
+    this.#isHandled = true;
+    if (!this.needsSave) return undefined;
     return this.save().catch((error: unknown) => {
       if (!this.hasBegun) throw error;
     });
@@ -189,11 +192,17 @@ export class ResponseCommit implements CommitGate {
     }
   }
 
-  /** Warns of changes that were made after the headers were sent and not saved with `session.save()`. */
+  /**
+   * Warns of changes that were made after the headers were sent and not saved with `session.save()`. When the handler
+   * had finished before that, only what was set is looked at: an encoding of each object that was read would find
+   * nothing in almost every request.
+   */
   #reportUnsaved(): void {
-    if (!this.needsSave) return;
+    const { existing } = this.session;
+    const isUnsaved = this.#isHandled ? !this.#hasFailed && existing?.isSet : this.needsSave;
+    if (!isUnsaved) return;
     logger.warn(
-      `Changes of session ${this.session.existing?.shownId} are lost: they were made after the headers were sent. ` +
+      `Changes of session ${existing?.shownId} are lost: they were made after the headers were sent. ` +
         'Make them before the first byte, or call `await session.save()`',
     );
   }

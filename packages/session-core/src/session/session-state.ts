@@ -65,11 +65,21 @@ export class SessionState {
 
   /** Whether there is anything to save. */
   get isDirty(): boolean {
-    if (this.ended) return false;
-    if (this.isInvalidated) return !this.isNew;
-    // A new session that ends at once is never stored.
-    if (this.isNew) return !this.timeouts.endNow && this.attributes.hasChanges;
-    return this.id !== this.storedId || this.timeouts.hasChanges || this.attributes.hasChanges;
+    // What was set comes first, because it needs no encoding.
+    return this.isSet || (!this.ended && !this.isNeverStored && this.attributes.hasChangedInPlace);
+  }
+
+  /** Whether there is anything to save, apart from objects that were changed in place. */
+  get isSet(): boolean {
+    if (this.ended || this.isNeverStored) return false;
+    if (this.isInvalidated) return true;
+    if (this.attributes.hasSet) return true;
+    return !this.isNew && (this.id !== this.storedId || this.timeouts.hasChanges);
+  }
+
+  /** Whether it is new and ends at once. */
+  get isNeverStored(): boolean {
+    return this.isNew && (this.isInvalidated || this.timeouts.endNow);
   }
 
   /** The part of a save that says whether it counts as an access. */
@@ -103,7 +113,7 @@ export class SessionState {
 
   #creation(): CreateSession | undefined {
     const { id, presentedIds, timeouts } = this;
-    if (this.isInvalidated || timeouts.endNow) return undefined;
+    if (this.isNeverStored) return undefined;
     const attributes = this.attributes.changes();
     if (attributes.size === 0) return undefined;
     return { kind: 'create', id, presentedIds, ...timeouts.all, attributes, indexes: this.#indexesOf(attributes) };

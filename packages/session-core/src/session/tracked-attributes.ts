@@ -76,10 +76,14 @@ export class TrackedAttributes {
     return entry !== undefined && (entry.assigned || this.#changeInPlace(name, entry) !== undefined);
   }
 
-  /** Whether `changes()` is not empty. */
-  get hasChanges(): boolean {
-    // Attributes that were set come first, because they need no encoding.
+  /** Whether `changes()` has attributes that were set or removed. */
+  get hasSet(): boolean {
     for (const [name, entry] of this.#entries) if (this.#isWritable(name, entry)) return true;
+    return false;
+  }
+
+  /** Whether `changes()` has objects that were changed in place. Encodes each object that was read. */
+  get hasChangedInPlace(): boolean {
     for (const [name, entry] of this.#entries) if (this.#changeInPlace(name, entry) !== undefined) return true;
     return false;
   }

@@ -181,6 +181,11 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return this.#state.isDirty;
   }
 
+  /** Whether there is anything to save, apart from objects that were changed in place: it encodes none. */
+  get isSet(): boolean {
+    return this.#state.isSet;
+  }
+
   /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
   get tokenToSend(): SessionToken | undefined {
     const { isOver, ended, storedId, id, token } = this.#state;

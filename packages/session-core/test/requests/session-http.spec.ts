@@ -267,6 +267,15 @@ class TestController {
     response.end();
   }
 
+  @Get('lose-in-place')
+  loseInPlace(@Session() session: Session, @Res() reply: Reply) {
+    const cart = session.getRequiredAttribute<Record<string, unknown>>('cart');
+    const response = rawOf(reply);
+    response.write('begun');
+    cart['lost'] = true;
+    response.end();
+  }
+
   @Get('after-head/:when')
   afterHead(@Req() request: { session: Session }, @Res() reply: Reply, @Param('when') when: string) {
     const response = rawOf(reply);
@@ -781,6 +790,14 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/read')).json()).toEqual({ via: 'value' });
       await client.get('/save-late');
       expect(log.matching(/^warn Changes of session/)).toHaveLength(1);
+    });
+
+    it('logs that an object was changed in place after the headers were sent, by the handler that sent them', async () => {
+      const { log, agent } = await startApp(base);
+      const client = agent();
+      await client.get('/cart');
+      expect((await client.get('/lose-in-place')).text).toBe('begun');
+      await eventually(() => expect(log.matching(/^warn Changes of session \S+ are lost/)).toHaveLength(1));
     });
 
     it.each([
