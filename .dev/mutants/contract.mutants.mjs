@@ -171,8 +171,8 @@ const changesOfId = [
   inScript(
     'save-session',
     'a change of id leaves its mark before the texts are compared',
-    "if ARGV[9] ~= 'any' then",
-    "if rotates then redis.call('SET', KEYS[5], new_id, 'PX', 60000) end\nif ARGV[9] ~= 'any' then",
+    "if condition ~= 'any' then",
+    "if rotates then redis.call('SET', KEYS[5], new_id, 'PX', 60000) end\nif condition ~= 'any' then",
     'rotation leaves no trace when it is refused',
   ),
   inScript(
@@ -180,7 +180,7 @@ const changesOfId = [
     'a change of id that is sent twice is looked for before the session',
     "local bucket_prefix = prefix .. 'expirations:'",
     `local bucket_prefix = prefix .. 'expirations:'
-if KEYS[8] and redis.call('GET', KEYS[5]) == ARGV[5] then return { 'saved' } end`,
+if KEYS[8] and redis.call('GET', KEYS[5]) == ARGV[6] then return { 'saved' } end`,
     'rotation does not renew the session when it is sent again, and is gone when the session is',
   ),
 ];

@@ -64,9 +64,9 @@ elseif text ~= '' then`,
   },
   {
     mistake: 'A save changes the index before it compares',
-    code: `if ARGV[9] ~= 'any' then`,
+    code: `if condition ~= 'any' then`,
     instead: `for i = 14, first_removed - 1, 2 do redis.call('SADD', prefix .. 'index:' .. ARGV[i] .. ':' .. ARGV[i + 1], id) end
-if ARGV[9] ~= 'any' then`,
+if condition ~= 'any' then`,
     killedBy: byContract(
       'index is not changed by an update that is a conflict, nor by a rotation to an id that is taken',
     ),
@@ -85,20 +85,20 @@ if ARGV[9] ~= 'any' then`,
   },
   {
     mistake: 'A save renews a session that is to be kept idle',
-    code: `ARGV[8] == '1'`,
+    code: `ARGV[9] == '1'`,
     instead: `false`,
     killedBy: byContract('saving does not renew a session that the request keeps idle'),
   },
   {
     mistake: 'An update of an attribute does not compare',
-    code: `if ARGV[9] ~= 'any' then`,
+    code: `if condition ~= 'any' then`,
     instead: `if false then`,
     killedBy: byContract('attribute update keeps every change of many concurrent requests'),
   },
   {
     mistake: 'An update of an attribute takes the text that it writes for its own of before',
-    code: `ARGV[9] == 'text' and current == ARGV[11]`,
-    instead: `ARGV[9] == 'text' and (current == ARGV[11] or current == ARGV[#ARGV])`,
+    code: `condition == 'text' and current == ARGV[12]`,
+    instead: `condition == 'text' and (current == ARGV[12] or current == ARGV[#ARGV])`,
     killedBy: byContract('attribute update is a conflict also when another request has written the same text'),
   },
   {

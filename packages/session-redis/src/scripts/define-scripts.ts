@@ -1,7 +1,10 @@
 import type { Redis } from 'ioredis';
 import { loadScript } from './script.loader.js';
 
-type Run = (numberOfKeys: number, ...keysAndArguments: (string | number)[]) => Promise<unknown>;
+type Argument = string | number;
+
+/** ioredis flattens its arguments, so a list that is at hand need not be copied. */
+type Run = (numberOfKeys: number, ...keysAndArguments: (Argument | readonly Argument[])[]) => Promise<unknown>;
 
 /** A connection with a command for each script. */
 export type ScriptedRedis<Name extends string> = Redis & Record<Name, Run>;

@@ -16,15 +16,15 @@
   ARGV[2] id
   ARGV[3] grace in ms
   ARGV[4] how long the session hash is kept after the end, in ms
-  ARGV[5] new id; the same as ARGV[2] unless the session is rotated
-  ARGV[6] maxInactiveInterval in s; empty: unchanged; 0: end the session
-  ARGV[7] absolute timeout in s since the creation; empty: unchanged; negative: none
-  ARGV[8] 1: keep the session idle: this is no access, and the idle timeout counts from the last access
-  ARGV[9] condition: 'any', 'text' (the field ARGV[10] has the text ARGV[11]) or 'none' (there is no such field)
-  ARGV[10] field of the condition
-  ARGV[11] text of the condition
-  ARGV[12] number of index changes
-  ARGV[13] number of fields to remove
+  ARGV[5] number of the next arguments that are no attributes. Most saves only set attributes: 0. They have none of these
+  ARGV[6] new id; the same as ARGV[2] unless the session is rotated
+  ARGV[7] maxInactiveInterval in s; empty: unchanged; 0: end the session
+  ARGV[8] absolute timeout in s since the creation; empty: unchanged; negative: none
+  ARGV[9] 1: keep the session idle: this is no access, and the idle timeout counts from the last access
+  ARGV[10] condition: 'any', 'text' (the field ARGV[11] has the text ARGV[12]) or 'none' (there is no such field)
+  ARGV[11] field of the condition
+  ARGV[12] text of the condition
+  ARGV[13] number of index changes
   ARGV[14..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute
 
   Returns
@@ -37,11 +37,14 @@
     {'conflict', text}   the condition is false; `text` is what the attribute has now, missing without the attribute
 ]]
 -- include: keys, live
-local new_id, new_interval, new_timeout = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-local rotates, keeps_idle = new_id ~= ARGV[2], ARGV[8] == '1'
-local first_removed = 14 + 2 * ARGV[12]
-local first_attribute, last = first_removed + ARGV[13], #ARGV
-local changes_index = first_removed > 14
+local first_attribute, last = 6 + ARGV[5], #ARGV
+local first_removed, condition, new_id, new_interval, new_timeout = first_attribute, 'any', nil, nil, nil
+local rotates, keeps_idle, changes_index = false, false, false
+if first_attribute > 6 then
+  new_id, new_interval, new_timeout, condition = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[10]
+  first_removed = 14 + 2 * ARGV[13]
+  rotates, keeps_idle, changes_index = new_id ~= ARGV[2], ARGV[9] == '1', first_removed > 14
+end
 local fields
 if rotates or changes_index then
   fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'index')
@@ -58,9 +61,9 @@ if id ~= ARGV[2] then
   if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
   if rotates or changes_index or new_timeout or (new_interval and new_interval ~= 0) then return { 'gone' } end
 end
-if ARGV[9] ~= 'any' then
-  local current = redis.call('HGET', key, ARGV[10])
-  local is_expected = ARGV[9] == 'none' and not current or ARGV[9] == 'text' and current == ARGV[11]
+if condition ~= 'any' then
+  local current = redis.call('HGET', key, ARGV[11])
+  local is_expected = condition == 'none' and not current or condition == 'text' and current == ARGV[12]
   -- Also when the text equals the new one: another request may have counted from 1 to 2 as well.
   if not is_expected then
     -- The old token must not read anything any more, so a forwarded save does not learn the text.
@@ -129,7 +132,7 @@ else
   end
   if changes_index and not joining[1] then redis.call('HDEL', key, 'index') end
   if new_interval then
-    ARGV[last + 1], ARGV[last + 2] = 'maxInactiveInterval', ARGV[6]
+    ARGV[last + 1], ARGV[last + 2] = 'maxInactiveInterval', ARGV[7]
     last = last + 2
   end
   -- A slow request must not undo a later one.

@@ -80,36 +80,23 @@ export class SessionScripts {
     return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
   }
 
-  async save(change: UpdateSession): Promise<UpdateReply> {
-    const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, expected } = change;
+  save(change: UpdateSession): Promise<UpdateReply> {
+    const { id, newId = id, maxInactiveInterval, absoluteTimeout } = change;
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
     if (newId !== id) {
       const renamed = [partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId)];
       keys.push(partition.forwardingMark(id), ...renamed);
     }
-    const { grace } = this.rules;
-    const args = [
-      partition.prefix,
-      id,
-      grace,
-      this.#kept,
-      newId,
-      maxInactiveInterval,
-      absoluteTimeout,
-      keepsIdle ? 1 : 0,
-    ];
-    if (expected === undefined) args.push('any', '', '');
-    else args.push(expected.text === undefined ? 'none' : 'text', ATTRIBUTE_FIELD + expected.name, expected.text ?? '');
-    const removed = removedFields(change.attributes);
-    args.push(change.indexes.size, removed.length);
-    pushIndexes(args, change.indexes);
-    args.push(...removed);
+    const args = [partition.prefix, id, this.rules.grace, this.#kept];
+    if (onlySetsAttributes(change)) args.push(0);
+    else {
+      const details = detailsOf(change);
+      args.push(details.length, ...details);
+    }
     pushAttributes(args, change.attributes);
     const script = maxInactiveInterval === 0 || absoluteTimeout === 0 ? 'endSession' : 'saveSession';
-    const reply = await this.#run(script, keys, args);
-    const [outcome, current] = reply as Reply<UpdateReply['outcome']>;
-    return outcome === 'conflict' ? { outcome, current: current ?? undefined } : { outcome };
+    return this.#run(script, keys, args).then(toUpdateReply);
   }
 
   async touch(id: string): Promise<TouchReply> {
@@ -138,8 +125,13 @@ export class SessionScripts {
   }
 
   #run(script: keyof typeof SOURCES, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.#client[script](keys.length, ...keys, ...args);
+    return this.#client[script](keys.length, keys, args);
   }
+}
+
+function toUpdateReply(reply: unknown): UpdateReply {
+  const [outcome, current] = reply as Reply<UpdateReply['outcome']>;
+  return outcome === 'conflict' ? { outcome, current: current ?? undefined } : { outcome };
 }
 
 /** The first keys of every script for one session. */
@@ -157,8 +149,27 @@ function pushAttributes(args: (string | number)[], changes: AttributeChanges): v
   for (const [name, text] of changes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
 }
 
-function removedFields(changes: AttributeChanges): string[] {
-  const fields: string[] = [];
-  for (const [name, text] of changes) if (text === null) fields.push(ATTRIBUTE_FIELD + name);
-  return fields;
+/** Whether a save has no details. Every argument costs ioredis and Redis time, and most saves are such. */
+function onlySetsAttributes(change: UpdateSession): boolean {
+  const { newId, maxInactiveInterval, absoluteTimeout, expected, attributes } = change;
+  if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
+  if (change.keepsIdle || expected !== undefined || change.indexes.size > 0) return false;
+  for (const text of attributes.values()) if (text === null) return false;
+  return true;
+}
+
+function conditionOf(expected: UpdateSession['expected']): string[] {
+  if (expected === undefined) return ['any', '', ''];
+  const field = ATTRIBUTE_FIELD + expected.name;
+  return expected.text === undefined ? ['none', field, ''] : ['text', field, expected.text];
+}
+
+/** The arguments of a save between those that every save has and the attributes that are set. */
+function detailsOf(change: UpdateSession): (string | number)[] {
+  const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, indexes } = change;
+  const condition = conditionOf(change.expected);
+  const details = [newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition, indexes.size];
+  pushIndexes(details, indexes);
+  for (const [name, text] of change.attributes) if (text === null) details.push(ATTRIBUTE_FIELD + name);
+  return details;
 }
