@@ -73,16 +73,12 @@ export class ResponseCommit implements CommitGate {
   }
 
   /**
-   * Saves what changed; call it as often as you like. A call during a save waits for it, shares its failure, and then
-   * saves what changed in the meantime. After a failed save it does nothing.
+   * Saves what changed; call it as often as you like. A call waits for the save before, shares its failure, and then
+   * saves what changed in the meantime.
    */
   save(): Promise<void> {
     const saving = this.#saving ? this.#saving.then(() => this.#save()) : this.#save();
     this.#saving = saving;
-    const settled = () => {
-      if (this.#saving === saving) this.#saving = undefined;
-    };
-    saving.then(settled, settled);
     return saving;
   }
 

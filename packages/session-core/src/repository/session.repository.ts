@@ -103,8 +103,10 @@ export abstract class SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
-    const wellFormed = [...new Set(ids.filter(isWellFormedSessionId))];
-    const records = wellFormed.length > 0 ? await this.readRecords(() => this.load(wellFormed)) : [];
+    const wellFormed = ids.filter(isWellFormedSessionId);
+    // Most requests present one id.
+    const distinct = wellFormed.length > 1 ? [...new Set(wellFormed)] : wellFormed;
+    const records = distinct.length > 0 ? await this.readRecords(() => this.load(distinct)) : [];
     const found = new Map(records.map((record) => [record.id, record]));
     return ids.map((id) => {
       const record = found.get(id);

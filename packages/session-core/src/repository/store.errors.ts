@@ -1,13 +1,21 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 
 /** Calls a store. @throws SessionStoreError, whatever the store throws */
-export async function wrapStoreErrors<T>(call: () => Promise<T>): Promise<T> {
+export function wrapStoreErrors<T>(call: () => Promise<T>): Promise<T> {
   try {
-    return await call();
+    return call().catch(raise);
   } catch (error) {
-    if (error instanceof SessionStoreError) throw error;
-    throw new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
+    return Promise.reject(storeError(error));
   }
+}
+
+function raise(error: unknown): never {
+  throw storeError(error);
+}
+
+function storeError(error: unknown): SessionStoreError {
+  if (error instanceof SessionStoreError) return error;
+  return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
 }
 
 /** The kind of an error, without its message, which may quote a value. */

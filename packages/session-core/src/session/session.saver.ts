@@ -24,7 +24,11 @@ export class SessionSaver {
 
   /** Saves all changes. @throws SessionStoreError when the store failed */
   save(): Promise<SaveOutcome> {
-    return this.#inTurn(() => this.#save());
+    if (this.#turn) return this.#inTurn(() => this.#save());
+    // At once, which most saves are.
+    const saving = this.#save();
+    this.#turn = saving;
+    return saving;
   }
 
   /** Compares and sets one attribute; repeats that until no other request was faster. */
@@ -58,12 +62,15 @@ export class SessionSaver {
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
   }
 
-  async #write(save: SessionSave): Promise<WriteReply> {
+  #write(save: SessionSave): Promise<WriteReply> {
     const givesId = save.kind === 'create' || (save.kind === 'update' && save.newId !== undefined);
     this.#unanswered = givesId ? save : undefined;
-    const reply = await this.writer.write(save);
-    this.#unanswered = undefined;
-    return reply;
+    const reply = this.writer.write(save);
+    if (!givesId) return reply;
+    return reply.then((answer) => {
+      this.#unanswered = undefined;
+      return answer;
+    });
   }
 
   /**
@@ -104,8 +111,9 @@ export class SessionSaver {
   }
 
   #inTurn<T>(step: () => Promise<T>): Promise<T> {
-    const result = (this.#turn ?? Promise.resolve()).then(step);
-    this.#turn = result.catch(() => undefined);
+    // A step also follows one that failed.
+    const result = (this.#turn ?? Promise.resolve()).then(step, step);
+    this.#turn = result;
     return result;
   }
 }

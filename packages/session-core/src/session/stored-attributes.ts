@@ -14,7 +14,7 @@ export interface AttributesOwner {
 export class StoredAttributes {
   readonly #texts: Map<string, string>;
   /** By attribute name, the text that could not be decoded. */
-  readonly #undecodable = new Map<string, string>();
+  #undecodable: Map<string, string> | undefined;
 
   constructor(
     texts: Iterable<readonly [string, string]>,
@@ -55,8 +55,9 @@ export class StoredAttributes {
       return this.serializer.deserialize(text) ?? undefined;
     } catch {
       // The error is not logged: JSON.parse quotes the text that it could not read.
-      if (!this.#undecodable.has(name)) this.#warn(name);
-      this.#undecodable.set(name, text);
+      const undecodable = (this.#undecodable ??= new Map<string, string>());
+      if (!undecodable.has(name)) this.#warn(name);
+      undecodable.set(name, text);
       return undefined;
     }
   }
@@ -77,7 +78,7 @@ export class StoredAttributes {
   }
 
   #isUndecodable(name: string): boolean {
-    if (this.#undecodable.size === 0) return false;
+    if (!this.#undecodable) return false;
     const text = this.#texts.get(name);
     return text !== undefined && this.#undecodable.get(name) === text;
   }

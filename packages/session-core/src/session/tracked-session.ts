@@ -162,7 +162,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.#state.isInvalidated = true;
   }
 
-  async save(): Promise<SaveOutcome> {
+  save(): Promise<SaveOutcome> {
     return this.#saver.save();
   }
 
