@@ -26,15 +26,15 @@ export const requests = [
   {
     mistake: 'All attributes that were read are written back',
     in: 'TrackedAttributes',
-    code: 'if (!entry.assigned) return this.#changeInPlace(name, entry);',
-    instead: 'if (!entry.assigned) return this.#stored.encode(name, entry.value);',
+    code: 'if (!entry.assigned) return this.#changeInPlace(entry);',
+    instead: 'if (!entry.assigned) return this.#stored.encode(entry.name, entry.value);',
     killedBy: byContract('saving writes only the changes, so that two concurrent requests lose none of them'),
   },
   {
     mistake: 'A value that was read is compared with the text that was stored',
     in: 'TrackedAttributes',
-    code: 'entry.text = this.#textAsRead(raw);',
-    instead: 'entry.text = raw;',
+    code: 'entry.text = this.#textAsRead(text);',
+    instead: 'entry.text = text;',
     killedBy: {
       spec: 'tracked-session.spec.ts',
       test: 'writes no text that another language formatted differently, until its value is changed',

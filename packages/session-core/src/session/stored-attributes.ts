@@ -27,7 +27,8 @@ export class StoredAttributes {
   /** Decodes nothing: an undecodable attribute is dropped from here once it was read. */
   get names(): string[] {
     const names = [...this.#texts.keys()];
-    return this.owner.undecodable === 'throw' ? names : names.filter((name) => !this.#isUndecodable(name));
+    if (!this.#undecodable || this.owner.undecodable === 'throw') return names;
+    return names.filter((name) => !this.#isUndecodable(name));
   }
 
   text(name: string): string | undefined {

@@ -2,7 +2,8 @@ import type { AttributeChanges } from './session-change.js';
 import { StoredAttributes } from './stored-attributes.js';
 
 interface Entry {
-  value: unknown;
+  readonly name: string;
+  readonly value: unknown;
   /** Whether the application set it since the last save; otherwise it was only read. */
   assigned: boolean;
   /**
@@ -19,12 +20,15 @@ export class TrackedAttributes {
   readonly #stored: StoredAttributes;
   /** Only attributes that the application read or set; the others are not decoded. */
   readonly #entries = new Map<string, Entry>();
+  /** Whether the application set or removed any: most requests only read. */
+  #wasSet = false;
 
   constructor(stored: StoredAttributes) {
     this.#stored = stored;
   }
 
   get names(): string[] {
+    if (this.#entries.size === 0) return this.#stored.names;
     const names = new Set(this.#stored.names);
     for (const [name, entry] of this.#entries) {
       if (entry.value === undefined) names.delete(name);
@@ -63,7 +67,8 @@ export class TrackedAttributes {
     assertName(name);
     const removed = value === undefined || value === null;
     const text = removed ? null : this.#stored.encode(name, value);
-    this.#entries.set(name, { value: removed ? undefined : value, assigned: true, text, isRaw: false });
+    this.#entries.set(name, { name, value: removed ? undefined : value, assigned: true, text, isRaw: false });
+    this.#wasSet = true;
   }
 
   encode(name: string, value: unknown): string {
@@ -73,27 +78,27 @@ export class TrackedAttributes {
   /** Whether the application set it, or changed it in place, since the last save. */
   isChanged(name: string): boolean {
     const entry = this.#entries.get(name);
-    return entry !== undefined && (entry.assigned || this.#changeInPlace(name, entry) !== undefined);
+    return entry !== undefined && (entry.assigned || this.#changeInPlace(entry) !== undefined);
   }
 
   /** Whether `changes()` has attributes that were set or removed. */
   get hasSet(): boolean {
-    for (const [name, entry] of this.#entries) if (this.#isWritable(name, entry)) return true;
+    if (this.#wasSet) for (const entry of this.#entries.values()) if (this.#isWritable(entry)) return true;
     return false;
   }
 
   /** Whether `changes()` has objects that were changed in place. Encodes each object that was read. */
   get hasChangedInPlace(): boolean {
-    for (const [name, entry] of this.#entries) if (this.#changeInPlace(name, entry) !== undefined) return true;
+    for (const entry of this.#entries.values()) if (this.#changeInPlace(entry) !== undefined) return true;
     return false;
   }
 
   /** What has to be written, by name. */
   changes(): Map<string, string | null> {
     const changes = new Map<string, string | null>();
-    for (const [name, entry] of this.#entries) {
-      const change = this.#change(name, entry);
-      if (change !== undefined) changes.set(name, change);
+    for (const entry of this.#entries.values()) {
+      const change = this.#change(entry);
+      if (change !== undefined) changes.set(entry.name, change);
     }
     return changes;
   }
@@ -123,7 +128,8 @@ export class TrackedAttributes {
     const known = this.#entries.get(name);
     if (known) return known;
     const value = this.#stored.decode(name);
-    const entry = { value, assigned: false, text: isObject(value) ? this.#stored.text(name) : undefined, isRaw: true };
+    const text = isObject(value) ? this.#stored.text(name) : undefined;
+    const entry: Entry = { name, value, assigned: false, text, isRaw: true };
     if (value !== undefined) this.#entries.set(name, entry);
     return entry;
   }
@@ -143,23 +149,23 @@ export class TrackedAttributes {
   }
 
   /** The text to write, or null to remove the attribute; undefined when there is nothing to write. */
-  #change(name: string, entry: Entry): string | null | undefined {
-    if (!entry.assigned) return this.#changeInPlace(name, entry);
-    if (!this.#isWritable(name, entry)) return undefined;
-    const { value, text } = entry;
+  #change(entry: Entry): string | null | undefined {
+    if (!entry.assigned) return this.#changeInPlace(entry);
+    if (!this.#isWritable(entry)) return undefined;
+    const { name, value, text } = entry;
     // An object may have changed since it was set.
     if (isObject(value) && !this.#stored.hasText(value, text!)) entry.text = this.#stored.encode(name, value);
     return entry.text;
   }
 
   /** Whether it was set or removed, unless it was removed and the store does not have it. */
-  #isWritable(name: string, entry: Entry): boolean {
-    return entry.assigned && (entry.text !== null || this.#stored.text(name) !== undefined);
+  #isWritable({ name, assigned, text }: Entry): boolean {
+    return assigned && (text !== null || this.#stored.text(name) !== undefined);
   }
 
   /** The new text of an object that was changed in place since it was read or saved. */
-  #changeInPlace(name: string, entry: Entry): string | undefined {
-    const { assigned, value, text } = entry;
+  #changeInPlace(entry: Entry): string | undefined {
+    const { name, assigned, value, text } = entry;
     if (assigned || !isObject(value) || typeof text !== 'string') return undefined;
     if (this.#stored.hasText(value, text)) return undefined;
     if (entry.isRaw) {
