@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { commandStats } from '../support/command.stats.js';
 import { type Changes, MINUTE, Store } from '../support/store.fixture.js';
 
@@ -51,6 +52,16 @@ describe('runs no more commands than these for', () => {
       ['c', '3'],
     ] as const;
     expect(await save({ attributes })).toEqual({ ...RENEWED, hset: 1 });
+  });
+
+  it('a save of attributes, of which each argument costs time as well', async () => {
+    const id = await openSession();
+    const sent = jest.spyOn(store.client, 'sendCommand');
+    await store.save(id, { attributes: [['a', '2']] });
+    const { args } = sent.mock.lastCall![0] as { readonly args: readonly unknown[] };
+    sent.mockRestore();
+    // The script, the number of keys, four keys, the arguments of every save, and a field with its text.
+    expect(args).toHaveLength(1 + 1 + 4 + 5 + 2);
   });
 
   it('a save that removes attributes', async () => {
