@@ -397,6 +397,16 @@ const repository = [
     },
   },
   {
+    mistake: 'A save that only removes attributes is sent as if it only set some',
+    in: 'onlySetsAttributes',
+    code: 'if (text === null) return false;',
+    instead: '',
+    killedBy: {
+      spec: 'session.budgets.spec.ts',
+      test: 'runs no more commands than these for a save that removes attributes',
+    },
+  },
+  {
     mistake: 'A creation goes on after it has failed',
     in: 'RedisSessionRepository.#create',
     code: 'proceed();',

@@ -41,6 +41,25 @@ export const requests = [
     },
   },
   {
+    mistake: 'An object that was changed after it was set is saved as it was set',
+    in: 'TrackedAttributes',
+    code: 'isObject(value) && !this.#stored.hasText(value, text!)',
+    instead: 'false',
+    killedBy: {
+      spec: 'tracked-session.spec.ts',
+      test: 'writes an object that was changed in place after it was read or set',
+    },
+  },
+  {
+    mistake: 'What a handler changes in place after the headers were sent is lost without a warning',
+    in: 'ResponseCommit',
+    code: 'this.#isHandled ?',
+    instead: 'true ?',
+    killedBy: byRequests(
+      'logs that an object was changed in place after the headers were sent, by the handler that sent them',
+    ),
+  },
+  {
     mistake: 'The head of an answer leaves before the save is done',
     in: 'ResponseCommit',
     code: 'if (this.needsSave) return this.save();',
