@@ -83,8 +83,9 @@ export class ResponseCommit implements CommitGate {
   }
 
   /**
-   * Saves what changed before the response begins, when the handler has finished; undefined when there is nothing to do. Resolves, although the save
-   * failed, when the response began in the meantime: it waits for the same save and reports the failure.
+   * Call it when the handler has finished: saves what changed before the response begins; undefined when there is
+   * nothing to do. Resolves, although the save failed, when the response began in the meantime: it waits for the same
+   * save and reports the failure.
    */
   saveEarly(): Promise<void> | undefined {
     if (this.hasBegun) return undefined;
