@@ -47,6 +47,7 @@ import { KeyspaceNotificationListener } from './notifications/keyspace-notificat
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
+import { BackgroundLimiter } from './timing/background.limiter.js';
 import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 
 const SESSION_MODULE_MISSING =
@@ -97,6 +98,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   RedisSessionRepository,
   { provide: SessionRepository, useExisting: RedisSessionRepository },
   { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
+  { provide: BackgroundLimiter, useFactory: () => new BackgroundLimiter() },
   SessionExpirationSweeper,
   ExpiredSessionListener,
   SessionEventLoader,

@@ -22,6 +22,9 @@ const EMITTER_NAMES = ['EventEmitter2', 'EventEmitter'];
  */
 @Injectable()
 export class EventEmitterBridge {
+  /** Found once: an application may have hundreds of providers. */
+  #emitters: readonly EventEmitter2Like[] | undefined;
+
   constructor(@Inject(DiscoveryService) private readonly discovery: DiscoveryService) {}
 
   /** Resolves when the `@OnEvent` listeners are attached. */
@@ -48,9 +51,8 @@ export class EventEmitterBridge {
 
   /** At most one emitter: with two EventEmitterModules every `@OnEvent` listener is attached to both. */
   #listenedTo(eventName: string): EventEmitter2Like | undefined {
-    return this.#find<EventEmitter2Like>(EMITTER_NAMES, 'emitAsync').find(
-      (emitter) => emitter.listenerCount(eventName) > 0,
-    );
+    this.#emitters ??= this.#find<EventEmitter2Like>(EMITTER_NAMES, 'emitAsync');
+    return this.#emitters.find((emitter) => emitter.listenerCount(eventName) > 0);
   }
 
   #find<T extends object>(classNames: readonly string[], method: keyof T): T[] {

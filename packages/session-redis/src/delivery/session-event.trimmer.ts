@@ -5,6 +5,7 @@ import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { EventStreamScripts, TrimLimits } from '../scripts/stream/event-stream.scripts.js';
+import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { consumerStates, groupStates, type GroupState, livenessOf, oldestUnread } from './group-state.js';
 import { logger } from '../logging/redis-session.logger.js';
 
@@ -21,8 +22,8 @@ export interface TrimResult {
   readonly dropped: ReadonlyMap<string, number>;
 }
 
-/** A call with 100 events blocks Redis for about a millisecond. */
-const BATCH_SIZE = 100;
+/** A call with 50 events blocks Redis for about half a millisecond. */
+const BATCH_SIZE = 50;
 /** Idle time after which a dead instance is removed. If it is alive after all, it joins its group again. */
 const HOUR = 3_600_000;
 
@@ -42,6 +43,7 @@ export class SessionEventTrimmer {
     @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(EVENT_RULES) private readonly options: TrimmerOptions,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {}
 
   /** One pass: trims, removes dead instances, and logs groups that nobody reads. */
@@ -66,7 +68,7 @@ export class SessionEventTrimmer {
   ): Promise<void> {
     const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
-      const [next, removed, dropped] = await this.scripts.trim(partition, limits, BATCH_SIZE);
+      const [next, removed, dropped] = await this.limiter.run(() => this.scripts.trim(partition, limits, BATCH_SIZE));
       result.removed += removed;
       for (let i = 0; i < dropped.length; i += 2) {
         const group = String(dropped[i]);

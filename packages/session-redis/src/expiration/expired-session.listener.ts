@@ -14,6 +14,7 @@ import type {
   KeyspaceSubscription,
 } from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 
@@ -21,6 +22,10 @@ import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 // differ at random: what one instance has claimed costs the others little.
 const SHORTEST_COLLECTION = 50;
 const LONGEST_COLLECTION = 100;
+
+// About as many as are claimed in a second. Every instance hears of every session, so with more it is cheaper to leave
+// the rest to the sweep: the bucket shows each instance what the others have claimed.
+const MOST_COLLECTED = 10_000;
 
 const MINUTE = 60_000;
 
@@ -44,6 +49,7 @@ export class ExpiredSessionListener {
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
     @Inject(SessionExpirationSweeper) private readonly sweeper: Pick<SessionExpirationSweeper, 'runOnce'>,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {
     this.#batchSize = batchSize;
   }
@@ -73,7 +79,7 @@ export class ExpiredSessionListener {
 
   #collect(shadow: string): void {
     const id = this.partitions.idOfShadow(shadow);
-    if (id === undefined || this.#stopping.signal.aborted) return;
+    if (id === undefined || this.#stopping.signal.aborted || this.#due.size >= MOST_COLLECTED) return;
     this.#due.add(id);
     const collection = SHORTEST_COLLECTION + Math.random() * (LONGEST_COLLECTION - SHORTEST_COLLECTION);
     this.#timer ??= setTimeout(() => {
@@ -83,25 +89,29 @@ export class ExpiredSessionListener {
   }
 
   async #claim(): Promise<void> {
-    const due = [...this.#due];
+    const due = this.#membersByPartition();
     this.#due.clear();
     try {
-      for (let i = 0; i < due.length; i += this.#batchSize) {
-        await this.#claimBatch(due.slice(i, i + this.#batchSize));
+      for (const [partition, members] of due) {
+        for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += this.#batchSize) {
+          const batch = members.slice(i, i + this.#batchSize);
+          await this.limiter.run(() => this.scripts.claimExpired(partition, batch));
+        }
       }
     } catch (error) {
       logger.warn(`Expired sessions could not be claimed; the cleanup job will find them: ${String(error)}`);
     }
   }
 
-  /** One call per partition. */
-  async #claimBatch(ids: readonly string[]): Promise<void> {
-    const members = new Map<SessionKeys, string[]>();
-    for (const id of ids) {
+  #membersByPartition(): Map<SessionKeys, string[]> {
+    const due = new Map<SessionKeys, string[]>();
+    for (const id of this.#due) {
       const partition = this.partitions.of(id);
-      members.set(partition, [...(members.get(partition) ?? []), partition.memberOf(id)]);
+      const members = due.get(partition);
+      if (members) members.push(partition.memberOf(id));
+      else due.set(partition, [partition.memberOf(id)]);
     }
-    await Promise.all([...members].map(([partition, of]) => this.scripts.claimExpired(partition, of)));
+    return due;
   }
 
   async #catchUp({ since }: KeyspaceGap): Promise<void> {

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
@@ -6,6 +7,7 @@ import { InjectConnection } from '../connection/redis-connections.js';
 import { isReply } from '../connection/reply.errors.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { type Bucket, SweepCounter, type SweepResult } from './sweep.counter.js';
 import { logger } from '../logging/redis-session.logger.js';
 
@@ -20,6 +22,9 @@ export interface SweepOptions {
 }
 
 const SCANNED_PER_CALL = 1000;
+const MEMBERS_PER_PAGE = 100;
+// Cursors of a set are positions in its hash table, whose lowest bits count.
+const HIGHEST_CURSOR = 2 ** 32;
 
 /**
  * Finds the sessions that have expired, and claims them. It reads the bucket list instead of counting minutes, so it
@@ -36,6 +41,7 @@ export class SessionExpirationSweeper {
     @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: SessionScripts,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {
     this.#batchSize = batchSize;
   }
@@ -74,10 +80,12 @@ export class SessionExpirationSweeper {
   async #sweep(bucket: Bucket, tally: SweepCounter, signal?: AbortSignal): Promise<void> {
     for await (const batch of this.#batches(bucket)) {
       if (signal?.aborted) return;
-      await this.scripts.claimExpired(bucket.partition, batch, bucket.minute).then(
-        (outcomes) => tally.count(bucket, batch, outcomes),
-        (error: unknown) => tally.failures.push(error),
-      );
+      await this.limiter
+        .run(() => this.scripts.claimExpired(bucket.partition, batch, bucket.minute))
+        .then(
+          (outcomes) => tally.count(bucket, batch, outcomes),
+          (error: unknown) => tally.failures.push(error),
+        );
     }
   }
 
@@ -96,7 +104,9 @@ export class SessionExpirationSweeper {
   async *#members(bucket: Bucket): AsyncIterable<string[]> {
     const key = bucket.partition.bucket(bucket.minute);
     try {
-      yield* pages((cursor) => this.client.sscan(key, cursor, 'COUNT', this.#batchSize));
+      yield* pagesFromAnywhere((cursor) =>
+        this.limiter.run(() => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE)),
+      );
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
       yield* this.#scanFor(bucket);
@@ -128,12 +138,26 @@ export class SessionExpirationSweeper {
   }
 }
 
-/** The pages of a scan, from the first cursor to the last. */
-async function* pages(read: (cursor: string) => Promise<[cursor: string, items: string[]]>): AsyncIterable<string[]> {
-  let cursor = '0';
+type ReadPage = (cursor: string) => Promise<[cursor: string, items: string[]]>;
+
+/** The pages of a scan, from a cursor to the last one. */
+async function* pages(read: ReadPage, from = '0'): AsyncIterable<string[]> {
+  let cursor = from;
   do {
     const [next, items] = await read(cursor);
     yield items;
     cursor = next;
   } while (cursor !== '0');
+}
+
+/**
+ * All pages of a scan, and after the first one those from a random cursor on: instances that scan the same set at the
+ * same time meet in few pages.
+ */
+async function* pagesFromAnywhere(read: ReadPage): AsyncIterable<string[]> {
+  const [second, items] = await read('0');
+  yield items;
+  if (second === '0') return;
+  yield* pages(read, `${randomInt(HIGHEST_CURSOR)}`);
+  yield* pages(read, second);
 }

@@ -5,6 +5,7 @@ import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
@@ -19,7 +20,8 @@ beforeAll(async () => {
   store = await Store.openSteppable();
   proxy = await TcpProxy.start({ port: store.server.port });
   const limits = { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000 };
-  trimmer = new SessionEventTrimmer(store.client, new EventStreamScripts(store.client), store.partitions, limits);
+  const scripts = new EventStreamScripts(store.client);
+  trimmer = new SessionEventTrimmer(store.client, scripts, store.partitions, limits, new BackgroundLimiter());
 });
 afterEach(async () => {
   for (const instance of instances) await instance.stop();

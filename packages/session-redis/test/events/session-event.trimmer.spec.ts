@@ -3,6 +3,7 @@ import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionEventTrimmer, type TrimmerOptions } from '../../src/delivery/session-event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -17,13 +18,13 @@ afterAll(() => store.close());
 beforeEach(() => store.client.flushall());
 
 const trimmer = (options: Partial<TrimmerOptions> = {}) =>
-  new SessionEventTrimmer(store.client, scripts, store.partitions, {
-    grace: GRACE,
-    retention: RETENTION,
-    maxLength: 1_000_000,
-    lease: 30_000,
-    ...options,
-  });
+  new SessionEventTrimmer(
+    store.client,
+    scripts,
+    store.partitions,
+    { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000, ...options },
+    new BackgroundLimiter(),
+  );
 
 const later = (minutes: number) => store.server.stepClock(minutes * MINUTE);
 

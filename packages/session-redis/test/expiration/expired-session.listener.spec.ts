@@ -5,10 +5,12 @@ import { eventually } from '@nest-session/testing';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KeyEvents, recordedExpirations } from '../support/key-event.fixture.js';
-import { Store } from '../support/store.fixture.js';
+import { MINUTE, Store } from '../support/store.fixture.js';
 import { Timers } from '../support/timers.js';
 
 LeakGuard.install();
+const HOUR = 60 * MINUTE;
+
 Logger.overrideLogger(false);
 
 describe.each([1, 4])('the listener of expired sessions with %d partitions', (partitions) => {
@@ -192,6 +194,66 @@ it('the listener of expired sessions logs the ends that it catches up with, afte
     for (const instance of instances) await instance.stop();
     jest.restoreAllMocks();
     await proxy.stop();
+    await store.close();
+  }
+});
+
+it('the listener of expired sessions collects 10,000 at most, and leaves the others to the sweep', async () => {
+  const store = await Store.open();
+  const instance = KeyEvents.start(store);
+  const claim = SessionScripts.prototype.claimExpired;
+  const claims = jest.spyOn(SessionScripts.prototype, 'claimExpired');
+  const received = jest.spyOn(store.partitions, 'idOfShadow');
+  const publish = (id: string) => store.client.publish(`__keyspace@0__:${store.keys.shadow(id)}`, 'expired');
+  try {
+    await eventually(() => instance.notifications.health.state === 'listening');
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    claims.mockImplementationOnce(async function (this: SessionScripts, ...call) {
+      await held;
+      return claim.apply(this, call);
+    });
+    await publish(store.id());
+    await eventually(() => claims.mock.calls.length === 1);
+    await Promise.all(Array.from({ length: 10_000 }, () => publish(store.id())));
+    const id = await store.create({ a: '1' });
+    await store.runOut(id);
+    await publish(id);
+    await eventually(() => received.mock.results.filter(({ value }) => value === id).length > 0);
+    release();
+    await eventually(() => claims.mock.calls.flatMap(([, members]) => members).length >= 10_001);
+    expect(claims.mock.calls.flatMap(([, members]) => members)).not.toContain(`expires:${id}`);
+    await instance.sweeper.runOnce({ ahead: HOUR });
+    expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+  } finally {
+    jest.restoreAllMocks();
+    await instance.stop();
+    await store.close();
+  }
+});
+
+it('the listener of expired sessions begins no claim after it has stopped', async () => {
+  const store = await Store.open();
+  const instance = KeyEvents.start(store);
+  const claims = jest.spyOn(SessionScripts.prototype, 'claimExpired');
+  try {
+    await eventually(() => instance.notifications.health.state === 'listening');
+    const ids = await Promise.all(Array.from({ length: 500 }, () => store.create({ a: '1' })));
+    let stopped: Promise<void> | undefined;
+    claims.mockImplementationOnce(() => {
+      stopped = instance.stop();
+      return Promise.resolve([]);
+    });
+    await Promise.all(ids.map((id) => store.client.pexpire(store.keys.shadow(id), 10)));
+    await eventually(async () => {
+      await store.client.exists(...ids.map((id) => store.keys.shadow(id)));
+      expect(stopped).toBeDefined();
+    });
+    await stopped;
+    expect(claims).toHaveBeenCalledTimes(1);
+  } finally {
+    jest.restoreAllMocks();
+    await instance.stop();
     await store.close();
   }
 });

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
+import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -21,7 +22,7 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
   });
 
   const sweeper = (batchSize = 100) =>
-    new SessionExpirationSweeper(store.client, store.scripts, store.partitions, { batchSize });
+    new SessionExpirationSweeper(store.client, store.scripts, store.partitions, { batchSize }, new BackgroundLimiter());
   const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
 
   it('claims every session that has ended, batch by batch, and no other', async () => {
@@ -124,6 +125,22 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     expect(Number(right)).toBeGreaterThan(Number(early) + HOUR);
     await store.runOut(id);
     expect(await sweeper().runOnce({ ahead: 3 * HOUR })).toMatchObject({ claimed: 1 });
+  });
+
+  it('begins each scan of a large bucket at another place, and still claims every session', async () => {
+    const over = await many(300 * partitions);
+    await Promise.all(over.map((id) => store.runOut(id)));
+    const scans = jest.spyOn(store.client, 'sscan');
+    const unclaimed = jest.spyOn(store.scripts, 'claimExpired').mockResolvedValue([]);
+    const secondCursors: unknown[] = [];
+    for (let pass = 0; pass < 3; pass++) {
+      scans.mockClear();
+      await sweeper().runOnce({ ahead: HOUR });
+      secondCursors.push(scans.mock.calls[1]![1]);
+    }
+    expect(new Set(secondCursors).size).toBe(3);
+    unclaimed.mockRestore();
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: over.length });
   });
 
   it('continues with the other batches when one fails, and claims the rest in the next pass', async () => {

@@ -3,6 +3,7 @@ import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import fc from 'fast-check';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
+import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -23,9 +24,13 @@ afterEach(() => {
 });
 
 const sweep = () =>
-  new SessionExpirationSweeper(store.client, store.scripts, store.partitions, { batchSize: 100 }).runOnce({
-    ahead: 3 * HOUR,
-  });
+  new SessionExpirationSweeper(
+    store.client,
+    store.scripts,
+    store.partitions,
+    { batchSize: 100 },
+    new BackgroundLimiter(),
+  ).runOnce({ ahead: 3 * HOUR });
 const bucketOf = async (id: string) => (await store.buckets(id))[0]!;
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
 

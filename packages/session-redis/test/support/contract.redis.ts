@@ -12,6 +12,7 @@ import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { KEEPING_RULES, MINUTE } from './store.fixture.js';
 
 const BATCH_SIZE = 100;
@@ -89,6 +90,6 @@ function nodeOf(client: Redis, partitions: SessionPartitions, options: SessionRe
   const connection = new RequestConnection(client, { commandTimeout: 10 * MINUTE });
   return {
     repository: new RedisSessionRepository(connection, scripts, partitions, options),
-    sweeper: new SessionExpirationSweeper(client, scripts, partitions, { batchSize: BATCH_SIZE }),
+    sweeper: new SessionExpirationSweeper(client, scripts, partitions, { batchSize: BATCH_SIZE }, new BackgroundLimiter()),
   };
 }

@@ -4,6 +4,7 @@ import { SessionExpirationSweeper } from '../../src/expiration/session-expiratio
 import { KeyspaceNotificationListener } from '../../src/notifications/keyspace-notification.listener.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { KEEPING_RULES, type Store } from './store.fixture.js';
 
 /** So that a test needs no real minutes. */
@@ -28,8 +29,9 @@ export class KeyEvents {
     const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
     const scripts = new SessionScripts(background, store.partitions, KEEPING_RULES);
     const options = { batchSize: 100 };
-    const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, options);
-    const listener = new ExpiredSessionListener(notifications, scripts, store.partitions, options, sweeper);
+    const limiter = new BackgroundLimiter();
+    const sweeper = new SessionExpirationSweeper(background, scripts, store.partitions, options, limiter);
+    const listener = new ExpiredSessionListener(notifications, scripts, store.partitions, options, sweeper, limiter);
     listener.start();
     return new KeyEvents(notifications, sweeper, async () => {
       await listener.stop();

@@ -10,6 +10,7 @@ import type { SessionKeys } from '../../../src/keys/session-keys.js';
 import { RedisSessionRepository } from '../../../src/repository/redis-session.repository.js';
 import { SessionScripts } from '../../../src/scripts/session/session.scripts.js';
 import type { StreamReply } from '../../../src/scripts/stream/event-stream.scripts.js';
+import { BackgroundLimiter } from '../../../src/timing/background.limiter.js';
 import { GRACE, KEEPING_RULES, MINUTE, type SteppableStore, Store } from '../../support/store.fixture.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
@@ -197,7 +198,9 @@ export class ModelledRedisStore implements ModelledStore {
     const connection = turns.taking(new RequestConnection(client, { commandTimeout: MINUTE }));
     const repository = new OpenRedisRepository(connection, scripts, partitions);
     const taking = turns.taking(scripts);
-    const sweeper = new SessionExpirationSweeper(turns.taking(client), taking, partitions, { batchSize: BATCH_SIZE });
+    const [stepped, options] = [turns.taking(client), { batchSize: BATCH_SIZE }];
+    // Without a pause: a timer is no step, so nobody would wait for it.
+    const sweeper = new SessionExpirationSweeper(stepped, taking, partitions, options, new BackgroundLimiter(0));
     const claim = async (keys: SessionKeys, ids: readonly string[]) => {
       const members = ids.filter((id) => partitions.of(id) === keys).map((id) => `expires:${id}`);
       if (members.length > 0) await taking.claimExpired(keys, members);
