@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import {
   Inject,
   Injectable,
@@ -31,9 +30,10 @@ export interface DispatchOptions {
  */
 @Injectable()
 export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
-  readonly #running = new Set<Promise<void>>();
+  /** What is running, and how to stop waiting for it. */
+  readonly #running = new Map<Promise<void>, (reason: Error) => void>();
   readonly #ready: Promise<void>;
-  readonly #givenUp = new AbortController();
+  #givenUp: Error | undefined;
   #handlers: ExploredHandlers | undefined;
   #bootstrapped!: () => void;
   #isReady = false;
@@ -43,8 +43,6 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     @Inject(EventEmitterBridge) private readonly mirror: EventEmitterBridge,
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
   ) {
-    // There is one listener for each event that is being handled, and Node.js warns of more than ten.
-    setMaxListeners(0, this.#givenUp.signal);
     this.#ready = new Promise<void>((resolve) => (this.#bootstrapped = resolve)).then(async () => {
       await this.mirror.ready();
       this.#isReady = true;
@@ -111,12 +109,13 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   /** Resolves when no handler and no listener of the EventEmitter is running, or after `giveUp()`. */
   async idle(): Promise<void> {
     // Before the application is ready no handler runs, and what was dispatched may never start.
-    while (this.#isReady && this.#running.size > 0) await Promise.allSettled(this.#running);
+    while (this.#isReady && this.#running.size > 0) await Promise.allSettled(this.#running.keys());
   }
 
   /** Stops waiting for handlers: every dispatch that has not finished is rejected. */
   giveUp(): void {
-    this.#givenUp.abort(new Error('The application shut down before all session events were handled'));
+    this.#givenUp = new Error('The application shut down before all session events were handled');
+    for (const reject of this.#running.values()) reject(this.#givenUp);
   }
 
   /**
@@ -187,21 +186,17 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     }
   }
 
+  /** Settles as the work does, or rejects when it is given up first. */
   #track(work: Promise<void>): Promise<void> {
-    const tracked = unlessAborted(work, this.#givenUp.signal);
-    this.#running.add(tracked);
+    let giveUp!: (reason: Error) => void;
+    const tracked = new Promise<void>((resolve, reject) => {
+      giveUp = reject;
+      work.then(resolve, reject);
+    });
+    if (this.#givenUp) giveUp(this.#givenUp);
+    this.#running.set(tracked, giveUp);
     const done = () => this.#running.delete(tracked);
     tracked.then(done, done);
     return tracked;
   }
-}
-
-/** Settles as the work does, or rejects when the signal is aborted first. */
-function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
