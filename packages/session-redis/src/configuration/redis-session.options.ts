@@ -36,7 +36,7 @@ export interface RedisSessionModuleOptions {
      * @default '0 * * * * *'
      */
     cron?: string;
-    /** Sessions per call of a script, 1 to 1000: a call with 50 blocks Redis for about 0.6 ms. @default 50 */
+    /** Sessions per call of a script, 1 to 1000: a call with 50 blocks Redis for about 0.5 ms. @default 50 */
     batchSize?: number;
   };
   /**

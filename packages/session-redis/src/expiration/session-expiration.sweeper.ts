@@ -23,7 +23,7 @@ export interface SweepOptions {
 
 const SCANNED_PER_CALL = 1000;
 const MEMBERS_PER_PAGE = 100;
-// Cursors of a set are positions in its hash table, whose lowest bits count.
+// Redis takes the place in the hash table of a set from the lowest bits of a cursor, and any number is one.
 const HIGHEST_CURSOR = 2 ** 32;
 
 /**
@@ -99,14 +99,25 @@ export class SessionExpirationSweeper {
   }
 
   /**
-   * SSCAN returns a member at least once unless it leaves the set. Each page is read after the claim of the last one.
+   * Each page is read after the claim of the last one. SSCAN returns a member at least once unless it leaves the set.
+   * But all instances would scan a large bucket in the same order, and claim the same sessions: so each reads pages from
+   * random places first.
    */
   async *#members(bucket: Bucket): AsyncIterable<string[]> {
+    const { client } = this;
     const key = bucket.partition.bucket(bucket.minute);
+    const scan = (cursor: string) => this.limiter.run(() => client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE));
     try {
-      yield* pagesFromAnywhere((cursor) =>
-        this.limiter.run(() => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE)),
-      );
+      const [second, first] = await scan('0');
+      yield first;
+      if (second === '0') return;
+      for (let left = await client.scard(key); left > 0; left -= MEMBERS_PER_PAGE) {
+        const [, members] = await scan(`${randomInt(HIGHEST_CURSOR)}`);
+        yield members;
+        // What is left is quickly scanned.
+        if (members.length < MEMBERS_PER_PAGE / 2) break;
+      }
+      yield* pages(scan, second);
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
       yield* this.#scanFor(bucket);
@@ -138,26 +149,15 @@ export class SessionExpirationSweeper {
   }
 }
 
-type ReadPage = (cursor: string) => Promise<[cursor: string, items: string[]]>;
-
 /** The pages of a scan, from a cursor to the last one. */
-async function* pages(read: ReadPage, from = '0'): AsyncIterable<string[]> {
+async function* pages(
+  read: (cursor: string) => Promise<[cursor: string, items: string[]]>,
+  from = '0',
+): AsyncIterable<string[]> {
   let cursor = from;
   do {
     const [next, items] = await read(cursor);
     yield items;
     cursor = next;
   } while (cursor !== '0');
-}
-
-/**
- * All pages of a scan, and after the first one those from a random cursor on: instances that scan the same set at the
- * same time meet in few pages.
- */
-async function* pagesFromAnywhere(read: ReadPage): AsyncIterable<string[]> {
-  const [second, items] = await read('0');
-  yield items;
-  if (second === '0') return;
-  yield* pages(read, `${randomInt(HIGHEST_CURSOR)}`);
-  yield* pages(read, second);
 }

@@ -49,12 +49,12 @@ it('the cleanup trims the events', async () => {
 });
 
 it('shutdown ends a cleanup before the next batch of events', async () => {
-  for (let i = 0; i < 300; i++) await store.create();
+  for (let i = 0; i < 200; i++) await store.create();
   proxy.hold('request', store.keys.dropped);
   const instance = await start({ events: { maxLength: 1 } });
   await proxy.untilHeld('request');
   const stopped = instance.stop();
   proxy.release('request');
   await stopped;
-  expect(await length()).toBe(200);
+  expect(await length()).toBe(150);
 });
