@@ -322,11 +322,21 @@ export const operation = [
   {
     mistake: 'A listener collects any number of sessions',
     in: 'ExpiredSessionListener.#collect',
-    code: '|| this.#due.size >= MOST_COLLECTED',
+    code: 'this.#due.size >= MOST_COLLECTED',
+    instead: 'this.#due.size < 0',
+    ...inSpec(
+      'expired-session.listener',
+      'the listener of expired sessions collects 10,000 at most, and finds the others with a sweep',
+    ),
+  },
+  {
+    mistake: 'A listener forgets what it has not collected',
+    in: 'ExpiredSessionListener.#collect',
+    code: 'this.#hasMissed = true;',
     instead: '',
     ...inSpec(
       'expired-session.listener',
-      'the listener of expired sessions collects 10,000 at most, and leaves the others to the sweep',
+      'the listener of expired sessions collects 10,000 at most, and finds the others with a sweep',
     ),
   },
   {

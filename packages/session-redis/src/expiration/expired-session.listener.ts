@@ -17,14 +17,15 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
+import type { SweepResult } from './sweep.counter.js';
 
 // Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
 // differ at random: what one instance has claimed costs the others little.
 const SHORTEST_COLLECTION = 50;
 const LONGEST_COLLECTION = 100;
 
-// About as many as are claimed in a second. Every instance hears of every session, so with more it is cheaper to leave
-// the rest to the sweep: the bucket shows each instance what the others have claimed.
+// About as many as are claimed in a second. Every instance hears of every session. With more of them a sweep is cheaper:
+// the bucket shows each instance what the others have claimed.
 const MOST_COLLECTED = 10_000;
 
 const MINUTE = 60_000;
@@ -42,6 +43,9 @@ export class ExpiredSessionListener {
   /** Listens to all expired keys, where Redis sends only those events and forbids CONFIG. */
   #substitute: KeyspaceSubscription | undefined;
   #claiming: Promise<void> = Promise.resolve();
+  /** Whether there were sessions that it did not collect. */
+  #hasMissed = false;
+  #sweeping: Promise<void> | undefined;
 
   constructor(
     @Inject(SHADOW_KEY_LISTENER) private readonly notifications: KeyspaceNotificationListener,
@@ -74,12 +78,17 @@ export class ExpiredSessionListener {
     this.#stopping.abort();
     clearTimeout(this.#timer);
     this.#due.clear();
-    await Promise.all([this.notifications.stop(), this.#claiming]);
+    await Promise.all([this.notifications.stop(), this.#claiming, this.#sweeping]);
   }
 
   #collect(shadow: string): void {
     const id = this.partitions.idOfShadow(shadow);
-    if (id === undefined || this.#stopping.signal.aborted || this.#due.size >= MOST_COLLECTED) return;
+    if (id === undefined || this.#stopping.signal.aborted) return;
+    if (this.#due.size >= MOST_COLLECTED) {
+      this.#hasMissed = true;
+      this.#sweeping ??= this.#sweep().finally(() => (this.#sweeping = undefined));
+      return;
+    }
     this.#due.add(id);
     const collection = SHORTEST_COLLECTION + Math.random() * (LONGEST_COLLECTION - SHORTEST_COLLECTION);
     this.#timer ??= setTimeout(() => {
@@ -99,7 +108,19 @@ export class ExpiredSessionListener {
         }
       }
     } catch (error) {
-      logger.warn(`Expired sessions could not be claimed; the cleanup job will find them: ${String(error)}`);
+      this.#reportLeft(error);
+    }
+  }
+
+  /** Finds the sessions that were not collected. */
+  async #sweep(): Promise<void> {
+    try {
+      while (this.#hasMissed && !this.#stopping.signal.aborted) {
+        this.#hasMissed = false;
+        await this.#sweepCurrentMinute();
+      }
+    } catch (error) {
+      this.#reportLeft(error);
     }
   }
 
@@ -115,9 +136,17 @@ export class ExpiredSessionListener {
   }
 
   async #catchUp({ since }: KeyspaceGap): Promise<void> {
-    // The current minute included: its bucket holds what has ended while nobody listened.
-    const { claimed } = await this.sweeper.runOnce({ ahead: MINUTE, signal: this.#stopping.signal });
+    const { claimed } = await this.#sweepCurrentMinute();
     if (claimed > 0 || since !== undefined) logger.log(`Caught up with ${claimed} sessions that had ended unheard`);
+  }
+
+  /** The bucket of the current minute, which is not due yet, holds the sessions that have just ended. */
+  #sweepCurrentMinute(): Promise<SweepResult> {
+    return this.sweeper.runOnce({ ahead: MINUTE, signal: this.#stopping.signal });
+  }
+
+  #reportLeft(error: unknown): void {
+    logger.warn(`Expired sessions could not be claimed; the cleanup job will find them: ${String(error)}`);
   }
 
   #report({ state, reason }: KeyspaceHealth): void {
