@@ -223,7 +223,7 @@ export const operation = [
   {
     mistake: 'Claims in flight are cut off when an instance ends',
     in: 'ExpiredSessionListener.stop',
-    code: 'Promise.all([this.notifications.stop(), this.#claiming])',
+    code: 'Promise.all([this.notifications.stop(), this.#claiming, this.#sweeping])',
     instead: 'this.notifications.stop()',
     ...inSpec(
       'expired-session.listener',
