@@ -91,15 +91,19 @@ export class SessionExpirationSweeper {
 
   /** The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. */
   async *#batches(bucket: Bucket): AsyncIterable<string[]> {
+    // Redis returns a few more members than COUNT, and a small set whole. What is left of a page waits for the next one,
+    // which may have the same members again.
+    const left = new Set<string>();
     for await (const members of this.#members(bucket)) {
-      // Redis returns a small set whole, whatever COUNT is.
-      for (let i = 0; i < members.length; i += this.#batchSize) yield members.slice(i, i + this.#batchSize);
+      for (const member of members) left.add(member);
+      while (left.size >= this.#batchSize) yield taken(left, this.#batchSize);
     }
+    if (left.size > 0) yield taken(left, this.#batchSize);
     yield [];
   }
 
   /**
-   * Each page is read after the claim of the last one. SSCAN returns a member at least once unless it leaves the set.
+   * A page is read after claims of the last one. SSCAN returns a member at least once unless it leaves the set.
    * But all instances would scan a large bucket in the same order, and claim the same sessions: so each reads pages from
    * random places first.
    */
@@ -147,6 +151,13 @@ export class SessionExpirationSweeper {
       );
     }
   }
+}
+
+/** Takes up to `count` members out of the set. */
+function taken(members: Set<string>, count: number): string[] {
+  const batch = [...members].slice(0, count);
+  for (const member of batch) members.delete(member);
+  return batch;
 }
 
 /** The pages of a scan, from a cursor to the last one. */
