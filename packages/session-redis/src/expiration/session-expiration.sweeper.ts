@@ -116,10 +116,10 @@ export class SessionExpirationSweeper {
       yield first;
       if (second === '0') return;
       for (let left = await client.scard(key); left > 0; left -= MEMBERS_PER_PAGE) {
-        const [, members] = await scan(`${randomInt(HIGHEST_CURSOR)}`);
+        const [next, members] = await scan(`${randomInt(HIGHEST_CURSOR)}`);
         yield members;
-        // What is left is quickly scanned.
-        if (members.length < MEMBERS_PER_PAGE / 2) break;
+        // What is left is quickly scanned. A page at the end of the table is short, however many are left.
+        if (next !== '0' && members.length < MEMBERS_PER_PAGE / 2) break;
       }
       yield* pages(scan, second);
     } catch (error) {
