@@ -300,23 +300,23 @@ export const operation = [
     ...inSpec('background.limiter', 'an instance sweeps, claims and trims in one call at a time'),
   },
   {
-    mistake: 'A sweep reads a large bucket at random only',
-    in: 'SessionExpirationSweeper.#members',
-    code: 'yield* pages(scan, second);',
+    mistake: 'A scan that begins in the middle of a bucket leaves out the beginning',
+    in: 'pagesFromAnywhere',
+    code: 'yield* pages(read, second);',
     instead: '',
     ...inSpec(
       'session-expiration.sweeper',
-      'claims every session of a large bucket, also those that no random page holds',
+      'begins each scan of a large bucket at another place, and still claims every session',
     ),
   },
   {
     mistake: 'All instances scan a bucket in the same order',
-    in: 'SessionExpirationSweeper.#members',
-    code: 'left > 0',
-    instead: 'left < 0',
+    in: 'pagesFromAnywhere',
+    code: 'yield* pages(read, `${randomInt(HIGHEST_CURSOR)}`);',
+    instead: '',
     ...inSpec(
       'session-expiration.sweeper',
-      'shares a large bucket with the other instances: they seldom claim the same sessions',
+      'begins each scan of a large bucket at another place, and still claims every session',
     ),
   },
   {

@@ -102,26 +102,13 @@ export class SessionExpirationSweeper {
     yield [];
   }
 
-  /**
-   * A page is read after claims of the last one. SSCAN returns a member at least once unless it leaves the set.
-   * But all instances would scan a large bucket in the same order, and claim the same sessions: so each reads pages from
-   * random places first.
-   */
+  /** A page is read after claims of the last one. SSCAN returns a member at least once unless it leaves the set. */
   async *#members(bucket: Bucket): AsyncIterable<string[]> {
-    const { client } = this;
     const key = bucket.partition.bucket(bucket.minute);
-    const scan = (cursor: string) => this.limiter.run(() => client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE));
     try {
-      const [second, first] = await scan('0');
-      yield first;
-      if (second === '0') return;
-      for (let left = await client.scard(key); left > 0; left -= MEMBERS_PER_PAGE) {
-        const [next, members] = await scan(`${randomInt(HIGHEST_CURSOR)}`);
-        yield members;
-        // What is left is quickly scanned. A page at the end of the table is short, however many are left.
-        if (next !== '0' && members.length < MEMBERS_PER_PAGE / 2) break;
-      }
-      yield* pages(scan, second);
+      yield* pagesFromAnywhere((cursor) =>
+        this.limiter.run(() => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE)),
+      );
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
       yield* this.#scanFor(bucket);
@@ -160,15 +147,26 @@ function taken(members: Set<string>, count: number): string[] {
   return batch;
 }
 
+type ReadPage = (cursor: string) => Promise<[cursor: string, items: string[]]>;
+
 /** The pages of a scan, from a cursor to the last one. */
-async function* pages(
-  read: (cursor: string) => Promise<[cursor: string, items: string[]]>,
-  from = '0',
-): AsyncIterable<string[]> {
+async function* pages(read: ReadPage, from = '0'): AsyncIterable<string[]> {
   let cursor = from;
   do {
     const [next, items] = await read(cursor);
     yield items;
     cursor = next;
   } while (cursor !== '0');
+}
+
+/**
+ * All pages of a scan, and after the first one those from a random cursor on: instances that scan the same set at the
+ * same time meet in few pages.
+ */
+async function* pagesFromAnywhere(read: ReadPage): AsyncIterable<string[]> {
+  const [second, items] = await read('0');
+  yield items;
+  if (second === '0') return;
+  yield* pages(read, `${randomInt(HIGHEST_CURSOR)}`);
+  yield* pages(read, second);
 }

@@ -37,10 +37,10 @@ const idOf = async (agent: HttpAgent) => ((await agent.get('/read')).json() as {
 /** Every key except the counters. */
 async function leftInRedis(): Promise<string[]> {
   const keys = await store.client.keys('*');
-  const documented = store.partitions.all.flatMap(({ events, trimmed, handlers, wanted, broadcastWanted }) => [
-    ...[events, trimmed, handlers],
-    ...[wanted, broadcastWanted],
-  ]);
+  const documented = store.partitions.all.flatMap((keys) => {
+    const { events, trimmed, handlers, wanted, broadcastWanted } = keys;
+    return [events, trimmed, handlers, wanted, broadcastWanted];
+  });
   return keys.filter((key) => ![...documented, store.partitions.meta].includes(key));
 }
 

@@ -90,6 +90,12 @@ function nodeOf(client: Redis, partitions: SessionPartitions, options: SessionRe
   const connection = new RequestConnection(client, { commandTimeout: 10 * MINUTE });
   return {
     repository: new RedisSessionRepository(connection, scripts, partitions, options),
-    sweeper: new SessionExpirationSweeper(client, scripts, partitions, { batchSize: BATCH_SIZE }, new BackgroundLimiter()),
+    sweeper: new SessionExpirationSweeper(
+      client,
+      scripts,
+      partitions,
+      { batchSize: BATCH_SIZE },
+      new BackgroundLimiter(),
+    ),
   };
 }

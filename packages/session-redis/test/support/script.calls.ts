@@ -171,6 +171,13 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: ['registered'],
   },
   {
+    script: 'want-broadcast',
+    what: 'an instance with broadcast handlers',
+    prepare: () => Promise.resolve(),
+    send: (client, store) => new DeliveryScripts(client).wantBroadcast(store.keys, MINUTE),
+    reply: oneOf('begun', 'renewed'),
+  },
+  {
     script: 'claim-events',
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
