@@ -171,8 +171,8 @@ const changesOfId = [
   inScript(
     'save-session',
     'a change of id leaves its mark before the texts are compared',
-    "if condition ~= 'any' then",
-    "if rotates then redis.call('SET', KEYS[5], new_id, 'PX', 60000) end\nif condition ~= 'any' then",
+    "if condition ~= 'any' and not clears then",
+    "if rotates then redis.call('SET', KEYS[5], new_id, 'PX', 60000) end\nif condition ~= 'any' and not clears then",
     'rotation leaves no trace when it is refused',
   ),
   inScript(

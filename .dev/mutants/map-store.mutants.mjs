@@ -107,6 +107,22 @@ export const mapStore = [
     killedBy: byContract('rotation forwards for 60 s, and no longer'),
   },
   {
+    mistake: 'In memory, a session that is regenerated keeps what the request did not know of',
+    code: 'if (change.clears) session.attributes.clear();',
+    instead: '',
+    beyondModel: 'it regenerates nothing',
+    killedBy: byContract(
+      'rotation that regenerates removes all attributes, also those of requests that it does not know of',
+    ),
+  },
+  {
+    mistake: 'In memory, a late save reaches the session that was regenerated',
+    code: 'mark && !mark.isClosed ?',
+    instead: 'mark ?',
+    beyondModel: 'it regenerates nothing',
+    killedBy: byContract('rotation that regenerates forwards nothing of the old id'),
+  },
+  {
     mistake: 'In memory, an update of an attribute does not compare',
     code: 'if (expected && session.attributes.get(expected.name) !== expected.text) {',
     instead: 'if (expected && this.#isTaken(expected.name)) {',

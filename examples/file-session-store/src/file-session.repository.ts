@@ -79,6 +79,10 @@ export class FileSessionRepository extends IndexedSessionRepository {
       return { outcome: 'created', creationTime: now };
     }
 
+    if (change.kind === 'update' && change.clears && this.#nextId(change.id) === closedMark(change)) {
+      const session = await this.#read(this.#files.get(change.newId ?? '')?.name);
+      return { outcome: session && session.end > now ? 'saved' : 'gone' };
+    }
     let id: string | undefined = change.id;
     while (id !== undefined && !this.#files.has(id)) id = this.#nextId(id);
     const name = id === undefined ? undefined : this.#files.get(id)?.name;
@@ -117,14 +121,15 @@ export class FileSessionRepository extends IndexedSessionRepository {
       lastAccessedTime: change.keepsIdle ? session.lastAccessedTime : Math.max(now, session.lastAccessedTime),
       maxInactiveInterval: change.maxInactiveInterval ?? session.maxInactiveInterval,
       absoluteTimeout: change.absoluteTimeout ?? session.absoluteTimeout,
-      attributes: apply(change.attributes, session.attributes),
+      attributes: apply(change.attributes, change.clears ? [] : session.attributes),
       indexes: apply(change.indexes, session.indexes),
       formerIds: session.formerIds.filter(([, , changedAt]) => now - changedAt < FORMER_ID_LIFE),
     };
     const next = { ...changed, end: endOf(changed, now) };
     if (next.end <= now) return this.#end(name, session, now);
     if (newId === undefined) return this.#store(name, next);
-    await this.#store(name, { ...next, id: newId, formerIds: [...next.formerIds, [session.id, newId, now]] });
+    const nextId = closedMark(change) ?? newId;
+    await this.#store(name, { ...next, id: newId, formerIds: [...next.formerIds, [session.id, nextId, now]] });
     this.#files.delete(session.id);
   }
 
@@ -208,4 +213,9 @@ export class FileSessionRepository extends IndexedSessionRepository {
       return undefined;
     }
   }
+}
+
+/** What stands for the new id of a session that was cleared: it leads nowhere. */
+function closedMark({ clears, newId }: UpdateSession): string | undefined {
+  return clears ? `cleared:${newId}` : undefined;
 }

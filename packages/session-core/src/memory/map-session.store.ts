@@ -39,6 +39,8 @@ interface StoredSession {
 interface ForwardingMark {
   readonly id: string;
   readonly until: number;
+  /** Whether the session was cleared: nothing is forwarded. */
+  readonly isClosed: boolean;
 }
 
 type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
@@ -77,6 +79,7 @@ export class MapSessionStore {
 
   write(change: SessionChange): WriteReply {
     if (change.kind === 'create') return this.#create(change);
+    if (this.#wasCleared(change)) return { outcome: 'saved' };
     const session = this.#alive(this.#follow(change.id));
     if (!session) return { outcome: 'gone' };
     const isForwarded = session.id !== change.id;
@@ -103,7 +106,7 @@ export class MapSessionStore {
 
   #create(change: CreateSession): WriteReply {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout, attributes, indexes } = change;
-    if (presentedIds.some((presented) => this.#follow(presented) !== presented)) return { outcome: 'gone' };
+    if (presentedIds.some((presented) => this.#mark(presented))) return { outcome: 'gone' };
     if (this.#isTaken(id)) return { outcome: 'collision' };
     const creationTime = this.clock.now();
     const session: StoredSession = {
@@ -143,6 +146,7 @@ export class MapSessionStore {
     }
     if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
 
+    if (change.clears) session.attributes.clear();
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
@@ -152,7 +156,7 @@ export class MapSessionStore {
     if (session.deadline <= this.clock.now()) {
       this.#end(session, maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent);
     } else if (newId !== undefined) {
-      this.#changeId(session, newId);
+      this.#changeId(session, newId, change.clears === true);
     }
     return undefined;
   }
@@ -172,10 +176,10 @@ export class MapSessionStore {
     );
   }
 
-  #changeId(session: StoredSession, newId: string): void {
+  #changeId(session: StoredSession, newId: string, isClosed: boolean): void {
     const previousSessionId = session.id;
     this.#sessions.delete(previousSessionId);
-    this.#forwarding.set(previousSessionId, { id: newId, until: this.clock.now() + FORWARDED_FOR });
+    this.#forwarding.set(previousSessionId, { id: newId, until: this.clock.now() + FORWARDED_FOR, isClosed });
     session.id = newId;
     this.#sessions.set(newId, session);
     this.record(new SessionIdChangedEvent({ ...this.#eventOf(session), previousSessionId }));
@@ -193,8 +197,20 @@ export class MapSessionStore {
 
   /** The current id of a session that had this id. Ends, because an id with a forwarding mark is never given again. */
   #follow(id: string): string {
+    const mark = this.#mark(id);
+    return mark && !mark.isClosed ? this.#follow(mark.id) : id;
+  }
+
+  #mark(id: string): ForwardingMark | undefined {
     const mark = this.#forwarding.get(id);
-    return mark && mark.until > this.clock.now() ? this.#follow(mark.id) : id;
+    return mark && mark.until > this.clock.now() ? mark : undefined;
+  }
+
+  /** Whether it is a change that cleared a session, sent twice: no session is found through its mark. */
+  #wasCleared(change: SessionChange): boolean {
+    if (change.kind !== 'update' || !change.clears) return false;
+    const mark = this.#mark(change.id);
+    return mark?.isClosed === true && mark.id === change.newId && this.#alive(mark.id) !== undefined;
   }
 
   #isTaken(id: string): boolean {

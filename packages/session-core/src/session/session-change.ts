@@ -54,6 +54,11 @@ export interface UpdateSession {
   readonly id: string;
   /** The new id of the session. From then on, the old id finds nothing. */
   readonly newId?: string | undefined;
+  /**
+   * Only with `newId`: remove all attributes but those of this change, also those that the caller does not know of. No
+   * change of the old id is forwarded then, because it was made for what is gone: the answer is `gone`.
+   */
+  readonly clears?: boolean;
   /** The idle timeout in seconds, only if it changed. Negative: none. 0 ends the session, as deleted. */
   readonly maxInactiveInterval?: number | undefined;
   /** The absolute timeout in seconds since the creation time in the store, only if it changed. Negative: none. */

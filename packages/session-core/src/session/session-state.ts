@@ -10,8 +10,8 @@ import type {
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionWriter } from './session-writer.js';
-import type { SaveOutcome } from './session.js';
-import { StoredAttributes } from './stored-attributes.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
+import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
 import { TrackedTimeouts } from './tracked-timeouts.js';
 
@@ -20,8 +20,8 @@ export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 
 /** The state of one session object: the changes of the application, and what the store has. */
 export class SessionState {
-  readonly attributes: TrackedAttributes;
-  readonly timeouts: TrackedTimeouts;
+  attributes: TrackedAttributes;
+  timeouts: TrackedTimeouts;
   /** Milliseconds since the store last renewed the session; undefined for a session that never expires. */
   readonly idleTime: number | undefined;
   creationTime: number;
@@ -35,6 +35,13 @@ export class SessionState {
   /** How the session ended in the store, as far as this object knows: `deleted` by this object, else `gone`. */
   ended: 'deleted' | 'gone' | undefined;
   keepsIdle = false;
+  /** Runs before each save. */
+  beforeSave: (() => void) | undefined;
+  readonly #owner: AttributesOwner;
+  /** Whether the store still has attributes that `clear()` removed here. */
+  #clears = false;
+  /** The attributes that the last save was made of: `clear()` and others may have replaced them during the save. */
+  #written: TrackedAttributes;
 
   constructor(
     record: SessionRecord,
@@ -43,8 +50,9 @@ export class SessionState {
     private readonly presentedIds: readonly string[] = [],
   ) {
     const { serializer, undecodable } = writer;
-    const owner = { undecodable, shownId: () => writer.shown(record.id) };
-    this.attributes = new TrackedAttributes(new StoredAttributes(record.attributes, serializer, owner));
+    this.#owner = { undecodable, shownId: () => writer.shown(record.id) };
+    this.attributes = new TrackedAttributes(new StoredAttributes(record.attributes, serializer, this.#owner));
+    this.#written = this.attributes;
     this.timeouts = new TrackedTimeouts(record);
     this.idleTime = idleTimeOf(record);
     this.creationTime = record.creationTime;
@@ -82,6 +90,25 @@ export class SessionState {
     return this.isNew && (this.isInvalidated || this.timeouts.endNow);
   }
 
+  /** Removes all attributes. The session must be rotated as well. */
+  clear(): void {
+    this.attributes = new TrackedAttributes(new StoredAttributes([], this.writer.serializer, this.#owner));
+    this.#clears = true;
+  }
+
+  /** Forgets the changes that are not saved, but for a rotation. */
+  discard(): void {
+    this.attributes = this.attributes.asStored();
+    this.timeouts = this.timeouts.asStored();
+  }
+
+  /** Forgets all changes, and takes over what was loaded later. */
+  replaceBy({ attributes, timeouts, lastAccessedTime }: SessionState): void {
+    this.attributes = attributes;
+    this.timeouts = timeouts;
+    this.lastAccessedTime = lastAccessedTime;
+  }
+
   /** The part of a save that says whether it counts as an access. */
   get access(): Pick<UpdateSession, 'keepsIdle'> {
     return this.keepsIdle ? { keepsIdle: true } : {};
@@ -107,13 +134,16 @@ export class SessionState {
     }
     this.storedId = (save.kind === 'update' ? save.newId : undefined) ?? save.id;
     this.timeouts.saved(save);
-    this.attributes.saved(save.attributes);
+    this.#written.saved(save.attributes);
+    // A session that is cleared during its creation has other attributes now.
+    if (this.#written === this.attributes) this.#clears = false;
     return 'saved';
   }
 
   #creation(): CreateSession | undefined {
     const { id, presentedIds, timeouts } = this;
     if (this.isNeverStored) return undefined;
+    this.#written = this.attributes;
     const attributes = this.attributes.changes();
     if (attributes.size === 0) return undefined;
     return { kind: 'create', id, presentedIds, ...timeouts.all, attributes, indexes: this.#indexesOf(attributes) };
@@ -121,17 +151,23 @@ export class SessionState {
 
   #update(id: string): UpdateSession | undefined {
     const { timeouts } = this;
+    this.#written = this.attributes;
     const attributes = this.attributes.changes();
     const newId = this.id === id ? undefined : this.id;
     if (attributes.size === 0 && newId === undefined && !timeouts.hasChanges) return undefined;
     const indexes = this.#indexesOf(attributes);
-    return { kind: 'update', id, newId, ...timeouts.changes(), ...this.access, attributes, indexes };
+    const update = { kind: 'update', id, newId, ...timeouts.changes(), ...this.access, attributes } as const;
+    if (!this.#clears) return { ...update, indexes };
+    return { ...update, clears: true, indexes: new Map([...NO_INDEX, ...indexes]) };
   }
 
   #indexesOf(attributes: AttributeChanges): IndexChanges {
     return indexChangesOf(attributes, this.writer.serializer);
   }
 }
+
+/** A session without attributes is in no index. */
+const NO_INDEX = new Map([[PRINCIPAL_NAME_INDEX_NAME, null]]);
 
 /** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
 function idleTimeOf(record: SessionRecord): number | undefined {

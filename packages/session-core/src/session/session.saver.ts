@@ -53,6 +53,7 @@ export class SessionSaver {
   async #save(): Promise<SaveOutcome> {
     if (this.#unanswered) await this.#repeat(this.#unanswered);
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
+      if (!this.state.isOver) this.state.beforeSave?.();
       const save = this.state.nextSave();
       if (!save) return this.state.ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#write(save);

@@ -93,6 +93,11 @@ export class TrackedAttributes {
     return false;
   }
 
+  /** The same attributes without the changes that are not saved. */
+  asStored(): TrackedAttributes {
+    return new TrackedAttributes(this.#stored);
+  }
+
   /** What has to be written, by name. */
   changes(): Map<string, string | null> {
     const changes = new Map<string, string | null>();

@@ -147,14 +147,15 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   changeSessionId(): string {
-    this.#assertWritable();
-    if (this.#response?.headersSent) {
-      throw new SessionStateError(
-        'The session id cannot be changed after the headers of the response were sent, because the client would not get ' +
-          'the new cookie and would lose its session. Call changeSessionId() before the first byte',
-      );
-    }
+    this.#assertRotatable();
     return this.#saver.rotate();
+  }
+
+  /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
+  regenerate(): void {
+    this.#assertRotatable();
+    this.#state.clear();
+    this.#saver.rotate();
   }
 
   invalidate(): void {
@@ -224,6 +225,21 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.#state.keepsIdle = true;
   }
 
+  /** Forgets the changes that are not saved, but for a rotation. */
+  discard(): void {
+    this.#state.discard();
+  }
+
+  /** Forgets all changes, and takes over what was loaded later. */
+  replaceBy(loaded: Session): void {
+    this.#state.replaceBy(TrackedSession.of(loaded).#state);
+  }
+
+  /** From now on, `action` runs before each save, which also writes what it changes. */
+  beforeSave(action: () => void): void {
+    this.#state.beforeSave = action;
+  }
+
   /** From now on, every change throws. */
   refuseChanges(refusal: Error): void {
     this.#refusal = refusal;
@@ -245,6 +261,15 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   [Symbol.for('nodejs.util.inspect.custom')](): object {
     return this.toJSON();
+  }
+
+  #assertRotatable(): void {
+    this.#assertWritable();
+    if (!this.#response?.headersSent) return;
+    throw new SessionStateError(
+      'The session id cannot be changed after the headers of the response were sent, because the client would not get ' +
+        'the new cookie and would lose its session. Call changeSessionId() before the first byte',
+    );
   }
 
   #assertWritable(): void {

@@ -41,6 +41,11 @@ export class TrackedTimeouts {
     this.#now = { ...this.#now, [name]: secondsOf(name, timeout) };
   }
 
+  /** The timeouts that the store has. */
+  asStored(): TrackedTimeouts {
+    return new TrackedTimeouts(this.#stored);
+  }
+
   /** The timeouts that the store does not have yet. */
   changes(): TimeoutChanges {
     if (this.#now === this.#stored) return NO_CHANGES;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Session } from '@nest-session/core';
+import { IndexedSessionRepository, type Session } from '@nest-session/core';
 import type { UpdateSession } from '@nest-session/core/store';
 import type { CheckGroup, Checks } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
@@ -296,6 +296,77 @@ export const ROTATION: CheckGroup = {
       assert.deepEqual(await t.write(change), { outcome: 'saved' });
       await t.isOver(newId);
       assert.deepEqual(await t.attributesOf(session.id), { a: 3 });
+    },
+
+    'that regenerates removes all attributes, also those of requests that it does not know of': async (t) => {
+      const session = await t.stored({ planted: 1, kept: 1 }, (each) => (each.principalName = 'visitor'));
+      const other = await t.load(session.id, t.other);
+      other.setAttribute('late', 1);
+      await t.saves(other);
+      session.regenerate();
+      session.setAttribute('kept', 2);
+      const { id } = session;
+      await t.saves(session);
+      const loaded = await t.load(id, t.other);
+      assert.deepEqual([loaded.attributeNames, loaded.getAttribute('kept')], [['kept'], 2]);
+      assert.equal(loaded.creationTime, session.creationTime);
+      session.setAttribute('next', 3);
+      await t.saves(session);
+      assert.deepEqual(await t.attributesOf(id), { kept: 2, next: 3 });
+    },
+
+    'that regenerates takes the principal that is set after it, or none': async (t) => {
+      const [signedIn, anonymous] = [await t.stored({ a: 1 }), await t.stored({ a: 1 })];
+      for (const session of [signedIn, anonymous]) {
+        session.principalName = 'visitor';
+        await t.saves(session);
+        session.regenerate();
+      }
+      signedIn.principalName = 'ann';
+      for (const session of [signedIn, anonymous]) await t.saves(session);
+      assert.equal((await t.load(signedIn.id)).principalName, 'ann');
+      assert.deepEqual(await t.attributesOf(anonymous.id), {});
+      if (!(t.repository instanceof IndexedSessionRepository)) return;
+      assert.deepEqual(await t.indexed.findByPrincipalName('visitor'), []);
+      assert.equal((await t.indexed.findByPrincipalName('ann')).length, 1);
+    },
+
+    'that regenerates forwards nothing of the old id': async (t) => {
+      const session = await t.stored({ a: 1 });
+      const [first, saving, touching, ending] = [
+        session.id,
+        await t.load(session.id),
+        await t.load(session.id),
+        await t.load(session.id),
+      ];
+      await t.rotates(session);
+      session.regenerate();
+      await t.saves(session);
+      const { id } = session;
+      saving.setAttribute('a', 2);
+      assert.equal(await saving.save(), 'gone');
+      assert.equal(await t.repository.touch(touching), 'gone');
+      assert.equal(await t.repository.deleteById(first), false);
+      ending.invalidate();
+      assert.equal(await ending.save(), 'gone');
+      assert.deepEqual(await t.attributesOf(id), {});
+      const late = t.repository.createSession([first]);
+      late.setAttribute('a', 1);
+      assert.equal(await late.save(), 'gone');
+    },
+
+    'that regenerates happens once when it is sent twice because its reply was lost': async (t) => {
+      const { id } = await t.stored();
+      const newId = t.idFor(id);
+      const change = { ...changeOfId(id, newId), clears: true, attributes: new Map([['a', '2']]) };
+      assert.deepEqual(await t.write(change), { outcome: 'saved' });
+      const session = await t.load(newId);
+      session.setAttribute('b', 3);
+      await t.saves(session);
+      assert.deepEqual(await t.write(change), { outcome: 'saved' });
+      assert.deepEqual(await t.attributesOf(newId), { a: 2, b: 3 });
+      await t.repository.deleteById(newId);
+      assert.deepEqual(await t.write(change), { outcome: 'gone' });
     },
 
     'does not renew the session when it is sent again, and is gone when the session is': async (t) => {

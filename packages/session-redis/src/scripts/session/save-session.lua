@@ -21,7 +21,8 @@
   ARGV[7] maxInactiveInterval in s; empty: unchanged; 0: end the session
   ARGV[8] absolute timeout in s since the creation; empty: unchanged; negative: none
   ARGV[9] 1: keep the session idle: this is no access, and the idle timeout counts from the last access
-  ARGV[10] condition: 'any', 'text' (the field ARGV[11] has the text ARGV[12]) or 'none' (there is no such field)
+  ARGV[10] condition: 'any', 'text' (the field ARGV[11] has the text ARGV[12]) or 'none' (there is no such field). Or
+           'clear', with a new id: remove all attributes but those that are set here, and forward nothing to the new id
   ARGV[11] field of the condition
   ARGV[12] text of the condition
   ARGV[13] number of index changes
@@ -36,14 +37,19 @@
     {'collision'}        the new id is taken
     {'conflict', text}   the condition is false; `text` is what the attribute has now, missing without the attribute
 ]]
+if KEYS[5] and ARGV[10] == 'clear' and redis.pcall('GET', KEYS[5]) == 'cleared:' .. ARGV[6] then
+  -- It was sent twice: its mark leads nowhere, so the session is not found through it.
+  return { redis.call('EXISTS', KEYS[7]) == 1 and 'saved' or 'gone' }
+end
 -- include: keys, live
 local first_attribute, last = 6 + ARGV[5], #ARGV
 local first_removed, condition, new_id, new_interval, new_timeout = first_attribute, 'any', nil, nil, nil
-local rotates, keeps_idle, changes_index = false, false, false
+local rotates, keeps_idle, clears, changes_index = false, false, false, false
 if first_attribute > 6 then
   new_id, new_interval, new_timeout, condition = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[10]
   first_removed = 14 + 2 * ARGV[13]
-  rotates, keeps_idle, changes_index = new_id ~= ARGV[2], ARGV[9] == '1', first_removed > 14
+  rotates, keeps_idle, clears = new_id ~= ARGV[2], ARGV[9] == '1', condition == 'clear'
+  changes_index = first_removed > 14
 end
 local fields
 if rotates or changes_index then
@@ -61,7 +67,7 @@ if id ~= ARGV[2] then
   if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
   if rotates or changes_index or new_timeout or (new_interval and new_interval ~= 0) then return { 'gone' } end
 end
-if condition ~= 'any' then
+if condition ~= 'any' and not clears then
   local current = redis.call('HGET', key, ARGV[11])
   local is_expected = condition == 'none' and not current or condition == 'text' and current == ARGV[12]
   -- Also when the text equals the new one: another request may have counted from 1 to 2 as well.
@@ -72,6 +78,11 @@ if condition ~= 'any' then
   end
 end
 if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], KEYS[8]) > 0 then return { 'collision' } end
+local stale
+if clears then
+  stale = {}
+  -- include: stale-attributes
+end
 
 -- include: clock
 local accessed, absolute_expiry = tonumber(fields[1]), tonumber(fields[3])
@@ -147,6 +158,9 @@ if new_timeout and absolute_expiry then
 elseif new_timeout then
   redis.call('HDEL', key, 'absoluteExpiry')
 end
+for i = 1, stale and #stale or 0, 4000 do
+  redis.call('HDEL', key, unpack(stale, i, math.min(i + 3999, #stale)))
+end
 -- include: write-fields
 for i = first_removed, first_attribute - 1, 4000 do
   redis.call('HDEL', key, unpack(ARGV, i, math.min(i + 3999, first_attribute - 1)))
@@ -159,6 +173,6 @@ if rotates and not ends then
   end
   redis.call('RENAME', key, KEYS[6])
   redis.call('RENAME', shadow, KEYS[7])
-  redis.call('SET', KEYS[5], new_id, 'PX', 60000)
+  redis.call('SET', KEYS[5], clears and 'cleared:' .. new_id or new_id, 'PX', 60000)
 end
 return { reply }

@@ -158,8 +158,8 @@ function onlySetsAttributes(change: UpdateSession): boolean {
   return true;
 }
 
-function conditionOf(expected: UpdateSession['expected']): string[] {
-  if (expected === undefined) return ['any', '', ''];
+function conditionOf({ expected, clears }: UpdateSession): string[] {
+  if (expected === undefined) return [clears ? 'clear' : 'any', '', ''];
   const field = ATTRIBUTE_FIELD + expected.name;
   return expected.text === undefined ? ['none', field, ''] : ['text', field, expected.text];
 }
@@ -167,7 +167,7 @@ function conditionOf(expected: UpdateSession['expected']): string[] {
 /** The arguments of a save between those that every save has and the attributes that are set. */
 function detailsOf(change: UpdateSession): (string | number)[] {
   const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, indexes } = change;
-  const condition = conditionOf(change.expected);
+  const condition = conditionOf(change);
   const details = [newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition, indexes.size];
   pushIndexes(details, indexes);
   for (const [name, text] of change.attributes) if (text === null) details.push(ATTRIBUTE_FIELD + name);
