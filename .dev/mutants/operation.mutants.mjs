@@ -249,8 +249,8 @@ export const operation = [
   },
   {
     mistake: 'The log shows the token of a session whose access was not recorded',
-    in: 'RequestSessionLoader.#touch',
-    code: 'this.options.ids.shown(session.id)',
+    in: 'SessionTouch',
+    code: 'session.shownId',
     instead: 'session.id',
     ...inSpec('secrets-in-logs', 'when foreign keys are in place of all keys'),
   },

@@ -4,6 +4,7 @@ import { SessionEventModule } from './events/session-event.module.js';
 import { RememberMe } from './http/remember-me.js';
 import { RouteExplorer } from './http/route.explorer.js';
 import { SessionEnhancers } from './http/session-enhancers.js';
+import { SessionExtension } from './http/session-extension.js';
 import { SessionContext } from './http/session.context.js';
 import { SessionMiddleware } from './http/session.middleware.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
@@ -42,6 +43,7 @@ import {
         typeof sessionIdResolver === 'function' ? moduleRef.create(sessionIdResolver) : sessionIdResolver,
     },
     SessionScope,
+    SessionExtension,
     SessionContext,
     BrowserSessions,
     RememberMe,
@@ -56,6 +58,7 @@ import {
     SESSION_OPTIONS,
     SessionIdResolver,
     SessionScope,
+    SessionExtension,
     SessionContext,
     BrowserSessions,
     RememberMe,

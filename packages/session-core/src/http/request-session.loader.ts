@@ -1,21 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { SessionStoreError } from '../errors/session.errors.js';
-import { logger } from '../logging/session.logger.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
 import type { FoundSession } from './request-session.js';
+import type { SessionExtension } from './session-extension.js';
+import { lifetimeOf } from './session-lifetime.js';
+import type { ForeignSession } from './session-takeover.js';
 import { isTouchDue, SessionTouch } from './session-touch.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 
 interface PresentedToken {
   readonly token: SessionToken;
   readonly id: string;
+  /** Of a token that stands for a session of another library. */
+  readonly foreign?: ForeignSession | undefined;
 }
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids'>;
@@ -27,6 +28,7 @@ export class RequestSessionLoader {
     private readonly resolver: SessionIdResolver,
     private readonly options: Options,
     private readonly failures: StoreFailureLog,
+    private readonly extension: Pick<SessionExtension, 'takeover'> = {},
   ) {}
 
   /**
@@ -35,10 +37,14 @@ export class RequestSessionLoader {
    */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
     const presented: PresentedToken[] = [];
-    for (const token of this.resolver.resolve(request)) {
+    const present = (token: SessionToken, foreign?: ForeignSession) => {
       const id = this.options.ids.find(token);
-      if (id !== undefined) presented.push({ token, id });
-    }
+      if (id !== undefined) presented.push({ token, id, foreign });
+    };
+    for (const token of this.resolver.resolve(request)) present(token);
+    const foreign = this.extension.takeover?.find(request);
+    // Last: a session that is already kept here counts.
+    if (foreign) present(foreign.token, foreign);
     const [first] = presented;
     return first && this.#find(presented, first);
   }
@@ -47,33 +53,31 @@ export class RequestSessionLoader {
     const presentedIds = all.map(({ id }) => id);
     try {
       const sessions = await this.repository.findByIds(presentedIds);
-      this.failures.succeeded();
       const found = sessions.findIndex((session) => session !== null);
-      const loaded = sessions[found] ?? null;
-      const { token: presented } = all[found] ?? first;
-      const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented) : SessionTouch.none;
-      return { presented, presentedIds, loaded, touch };
+      const { token, id, foreign } = all[found] ?? all.at(-1) ?? first;
+      const existing = sessions[found] ?? null;
+      const loaded = foreign ? await this.#move(foreign, id, existing) : existing;
+      this.failures.succeeded();
+      const presented = loaded ? token : first.token;
+      const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : SessionTouch.none;
+      return { presented, presentedIds, loaded, touch, foreign };
     } catch (loadError) {
       this.failures.failed(loadError);
       return { presented: first.token, presentedIds, loadError };
     }
   }
 
-  #touchOf(session: TrackedSession, presented: SessionToken): SessionTouch {
-    if (!isTouchDue(session, this.options)) return SessionTouch.none;
-    const isRemembered = session.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true;
-    const isRolling = this.resolver.maxAge({ presented, isRemembered }) !== undefined;
-    return new SessionTouch(() => this.#touch(session), isRolling);
+  /** Also when it was moved before: the process may have ended before the other library lost it. */
+  async #move(foreign: ForeignSession, id: string, existing: Session | null): Promise<Session | null> {
+    await foreign.move(id);
+    return existing ?? this.repository.findById(id);
   }
 
-  /** A request must not fail because its touch failed. */
-  async #touch(session: Session): Promise<TouchOutcome | 'failed'> {
-    try {
-      return await this.repository.touch(session);
-    } catch (error) {
-      const reason = error instanceof SessionStoreError ? error.reason : String(error);
-      logger.warn(`The idle timeout of session ${this.options.ids.shown(session.id)} was not renewed: ${reason}`);
-      return 'failed';
-    }
+  #touchOf(session: TrackedSession, presented: SessionToken, foreign: ForeignSession | undefined): SessionTouch {
+    // Its client does not have the token yet.
+    if (foreign) return SessionTouch.of(this.repository, session, true);
+    if (!isTouchDue(session, this.options)) return SessionTouch.none;
+    const isRolling = this.resolver.maxAge({ presented, ...lifetimeOf(session) }) !== undefined;
+    return SessionTouch.of(this.repository, session, isRolling);
   }
 }

@@ -3,7 +3,9 @@ import type { SessionRepository } from '../repository/session.repository.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { type SessionResponse, TrackedSession } from '../session/tracked-session.js';
-import { REMEMBER_ME_ATTRIBUTE } from './remember-me.js';
+import type { SessionClient } from '../resolvers/session-id.resolver.js';
+import { lifetimeOf } from './session-lifetime.js';
+import type { ForeignSession } from './session-takeover.js';
 import { SessionTouch } from './session-touch.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
 
@@ -19,27 +21,28 @@ export interface FoundSession {
   readonly loadError?: unknown;
   /** The touch of `loaded`. */
   readonly touch?: SessionTouch;
+  /** What the request presented of another library, when that decided. */
+  readonly foreign?: ForeignSession | undefined;
 }
 
 /** The session of one request: the one that its token opened, or a new one. */
 export class RequestSession {
   /** The token that the client presented; undefined when there was none. */
   readonly presented: SessionToken | undefined;
-  /** The touch that this request may owe its session. */
-  readonly touch: SessionTouch;
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
   #response: SessionResponse | undefined;
   #outagePolicy: SessionOutagePolicy = 'on-use';
   #isUsed = false;
+  #touch: SessionTouch;
 
   constructor(
     private readonly repository: SessionRepository,
     { presented, presentedIds = [], loaded, loadError, touch = SessionTouch.none }: FoundSession,
   ) {
     this.presented = presented;
-    this.touch = touch;
+    this.#touch = touch;
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
@@ -58,6 +61,11 @@ export class RequestSession {
     return this.#session;
   }
 
+  /** The touch that this request may owe its session. */
+  get touch(): SessionTouch {
+    return this.#touch;
+  }
+
   /** Whether the load failed. */
   get isUnavailable(): boolean {
     return this.#loadError !== undefined;
@@ -68,9 +76,9 @@ export class RequestSession {
     return this.#isUsed;
   }
 
-  /** Whether its cookie must outlive the browser: see `RememberMe`. */
-  get isRemembered(): boolean {
-    return this.#session?.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true;
+  /** The client that the response goes to. */
+  get client(): SessionClient {
+    return { presented: this.presented, ...lifetimeOf(this.#session) };
   }
 
   /** Records that the response depends on what the client presented. */
@@ -88,6 +96,24 @@ export class RequestSession {
   keepIdle(): void {
     this.touch.cancel();
     this.#session?.keepIdle();
+  }
+
+  /** Sends the client its token again with the response, if the token still opens the session then. */
+  sendAgain(): void {
+    const session = this.#session;
+    if (session?.storedId !== undefined) this.#touch = SessionTouch.of(this.repository, session, true);
+  }
+
+  /**
+   * Loads the session again; its changes that are not saved are lost. False when there is none in the store.
+   * @throws SessionStoreError when the store failed
+   */
+  async reload(): Promise<boolean> {
+    const session = this.#session;
+    if (session?.storedId !== session?.id) return false;
+    const loaded = session && (await this.repository.findById(session.id));
+    if (loaded) session.replaceBy(loaded);
+    return Boolean(loaded);
   }
 
   /** From now on, changes that need a cookie are refused once the headers of this response were sent. */

@@ -161,9 +161,8 @@ export class ResponseCommit implements CommitGate {
     const { resolver } = this.parts;
     // A cookie that is sent again depends on the presented one, even when the session was not used.
     if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
-    const client = { presented: session.presented, isRemembered: session.isRemembered };
-    if (token) return resolver.send(request, response, token, client);
-    return this.isSessionDeleted ? resolver.expire(request, response, client) : undefined;
+    if (token) return resolver.send(request, response, token, session.client);
+    return this.isSessionDeleted ? resolver.expire(request, response, session.client) : undefined;
   }
 
   /** Saves, and then touches the session if its token is still the presented one. */

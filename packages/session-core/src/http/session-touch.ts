@@ -1,4 +1,7 @@
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { SessionStoreError } from '../errors/session.errors.js';
+import { logger } from '../logging/session.logger.js';
+import type { SessionRepository } from '../repository/session.repository.js';
 import type { TouchOutcome } from '../session/session-change.js';
 import type { TrackedSession } from '../session/tracked-session.js';
 
@@ -36,6 +39,19 @@ export class SessionTouch {
 
   /** The touch of a request that owes none. */
   static readonly none = new SessionTouch();
+
+  /** A touch that is due. A request must not fail because its touch failed. */
+  static of(repository: SessionRepository, session: TrackedSession, isRolling: boolean): SessionTouch {
+    return new SessionTouch(async () => {
+      try {
+        return await repository.touch(session);
+      } catch (error) {
+        const reason = error instanceof SessionStoreError ? error.reason : String(error);
+        logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
+        return 'failed';
+      }
+    }, isRolling);
+  }
 
   get isDue(): boolean {
     return this.#touch !== undefined;

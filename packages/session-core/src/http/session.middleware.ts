@@ -12,6 +12,7 @@ import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { RouteExplorer } from './route.explorer.js';
 import { SessionExchange, type SessionExchangeParts } from './session-exchange.js';
+import { SessionExtension } from './session-extension.js';
 import { KEEP_SESSION_IDLE } from './session-route.decorators.js';
 import { SessionScope } from './session.scope.js';
 import { StoreFailureLog } from './store-failure.log.js';
@@ -33,6 +34,7 @@ export class SessionMiddleware implements OnModuleInit {
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
     @Inject(SessionScope) private readonly scope: SessionScope,
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
+    @Inject(SessionExtension) private readonly extension: SessionExtension,
   ) {
     if (boundHosts.has(host)) throw new InvalidSessionOptionsError('SessionModule', [IMPORTED_TWICE]);
     boundHosts.add(host);
@@ -50,7 +52,7 @@ export class SessionMiddleware implements OnModuleInit {
     const repository = this.#findRepository();
     const { resolver, options } = this;
     const failures = new StoreFailureLog();
-    const loader = new RequestSessionLoader(repository, resolver, options, failures);
+    const loader = new RequestSessionLoader(repository, resolver, options, failures, this.extension);
     this.#store = { loader, parts: { repository, resolver, failures, functions: new SharedResponseFunctions() } };
     this.#touchesAtOnce = !this.routes.has(KEEP_SESSION_IDLE);
   }
@@ -80,6 +82,8 @@ export class SessionMiddleware implements OnModuleInit {
     void loading.then((found) => {
       const exchange = new SessionExchange(request, response, store.parts, found);
       const { session } = exchange;
+      const { foreign } = found;
+      if (foreign) exchange.commit.onHeaders(() => foreign.expire(response));
       if (keepsIdle) session.keepIdle();
       // A session with five seconds left must outlive a handler of ten.
       if (this.#touchesAtOnce && !session.touch.isRolling) void session.touch.send();
@@ -88,7 +92,9 @@ export class SessionMiddleware implements OnModuleInit {
   }
 
   #enter(exchange: SessionExchange, next: () => void): void {
-    Object.defineProperty(exchange.request, 'session', sessionProperty);
+    const { properties } = this.extension;
+    if (properties) Object.defineProperties(exchange.request, properties);
+    else Object.defineProperty(exchange.request, 'session', sessionProperty);
     this.scope.run(exchange, next);
   }
 }

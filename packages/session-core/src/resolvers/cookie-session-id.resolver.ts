@@ -66,7 +66,8 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     this.#setCookie(request, response, { ...this.#attributesFor(request), value: '', maxAge: 0 });
   }
 
-  override maxAge({ isRemembered }: SessionClient): number | undefined {
+  override maxAge({ isRemembered, maxAge: own }: SessionClient): number | undefined {
+    if (own !== undefined) return own === 0 ? undefined : own;
     const { maxAge, rememberMe = maxAge } = this.#cookie;
     return isRemembered ? rememberMe : maxAge;
   }

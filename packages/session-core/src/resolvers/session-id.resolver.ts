@@ -7,6 +7,8 @@ export interface SessionClient {
   readonly presented?: SessionToken | undefined;
   /** Whether its session is remembered: see `RememberMe`. */
   readonly isRemembered: boolean;
+  /** The lifetime that its session asks for, in seconds; 0: until the browser is closed. Unset: as configured. */
+  readonly maxAge?: number | undefined;
 }
 
 /** Reads tokens from requests and writes them to responses. Never asks the store. */
