@@ -7,6 +7,7 @@ const COMPILED = /\.(?:js|d\.ts)(?:\.map)?$/;
 for (const folder of [
   'packages/session-core',
   'packages/session-redis',
+  'packages/session-express',
   'libs/testing',
   'libs/test-infrastructure',
   'apps/demo',

@@ -1,0 +1,80 @@
+import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '@nest-session/core';
+import type { SessionCookie } from './session-cookie.js';
+
+// Attributes of the library: they are no properties of the session.
+const RESERVED = 'nest-session.';
+
+/**
+ * The values of one property bag: the attributes of a session, until the request replaces or ends it. From then on the
+ * values that it had, and changes of them go nowhere.
+ */
+export class BagValues {
+  #left: { readonly id: string; readonly values: Map<string, unknown> } | undefined;
+
+  constructor(
+    readonly session: Session,
+    readonly cookie: SessionCookie,
+  ) {}
+
+  /** The id of the session, or the one that it had. */
+  get id(): string {
+    return this.#left?.id ?? this.session.id;
+  }
+
+  /** Whether the request has replaced or ended the session. */
+  get isLeft(): boolean {
+    return this.#left !== undefined;
+  }
+
+  /** The names of the properties. */
+  get names(): string[] {
+    return this.#left ? [...this.#left.values.keys()] : propertyNamesOf(this.session);
+  }
+
+  get(name: string): unknown {
+    if (!isOwn(name)) return undefined;
+    return this.#left ? this.#left.values.get(name) : this.session.getAttribute(name);
+  }
+
+  has(name: string): boolean {
+    return this.get(name) !== undefined;
+  }
+
+  /** @throws TypeError for a name that belongs to the library */
+  set(name: string, value: unknown): void {
+    if (!isOwn(name))
+      throw new TypeError(`The attribute ${JSON.stringify(name)} belongs to @nest-session: use another name`);
+    if (!this.#left) this.session.setAttribute(name, value);
+    else if (value === undefined || value === null) this.#left.values.delete(name);
+    else this.#left.values.set(name, value);
+  }
+
+  remove(name: string): void {
+    if (this.has(name)) this.set(name, undefined);
+  }
+
+  /** The values that are there now. */
+  copy(): Map<string, unknown> {
+    return new Map(this.#left?.values ?? propertiesOf(this.session));
+  }
+
+  /** The bag no longer shows the session, but these values of it. */
+  leave(id: string, values: Map<string, unknown>): void {
+    this.#left ??= { id, values };
+    this.cookie.detach();
+  }
+}
+
+/** The attributes of a session that are properties. */
+export function propertiesOf(session: ReadonlySession): Map<string, unknown> {
+  return new Map(propertyNamesOf(session).map((name) => [name, session.getAttribute(name)]));
+}
+
+function propertyNamesOf(session: ReadonlySession): string[] {
+  return session.attributeNames.filter(isOwn);
+}
+
+/** Whether a name is one for the application. */
+function isOwn(name: string): boolean {
+  return name !== PRINCIPAL_NAME_INDEX_NAME && !name.startsWith(RESERVED);
+}

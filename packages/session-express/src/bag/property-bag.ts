@@ -1,0 +1,82 @@
+import { ASSIGNABLE, type BagContent, CONTENT, SessionBag } from './session-bag.js';
+
+/** A session whose properties are its attributes, beside the methods of `SessionBag`. */
+export function propertyBag(content: BagContent): SessionBag {
+  return new Proxy(new SessionBag(content), HANDLER);
+}
+
+/** Shared by all bags, because V8 cannot optimize proxies that each have their own. */
+const HANDLER: ProxyHandler<SessionBag> = {
+  get: (bag, name) => (isAttribute(bag, name) ? valuesOf(bag).get(name) : Reflect.get(bag, name)),
+
+  has: (bag, name) => (isAttribute(bag, name) ? valuesOf(bag).has(name) : Reflect.has(bag, name)),
+
+  set(bag, name, value) {
+    if (isAttribute(bag, name)) valuesOf(bag).set(name, value);
+    else setMember(bag, name, value);
+    return true;
+  },
+
+  deleteProperty(bag, name) {
+    if (isAttribute(bag, name)) valuesOf(bag).remove(name);
+    // A replaced method is itself again.
+    else Reflect.deleteProperty(bag, name);
+    return true;
+  },
+
+  defineProperty(bag, name, descriptor) {
+    // A store has no place for accessors.
+    if (!('value' in descriptor)) return false;
+    return HANDLER.set!(bag, name, descriptor.value, bag);
+  },
+
+  ownKeys: (bag) => [...COOKIE, ...valuesOf(bag).names.filter((name) => isAttribute(bag, name)), CONTENT],
+
+  getOwnPropertyDescriptor(bag, name) {
+    if (name === 'cookie') return own(bag.cookie);
+    if (!isAttribute(bag, name)) return Reflect.getOwnPropertyDescriptor(bag, name);
+    const value = valuesOf(bag).get(name);
+    return value === undefined ? undefined : own(value);
+  },
+};
+
+const COOKIE = ['cookie'];
+
+function valuesOf(bag: SessionBag) {
+  return bag[CONTENT].values;
+}
+
+/** Whether a property is an attribute of the session, and none of its members. */
+function isAttribute(bag: SessionBag, name: string | symbol): name is string {
+  return typeof name === 'string' && !(name in bag);
+}
+
+function own(value: unknown): PropertyDescriptor {
+  return { value, writable: true, enumerable: true, configurable: true };
+}
+
+function setMember(bag: SessionBag, name: string | symbol, value: unknown): void {
+  if (typeof name === 'string' && ASSIGNABLE.includes(name)) {
+    const { session } = valuesOf(bag);
+    Reflect.set(session, name, value);
+  } else if (name === 'cookie') {
+    setCookie(bag, value);
+  } else if (typeof name === 'symbol' || typeof value === 'function') {
+    // Not enumerable: a method is no data.
+    Object.defineProperty(bag, name, { value, writable: true, configurable: true });
+  } else {
+    throw new TypeError(
+      `req.session.${name} is a member of the session: keep the value under another name, or use ` +
+        `setAttribute(${JSON.stringify(name)}, value)`,
+    );
+  }
+}
+
+/** Passport copies the properties of the session before a login to the one after it, its cookie among them. */
+function setCookie({ cookie }: SessionBag, other: unknown): void {
+  if (typeof other !== 'object' || other === null) {
+    throw new TypeError('req.session.cookie takes the cookie of a session: to end the session, call destroy()');
+  }
+  const { originalMaxAge = cookie.originalMaxAge } = other as { readonly originalMaxAge?: number | null };
+  if (originalMaxAge !== cookie.originalMaxAge) cookie.maxAge = originalMaxAge;
+}

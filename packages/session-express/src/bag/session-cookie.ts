@@ -1,0 +1,105 @@
+import type { SetCookieAttributes } from '@nest-session/core/transport';
+import { stringifySetCookie } from 'cookie';
+
+/** What a session does when the lifetime of its cookie is changed; milliseconds, null: until the browser is closed. */
+type LifetimeChange = (maxAge: number | null) => void;
+
+/** The attributes of the cookie, but for its lifetime. They are options, and the same in every session. */
+export type CookieDescription = SetCookieAttributes;
+
+/**
+ * `req.session.cookie`. Its lifetime can be changed, which is also the idle timeout of the session; its other attributes
+ * are options of `SessionModule`.
+ */
+export class SessionCookie {
+  /** The lifetime in milliseconds when it was last set; null: until the browser is closed. */
+  originalMaxAge: number | null;
+  #expires: Date | null;
+  #change: LifetimeChange | undefined;
+  readonly #description: CookieDescription;
+
+  /** @param maxAge milliseconds; null: until the browser is closed */
+  constructor(maxAge: number | null, description: CookieDescription, change: LifetimeChange) {
+    this.originalMaxAge = maxAge;
+    this.#expires = endAfter(maxAge);
+    this.#description = description;
+    this.#change = change;
+    for (const name of FIXED) this.#fix(name);
+  }
+
+  /** The remaining lifetime in milliseconds; null: until the browser is closed. */
+  get maxAge(): number | null {
+    return this.#expires && this.#expires.getTime() - Date.now();
+  }
+
+  set maxAge(maxAge: number | Date | null | undefined | false) {
+    const left = maxAge instanceof Date ? maxAge.getTime() - Date.now() : maxAge;
+    if (left && !Number.isFinite(left)) throw new TypeError('cookie.maxAge takes milliseconds, or null');
+    this.#setLifetime(typeof left === 'number' ? left : null);
+  }
+
+  /** When the cookie ends; null: when the browser is closed. */
+  get expires(): Date | null {
+    return this.#expires;
+  }
+
+  set expires(expires: Date | null | undefined | false) {
+    if (expires && !(expires instanceof Date)) throw new TypeError('cookie.expires takes a Date, or null');
+    this.maxAge = expires;
+  }
+
+  /** The attributes as a plain object. */
+  get data(): object {
+    const { originalMaxAge, expires } = this;
+    return { originalMaxAge, expires, ...this.#description };
+  }
+
+  /** What `JSON.stringify()` shows: `data`. */
+  toJSON(): object {
+    return this.data;
+  }
+
+  /** The text of a `Set-Cookie` header with these attributes. */
+  serialize(name: string, value: string): string {
+    const { maxAge } = this;
+    const lifetime = maxAge === null ? {} : { maxAge: Math.max(0, Math.floor(maxAge / 1000)) };
+    return stringifySetCookie({ name, value, ...this.#description, ...lifetime });
+  }
+
+  /** Sets the lifetime to `originalMaxAge` again. */
+  reset(): void {
+    this.#expires = endAfter(this.originalMaxAge);
+  }
+
+  /** From now on, changes do nothing: the session has another cookie. */
+  detach(): void {
+    this.#change = undefined;
+  }
+
+  #setLifetime(maxAge: number | null): void {
+    this.originalMaxAge = maxAge;
+    this.#expires = endAfter(maxAge);
+    this.#change?.(maxAge);
+  }
+
+  #fix(name: (typeof FIXED)[number]): void {
+    const get = () => this.#description[name as keyof CookieDescription];
+    const set = (value: unknown) => {
+      if (value !== get()) throw new TypeError(fixedAttribute(name));
+    };
+    Object.defineProperty(this, name, { get, set, enumerable: true, configurable: true });
+  }
+}
+
+const FIXED = ['path', 'domain', 'httpOnly', 'secure', 'sameSite', 'partitioned', 'priority'] as const;
+
+function fixedAttribute(name: string): string {
+  return (
+    `req.session.cookie.${name} cannot be changed for one session: set the option \`cookie.${name}\` in ` +
+    'SessionModule.forRoot(), or for some requests `cookie.attributes`'
+  );
+}
+
+function endAfter(maxAge: number | null): Date | null {
+  return maxAge === null ? null : new Date(Date.now() + maxAge);
+}

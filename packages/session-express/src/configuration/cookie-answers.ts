@@ -1,0 +1,69 @@
+import type { CookieOptions } from 'express-session';
+import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/store';
+import type { ResolvedExpressSessionOptions } from './express-session.options.js';
+
+const WHERE = 'in SessionModule.forRoot()';
+
+/**
+ * Reads the section `cookie`, whose attributes must be those of the cookie of `SessionModule`: otherwise the application
+ * would believe in attributes that the cookie does not have.
+ */
+export function readCookie(
+  reader: OptionReader,
+  given: CookieOptions | undefined,
+  cookie: ResolvedCookieOptions,
+): ResolvedExpressSessionOptions['oldCookie'] {
+  if (typeof given === 'function') {
+    reader.value('cookie', isNever, `an object: a function is the option \`cookie.attributes\` ${WHERE}`);
+    return { path: '/' };
+  }
+  const section = reader.section('cookie');
+  const path = section.text('path', '/', () => undefined);
+  const domain = section.text('domain', undefined, () => undefined);
+  const { maxAge } = given ?? {};
+  const same: [name: keyof CookieOptions, expected: unknown][] = [
+    ['httpOnly', cookie.httpOnly],
+    ['secure', cookie.secure],
+    ['sameSite', cookie.sameSite],
+    ['partitioned', cookie.partitioned],
+    ['maxAge', cookie.maxAge],
+  ];
+  for (const [name, expected] of same) {
+    const value = section.value(name, isAny, 'anything');
+    const meant = name === 'sameSite' && value === true ? 'strict' : name === 'maxAge' ? inSeconds(maxAge) : value;
+    if (value === undefined || value === null || meant === expected) continue;
+    section.problem(
+      `Option \`cookie.${name}\` is another one than that of the session cookie: set \`${written(name, meant)}\` ${WHERE}.`,
+    );
+  }
+  for (const name of ['expires', 'priority', 'signed', 'encode'] as const) {
+    if (section.value(name, isAny, 'anything') == null) continue;
+    section.problem(`Option \`cookie.${name}\` ${UNSUPPORTED[name]}.`);
+  }
+  section.finish();
+  return { path, domain };
+}
+
+const UNSUPPORTED = {
+  expires: `would end all cookies at one moment: set \`cookie: { maxAge: '1d' }\` ${WHERE}`,
+  priority: 'has no counterpart: it only tells some browsers which cookies to drop first, remove it',
+  signed: 'does nothing in express-session: remove it',
+  encode: 'has no counterpart: the value of the session cookie needs no encoding, remove it',
+} as const;
+
+function written(name: string, value: unknown): string {
+  if (name !== 'maxAge') return `cookie: { ${name}: ${JSON.stringify(value)} }`;
+  return `timeout: '${String(value)}s', cookie: { maxAge: '${String(value)}s' }`;
+}
+
+function inSeconds(maxAge: number | null | undefined): number | undefined {
+  return typeof maxAge === 'number' ? maxAge / 1000 : undefined;
+}
+
+function isAny(_value: unknown): _value is unknown {
+  return true;
+}
+
+function isNever(_value: unknown): _value is never {
+  return false;
+}

@@ -1,0 +1,16 @@
+import { ConfigurableModuleBuilder } from '@nestjs/common';
+import type { ExpressSessionModuleOptions } from './express-session.options.js';
+
+/** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
+export interface ExpressSessionOptionsFactory {
+  /** The options of `ExpressSessionModule`, or a promise of them; called once, at start. */
+  createExpressSessionOptions(): ExpressSessionModuleOptions | Promise<ExpressSessionModuleOptions>;
+}
+
+export const {
+  ConfigurableModuleClass: ExpressSessionModuleDefinition,
+  MODULE_OPTIONS_TOKEN: EXPRESS_SESSION_MODULE_OPTIONS,
+} = new ConfigurableModuleBuilder<ExpressSessionModuleOptions>({ moduleName: 'ExpressSession' })
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createExpressSessionOptions')
+  .build();

@@ -1,0 +1,36 @@
+import type { SessionData } from 'express-session';
+
+/** The session as a function of the options sees it: its properties. */
+export type SessionProperties = Readonly<Partial<SessionData>> & Readonly<Record<string, unknown>>;
+
+/** Gives the name of the signed-in user of a session; undefined or null when nobody is signed in. */
+export type PrincipalOfSession = (session: SessionProperties) => string | number | undefined | null;
+
+/** Tells whose a session is. */
+export interface PrincipalRule {
+  /** Whether it decides for a session with these attributes. Otherwise, the application sets `principalName` itself. */
+  decides(names: readonly string[]): boolean;
+  /** The name of the principal; undefined when nobody is signed in. */
+  nameIn(session: SessionProperties): string | undefined;
+}
+
+/** The rule of an option: a function, false for none, or by default the user of Passport. */
+export function principalRule(option: PrincipalOfSession | false | undefined): PrincipalRule {
+  if (option === false) return { decides: () => false, nameIn: () => undefined };
+  if (option) return { decides: () => true, nameIn: (session) => nameOf(option(session)) };
+  return { decides: (names) => names.includes('passport'), nameIn: (session) => userOfPassport(session) };
+}
+
+function userOfPassport({ passport }: SessionProperties): string | undefined {
+  const user = memberOf(passport, 'user');
+  return nameOf(typeof user === 'object' ? memberOf(user, 'id') : user);
+}
+
+function memberOf(object: unknown, name: string): unknown {
+  return typeof object === 'object' && object !== null ? (object as Record<string, unknown>)[name] : undefined;
+}
+
+function nameOf(value: unknown): string | undefined {
+  const text = typeof value === 'number' ? String(value) : value;
+  return typeof text === 'string' && text !== '' ? text : undefined;
+}

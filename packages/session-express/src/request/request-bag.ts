@@ -1,0 +1,128 @@
+import { TrackedSession } from '@nest-session/core/store';
+import { COOKIE_MAX_AGE_ATTRIBUTE, type SessionExchange } from '@nest-session/core/transport';
+import { BagValues } from '../bag/bag-values.js';
+import { propertyBag } from '../bag/property-bag.js';
+import { type BagOwner, CONTENT, type SessionBag } from '../bag/session-bag.js';
+import { SessionCookie } from '../bag/session-cookie.js';
+import type { BagSettings } from './bag-settings.js';
+import { PrincipalRecorder } from './principal.recorder.js';
+
+/** The attribute of a session that is stored although the application set none: see `saveUninitialized`. */
+const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
+
+/** `req.session` of one request, which the application may replace, end or unset. */
+export class RequestBag implements BagOwner {
+  readonly #exchange: SessionExchange;
+  readonly #settings: BagSettings;
+  readonly #session: TrackedSession;
+  readonly #principal: PrincipalRecorder;
+  #bag: SessionBag | null | undefined;
+  /** The lifetime of the cookie of a new session, in seconds: by itself, it is no reason to store the session. */
+  #maxAge: number | undefined;
+
+  /** @throws the error of a load that failed */
+  constructor(exchange: SessionExchange, settings: BagSettings) {
+    this.#exchange = exchange;
+    this.#settings = settings;
+    this.#session = TrackedSession.of(exchange.session.session);
+    this.#principal = new PrincipalRecorder(this.#session, settings.principal);
+    this.#session.beforeSave(() => this.#complete());
+    this.#bag = this.#open();
+    this.#initialize();
+  }
+
+  /** Undefined after `destroy()`, and null or undefined when the application has set it so. */
+  get bag(): SessionBag | null | undefined {
+    return this.#bag;
+  }
+
+  set bag(bag: unknown) {
+    if (bag === this.#bag) return;
+    if (bag !== null && bag !== undefined) throw new TypeError(ASSIGNED);
+    this.#leave(this.#session.id, this.#values.copy());
+    if (this.#settings.unset === 'destroy') this.#session.invalidate();
+    else this.#session.discard();
+    this.#bag = bag;
+  }
+
+  /** The id of the session. */
+  get id(): string {
+    return this.#session.id;
+  }
+
+  regenerate(kept: readonly string[]): void {
+    const session = this.#session;
+    const { id } = session;
+    const values = this.#values.copy();
+    session.regenerate();
+    session.maxInactiveInterval = this.#settings.timeout;
+    this.#maxAge = undefined;
+    this.#leave(id, values);
+    this.#bag = this.#open();
+    for (const name of kept) if (values.has(name)) session.setAttribute(name, values.get(name));
+    this.#initialize();
+  }
+
+  async destroy(): Promise<void> {
+    const values = this.#values.copy();
+    this.#session.invalidate();
+    this.#leave(this.#session.id, values);
+    this.#bag = undefined;
+    await this.#session.save();
+  }
+
+  async reload(): Promise<void> {
+    const values = this.#values.copy();
+    if (!(await this.#exchange.session.reload())) throw new Error('failed to load session');
+    this.#leave(this.#session.id, values);
+    this.#bag = this.#open();
+  }
+
+  get #values(): BagValues {
+    return this.#bag![CONTENT].values;
+  }
+
+  #open(): SessionBag {
+    const { session, request } = this.#exchange;
+    const lifetime = this.#maxAge ?? this.#settings.lifetimeOf(session.client);
+    const maxAge = lifetime === 0 ? null : lifetime * 1000;
+    const change = (next: number | null) => this.#changeLifetime(next);
+    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(request), change);
+    return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
+  }
+
+  /** The bag that the request has shows these values from now on, and no longer the session. */
+  #leave(id: string, values: Map<string, unknown>): void {
+    this.#values.leave(id, values);
+  }
+
+  #changeLifetime(maxAge: number | null): void {
+    const session = this.#session;
+    const seconds = maxAge === null ? 0 : Math.ceil(maxAge / 1000);
+    if (maxAge !== null && seconds <= 0) return void (session.maxInactiveInterval = 0);
+    session.maxInactiveInterval = maxAge === null ? this.#settings.timeout : seconds;
+    if (seconds === this.#settings.lifetimeOf(this.#exchange.session.client)) return;
+    if (session.isNew) return void (this.#maxAge = seconds);
+    session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
+    this.#exchange.session.sendAgain();
+  }
+
+  /** Before a save: what follows from the attributes. */
+  #complete(): void {
+    const session = this.#session;
+    if (!this.#bag || session.attributeNames.length === 0) return;
+    if (this.#maxAge !== undefined) session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, this.#maxAge);
+    this.#maxAge = undefined;
+    this.#principal.record(this.#bag);
+  }
+
+  #initialize(): void {
+    const { session, commit } = this.#exchange;
+    if (!this.#settings.saveUninitialized || !this.#session.isNew) return;
+    if (!session.isUnavailable && !commit.headersSent) this.#session.setAttribute(INITIALIZED_ATTRIBUTE, true);
+  }
+}
+
+const ASSIGNED =
+  'req.session cannot be another object: set its properties, call req.session.regenerate() for a new session, or ' +
+  'req.session.destroy() to end it';

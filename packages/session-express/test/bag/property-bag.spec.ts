@@ -1,0 +1,196 @@
+import { inspect } from 'node:util';
+import { Controller, Get, Inject, Req } from '@nestjs/common';
+import { SessionContext } from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
+import { request, runIn, type Step, StepController, type StepRequest } from '../support/step.controller.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+describe.each(['express', 'fastify'] as const)('req.session on %s', (platform) => {
+  let app: ExpressSessionApp;
+  let agent: ReturnType<ExpressSessionApp['agent']>;
+  let run: <T>(step: Step<T>) => Promise<Awaited<T>>;
+  beforeEach(async () => {
+    app = await startApp({ platform, controllers: [StepController] });
+    agent = app.agent();
+    run = (step) => runIn(agent, step);
+  });
+
+  it('keeps what is assigned to its properties', async () => {
+    await run(({ session }) => void (session.user = { name: 'ann' }));
+    expect(await run(({ session }) => session.user)).toEqual({ name: 'ann' });
+  });
+
+  it('loses what is deleted, and what is set to undefined or null', async () => {
+    await run(({ session }) => void Object.assign(session, { a: 1, b: 2, c: 3, d: 4 }));
+    await run(({ session }) => {
+      delete session.a;
+      delete session.unknown;
+      session.b = undefined;
+      session.c = null;
+    });
+    expect(await run(({ session }) => Object.keys(session))).toEqual(['cookie', 'd']);
+  });
+
+  it('is an object with the attributes and the cookie as its properties', async () => {
+    await run(({ session }) => void Object.assign(session, { a: 1, b: [2] }));
+    expect(
+      await run(({ session }) => {
+        const { a, ...rest } = session;
+        const inLoop = [];
+        for (const name in session) inLoop.push(name);
+        return { a, rest: Object.keys(rest), keys: Object.keys(session), inLoop, copy: { ...session }.b };
+      }),
+    ).toEqual({ a: 1, rest: ['cookie', 'b'], keys: ['cookie', 'a', 'b'], inLoop: ['cookie', 'a', 'b'], copy: [2] });
+    expect(
+      await run(({ session }) => [
+        'a' in session,
+        'x' in session,
+        'save' in session,
+        Object.hasOwn(session, 'b'),
+        Object.hasOwn(session, 'x'),
+        Object.hasOwn(session, 'save'),
+      ]),
+    ).toEqual([true, false, true, true, false, false]);
+  });
+
+  it('is written by JSON.stringify() as its properties, and printed without them', async () => {
+    const text = await run(({ session }) => {
+      session.secret = 'hidden value';
+      return [JSON.stringify(session), inspect(session), `${String(session)}`];
+    });
+    expect(JSON.parse(text[0]!)).toEqual({ cookie: expect.objectContaining({ path: '/' }), secret: 'hidden value' });
+    expect(text.slice(1).join()).not.toContain('hidden value');
+    expect(text[1]).toContain("attributeNames: [ 'secret' ]");
+  });
+
+  it('takes properties that are defined, and refuses accessors', async () => {
+    await run(({ session }) => {
+      Object.defineProperty(session, 'a', { value: 1 });
+      expect(() => Object.defineProperty(session, 'b', { get: () => 1 })).toThrow(TypeError);
+    });
+    expect(await run(({ session }) => Object.keys(session))).toEqual(['cookie', 'a']);
+  });
+
+  it('notices nested objects that are changed in place', async () => {
+    await run(({ session }) => void (session.cart = { items: ['a'], by: { id: 1 } }));
+    await run(({ session }) => {
+      session.cart.items.push('b');
+      delete session.cart.by.id;
+    });
+    expect(await run(({ session }) => session.cart)).toEqual({ items: ['a', 'b'], by: {} });
+  });
+
+  it('notices an object that is changed after it was assigned', async () => {
+    await run(({ session }) => {
+      const cart: Record<string, unknown> = (session.cart = session.cart || {});
+      cart['items'] = ['a'];
+    });
+    expect(await run(({ session }) => session.cart)).toEqual({ items: ['a'] });
+  });
+
+  it('writes only what changed, so that parallel requests lose nothing', async () => {
+    await run(({ session }) => void Object.assign(session, { a: 0, b: 0 }));
+    const order: (() => void)[] = [];
+    const changing = (name: string) =>
+      run(async ({ session }) => {
+        await new Promise<void>((resolve) => (order.push(resolve), order.length === 2 && order.forEach((go) => go())));
+        session[name] = 1;
+      });
+    await Promise.all([changing('a'), changing('b')]);
+    expect(await run(({ session }) => [session.a, session.b])).toEqual([1, 1]);
+  });
+
+  it('is a view on the session, with updateAttribute() beside it', async () => {
+    await run(({ session }) => void (session.n = 1));
+    const seen = await run(async ({ session }) => {
+      session.other = 'x';
+      const next = await session.updateAttribute('n', (n: number) => n + 1);
+      return [next, session.n, session.getAttribute('other'), session.isNew];
+    });
+    expect(seen).toEqual([2, 2, 'x', false]);
+    expect(await run(({ session }) => [session.n, session.other])).toEqual([2, 'x']);
+  });
+
+  it('takes the timeouts and the principal of the session', async () => {
+    await run(({ session }) => {
+      session.a = 1;
+      session.maxInactiveInterval = '10m';
+      session.principalName = 'ann';
+    });
+    expect(await run(({ session }) => [session.maxInactiveInterval, session.principalName])).toEqual([600, 'ann']);
+    expect(await run(({ session }) => Object.keys(session))).toEqual(['cookie', 'a']);
+  });
+
+  it('refuses values under the names of its members, and under names of the library', async () => {
+    const problems = await run(({ session }) =>
+      ['isNew', 'save', '__proto__', 'hasOwnProperty', 'nest-session.rememberMe'].map((name) => {
+        try {
+          session[name] = { a: 1 };
+          return undefined;
+        } catch (error) {
+          return (error as Error).message;
+        }
+      }),
+    );
+    expect(problems).toEqual([
+      expect.stringContaining('req.session.isNew is a member of the session'),
+      expect.stringContaining('req.session.save is a member'),
+      expect.stringContaining('req.session.__proto__ is a member'),
+      expect.stringContaining('req.session.hasOwnProperty is a member'),
+      expect.stringContaining('belongs to @nest-session'),
+    ]);
+  });
+
+  it('lets a method be replaced, and the replacement be removed', async () => {
+    expect(
+      await run(({ session }) => {
+        session.save = () => 'replaced';
+        const replaced = session.save();
+        delete session.save;
+        return [replaced, Object.keys(session), typeof session.save, session.save.name];
+      }),
+    ).toEqual(['replaced', ['cookie'], 'function', 'save']);
+  });
+
+  it('refuses a value that cannot be stored where it is assigned', async () => {
+    const message = await run(({ session }) => {
+      try {
+        session.x = new Map();
+      } catch (error) {
+        return (error as Error).message;
+      }
+    });
+    expect(message).toMatch(/^Session attribute "x" holds a value that is a Map/);
+  });
+
+  it('stores nothing and sends no cookie in a request that only reads', async () => {
+    const response = await request(agent, ({ session }) => [session.x, Object.keys(session), session.cookie.maxAge]);
+    expect(response.setCookies).toEqual([]);
+  });
+
+  it('is what the decorators of Nest and of the core give', async () => {
+    const seen = await run(({ session }) => (session.a = 1));
+    expect(seen).toBe(1);
+    expect((await agent.get('/decorated')).json()).toEqual({ nest: true, core: true, a: 1 });
+  });
+
+  it('shares its session with SessionContext', async () => {
+    const other = await startApp({ platform, controllers: [ContextController] });
+    expect((await other.agent().get('/context')).json()).toEqual([1, 2]);
+  });
+});
+
+@Controller()
+class ContextController {
+  constructor(@Inject(SessionContext) private readonly context: SessionContext) {}
+
+  @Get('context')
+  read(@Req() { session }: StepRequest) {
+    session.a = 1;
+    this.context.session.setAttribute('b', 2);
+    return [this.context.session.getAttribute('a'), session.b as unknown];
+  }
+}
