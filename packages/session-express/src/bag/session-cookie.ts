@@ -21,7 +21,7 @@ export class SessionCookie {
   /** @param maxAge milliseconds; null: until the browser is closed */
   constructor(maxAge: number | null, description: CookieDescription, change: LifetimeChange) {
     this.originalMaxAge = maxAge;
-    this.#expires = endAfter(maxAge);
+    this.#expires = endIn(maxAge);
     this.#description = description;
     this.#change = change;
     for (const name of FIXED) this.#fix(name);
@@ -68,7 +68,7 @@ export class SessionCookie {
 
   /** Sets the lifetime to `originalMaxAge` again. */
   reset(): void {
-    this.#expires = endAfter(this.originalMaxAge);
+    this.#expires = endIn(this.originalMaxAge);
   }
 
   /** From now on, changes do nothing: the session has another cookie. */
@@ -78,7 +78,7 @@ export class SessionCookie {
 
   #setLifetime(maxAge: number | null): void {
     this.originalMaxAge = maxAge;
-    this.#expires = endAfter(maxAge);
+    this.#expires = endIn(maxAge);
     this.#change?.(maxAge);
   }
 
@@ -100,6 +100,6 @@ function fixedAttribute(name: string): string {
   );
 }
 
-function endAfter(maxAge: number | null): Date | null {
+function endIn(maxAge: number | null): Date | null {
   return maxAge === null ? null : new Date(Date.now() + maxAge);
 }
