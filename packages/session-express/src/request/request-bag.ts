@@ -82,12 +82,16 @@ export class RequestBag implements BagOwner {
     return this.#bag![CONTENT].values;
   }
 
+  /** The lifetime of the cookie that the client has, or would get now, in seconds; 0: until the browser is closed. */
+  get #lifetime(): number {
+    return this.#settings.lifetimeOf(this.#exchange.session.client);
+  }
+
   #open(): SessionBag {
-    const { session, request } = this.#exchange;
-    const lifetime = this.#maxAge ?? this.#settings.lifetimeOf(session.client);
+    const lifetime = this.#maxAge ?? this.#lifetime;
     const maxAge = lifetime === 0 ? null : lifetime * 1000;
     const change = (next: number | null) => this.#changeLifetime(next);
-    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(request), change);
+    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(this.#exchange.request), change);
     return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
   }
 
@@ -101,8 +105,8 @@ export class RequestBag implements BagOwner {
     const seconds = maxAge === null ? 0 : Math.ceil(maxAge / 1000);
     if (maxAge !== null && seconds <= 0) return void (session.maxInactiveInterval = 0);
     session.maxInactiveInterval = maxAge === null ? this.#settings.timeout : seconds;
-    if (seconds === this.#settings.lifetimeOf(this.#exchange.session.client)) return;
     if (session.isNew) return void (this.#maxAge = seconds);
+    if (seconds === this.#lifetime) return;
     session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
     this.#exchange.session.sendAgain();
   }
@@ -111,7 +115,8 @@ export class RequestBag implements BagOwner {
   #complete(): void {
     const session = this.#session;
     if (!this.#bag || session.attributeNames.length === 0) return;
-    if (this.#maxAge !== undefined) session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, this.#maxAge);
+    const maxAge = this.#maxAge;
+    if (maxAge !== undefined && maxAge !== this.#lifetime) session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, maxAge);
     this.#maxAge = undefined;
     this.#principal.record(this.#bag);
   }

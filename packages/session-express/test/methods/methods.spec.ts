@@ -1,0 +1,377 @@
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { IndexedSessionRepository } from '@nest-session/core';
+import type { HttpAgent } from '@nest-session/testing';
+import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
+import { request, runIn, type Step, StepController } from '../support/step.controller.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+let app: ExpressSessionApp;
+let agent: HttpAgent;
+const run = <T>(step: Step<T>, client = agent) => runIn(client, step);
+
+/** What a callback is called with. */
+const calledBack = (call: (callback: (...args: unknown[]) => void) => unknown) =>
+  new Promise<unknown[]>((resolve) => call((...args) => resolve(args)));
+
+beforeEach(async () => {
+  app = await startApp({ controllers: [StepController] });
+  agent = app.agent();
+});
+
+describe('regenerate()', () => {
+  it('replaces the session by one without properties, and the client gets another token', async () => {
+    await run(({ session }) => void (session.planted = 1));
+    const before = agent.fork();
+    const seen = await run(async (req) => {
+      const previous = req.session;
+      const args = await calledBack((done) => previous.regenerate(done));
+      return [args, previous === req.session, previous.id === req.session.id, Object.keys(req.session)];
+    });
+    expect(seen).toEqual([[], false, false, ['cookie']]);
+    expect(agent.cookie('SESSION')).not.toBe(before.cookie('SESSION'));
+    expect(await run(({ session }) => session.planted ?? null)).toBeNull();
+    expect(await run(({ session }) => session.isNew, before)).toBe(true);
+  });
+
+  it('leaves the previous object readable, and what is set there goes nowhere', async () => {
+    await run(({ session }) => Object.assign(session, { a: { n: 1 }, b: 2 }));
+    const seen = await run(async (req) => {
+      const previous = req.session;
+      const { id } = previous;
+      await previous.regenerate();
+      previous.lost = 1;
+      previous.a.n = 5;
+      delete previous.b;
+      return [previous.id === id, previous.a, previous.lost, Object.keys(previous), await previous.save()];
+    });
+    expect(seen).toEqual([true, { n: 5 }, 1, ['cookie', 'a', 'lost'], 'gone']);
+    expect(await run(({ session }) => Object.keys(session))).toEqual(['cookie']);
+  });
+
+  it('keeps what is set after it, and takes effect at the save', async () => {
+    await run(({ session }) => void (session.a = 1));
+    await run(async (req) => {
+      await req.session.regenerate();
+      req.session.b = 2;
+    });
+    expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ b: 2 });
+  });
+
+  it('keeps the attributes that are named, as @fastify/session has it', async () => {
+    await run(({ session }) => Object.assign(session, { a: 1, b: 2 }));
+    await run((req) => req.session.regenerate(['b', 'unknown']).then(() => undefined));
+    expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ b: 2 });
+  });
+
+  it('stores nothing for a visitor without a session', async () => {
+    const response = await request(agent, (req) => calledBack((done) => req.session.regenerate(done)));
+    expect(response.setCookies).toEqual([]);
+  });
+
+  it('undoes a lifetime that the session had', async () => {
+    await run(({ session }) => {
+      session.a = 1;
+      session.cookie.maxAge = 3_600_000;
+    });
+    await run((req) => calledBack((done) => req.session.regenerate(done)));
+    expect(await run(({ session }) => [session.maxInactiveInterval, session.cookie.maxAge])).toEqual([1800, null]);
+  });
+
+  it('gives the error to the callback when it is too late for a cookie', async () => {
+    await run(({ session }) => void (session.a = 1));
+    let error: unknown;
+    const response = await request(agent, async (req) => {
+      const { res } = req as unknown as { res: import('node:http').ServerResponse };
+      res.write('begun');
+      [error] = await calledBack((done) => req.session.regenerate(done));
+      expect(req.session.a).toBe(1);
+      res.end();
+      return new Promise(() => undefined);
+    });
+    expect(response.text).toBe('begun');
+    expect(String(error)).toContain('cannot be changed after the headers');
+  });
+});
+
+describe('destroy()', () => {
+  it('ends the session before the callback, and unsets req.session', async () => {
+    await run(({ session }) => void (session.a = 1));
+    const old = agent.fork();
+    const seen = await run(async (req) => {
+      const { session } = req;
+      const id = session.id as string;
+      const args = await calledBack((done) => session.destroy(done));
+      const found = await app.app.get(IndexedSessionRepository, { strict: false }).findById(id);
+      return [args, req.session === undefined, found, session.a];
+    });
+    expect(seen).toEqual([[], true, null, 1]);
+    expect(agent.cookie('SESSION')).toBeUndefined();
+    expect(await run(({ session }) => session.a ?? null, old)).toBeNull();
+  });
+
+  it('returns a promise without a callback', async () => {
+    await run(({ session }) => void (session.a = 1));
+    expect(await run((req) => req.session.destroy().then(() => req.session === undefined))).toBe(true);
+  });
+
+  it('is not undone by a slow request of the same session', async () => {
+    await run(({ session }) => void (session.a = 1));
+    const slow = agent.fork();
+    let release!: () => void;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    let isHeld!: () => void;
+    const holding = new Promise<void>((resolve) => (isHeld = resolve));
+    const saving = run(async ({ session }) => {
+      session.late = 1;
+      isHeld();
+      await held;
+    }, slow);
+    await holding;
+    await run((req) => calledBack((done) => req.session.destroy(done)), agent.fork());
+    release();
+    await saving;
+    expect(await run(({ session }) => session.isNew)).toBe(true);
+  });
+});
+
+describe('reload()', () => {
+  it('loads the session again into another object, without the changes that were not saved', async () => {
+    await run(({ session }) => void (session.n = { a: 1 }));
+    const seen = await run(async (req) => {
+      const previous = req.session;
+      previous.n.a = 2;
+      previous.lost = 1;
+      await run(({ session }) => void (session.other = 3), agent.fork());
+      const args = await calledBack((done) => previous.reload(done));
+      return [args, previous === req.session, { ...req.session, cookie: undefined }, previous.lost];
+    });
+    expect(seen).toEqual([[], false, { n: { a: 1 }, other: 3 }, 1]);
+    expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ n: { a: 1 }, other: 3 });
+  });
+
+  it('keeps the token of a session that this request has created', async () => {
+    await run(async ({ session }) => {
+      session.a = 1;
+      await session.save();
+      await session.reload();
+    });
+    expect(await run(({ session }) => session.a)).toBe(1);
+  });
+
+  it('fails when there is no session in the store', async () => {
+    const messages = await run(async ({ session }) => {
+      const [first] = await calledBack((done) => session.reload(done));
+      session.a = 1;
+      await session.save();
+      await app.app.get(IndexedSessionRepository, { strict: false }).deleteById(session.id);
+      const [second] = await calledBack((done) => session.reload(done));
+      return [first, second].map((error) => (error as Error).message);
+    });
+    expect(messages).toEqual(['failed to load session', 'failed to load session']);
+  });
+});
+
+describe('save()', () => {
+  it('stores the session before the callback, and returns the session', async () => {
+    const seen = await run(async ({ session }) => {
+      session.a = 1;
+      let returned: unknown;
+      const args = await calledBack((done) => (returned = session.save(done)));
+      const found = await app.app.get(IndexedSessionRepository, { strict: false }).findById(session.id);
+      return [args, typeof (returned as any).then, (returned as any).id === session.id, found?.getAttribute('a')];
+    });
+    expect(seen).toEqual([[], 'undefined', true, 1]);
+  });
+
+  it('returns a promise without a callback', async () => {
+    expect(await run(({ session }) => ((session.a = 1), session.save()))).toBe('saved');
+  });
+
+  it('has a parameter on the prototype, by which grant tells whether it can wait', async () => {
+    expect(await run(({ session }) => Object.getPrototypeOf(session).save.length)).toBe(1);
+  });
+
+  it('does not bring back a session that has ended', async () => {
+    await run(({ session }) => void (session.a = 1));
+    const seen = await run(async ({ session }) => {
+      await app.app.get(IndexedSessionRepository, { strict: false }).deleteById(session.id);
+      session.a = 2;
+      return [await calledBack((done) => session.save(done)), await session.save()];
+    });
+    expect(seen).toEqual([[], 'gone']);
+    expect(await run(({ session }) => session.isNew)).toBe(true);
+  });
+});
+
+describe('touch() and resetMaxAge()', () => {
+  it('return the session', async () => {
+    expect(
+      await run(({ session }) => [session.touch().id === session.id, session.resetMaxAge().id === session.id]),
+    ).toEqual([true, true]);
+  });
+});
+
+describe('cookie', () => {
+  it('shows the attributes of the session cookie', async () => {
+    const cookie = await run(({ session }) => ({ ...session.cookie.data, text: session.cookie.serialize('a', 'b') }));
+    expect(cookie).toEqual({
+      originalMaxAge: null,
+      expires: null,
+      path: '/',
+      httpOnly: true,
+      secure: false,
+      sameSite: 'lax',
+      partitioned: false,
+      text: 'a=b; Path=/; HttpOnly; SameSite=Lax',
+    });
+  });
+
+  it('with a maxAge gives the session and its cookie that lifetime', async () => {
+    const response = await request(agent, ({ session }) => {
+      session.a = 1;
+      session.cookie.maxAge = 3_600_000;
+      return [session.cookie.originalMaxAge, session.cookie.expires instanceof Date];
+    });
+    expect(response.json()).toEqual({ result: [3_600_000, true] });
+    expect(response.setCookies[0]).toContain('Max-Age=3600');
+    const [interval, original, left] = await run(({ session }) => [
+      session.maxInactiveInterval,
+      session.cookie.originalMaxAge,
+      session.cookie.maxAge,
+    ]);
+    expect([interval, original]).toEqual([3600, 3_600_000]);
+    expect(left).toBeGreaterThan(3_590_000);
+    expect(left).toBeLessThanOrEqual(3_600_000);
+  });
+
+  it('is sent again when the lifetime of a session is changed, and only then', async () => {
+    await run(({ session }) => void (session.a = 1));
+    const change = (value: number | Date | null) =>
+      request(agent, ({ session }) => void (session.cookie.maxAge = value));
+    const token = agent.cookie('SESSION');
+    const first = await change(3_600_000);
+    expect(first.setCookies).toEqual([expect.stringContaining(`SESSION=${token}; Max-Age=3600`)]);
+    expect((await change(3_600_000)).setCookies).toEqual([]);
+    expect(
+      (await request(agent, ({ session }) => void (session.cookie.expires = new Date(Date.now() + 3_600_000))))
+        .setCookies,
+    ).toEqual([]);
+    const last = await change(null);
+    expect(last.setCookies).toEqual([expect.not.stringContaining('Max-Age')]);
+    expect(await run(({ session }) => [session.maxInactiveInterval, session.cookie.expires])).toEqual([1800, null]);
+  });
+
+  it('with expires=false ends with the browser', async () => {
+    await run(({ session }) => {
+      session.a = 1;
+      session.cookie.maxAge = 3_600_000;
+      session.cookie.expires = false;
+    });
+    expect(await run(({ session }) => [session.cookie.maxAge, session.cookie.originalMaxAge])).toEqual([null, null]);
+  });
+
+  it('with a maxAge of 0 ends the session', async () => {
+    await run(({ session }) => void (session.a = 1));
+    await run(({ session }) => void (session.cookie.maxAge = 0));
+    expect(agent.cookie('SESSION')).toBeUndefined();
+  });
+
+  it('by itself does not make a visitor have a session', async () => {
+    const response = await request(agent, ({ session }) => void (session.cookie.maxAge = 3_600_000));
+    expect(response.setCookies).toEqual([]);
+  });
+
+  it('refuses other attributes for one session, and says where they are set', async () => {
+    const messages = await run(({ session }) =>
+      ['secure', 'path', 'priority'].map((name) => {
+        try {
+          session.cookie[name] = 'x';
+          return '';
+        } catch (error) {
+          return (error as Error).message;
+        }
+      }),
+    );
+    expect(messages).toEqual(
+      ['secure', 'path', 'priority'].map((name) =>
+        expect.stringContaining(`set the option \`cookie.${name}\` in SessionModule`),
+      ),
+    );
+  });
+
+  it('refuses a maxAge that is no number', async () => {
+    await expect(run(({ session }) => void (session.cookie.maxAge = '1h'))).rejects.toThrow('takes milliseconds');
+  });
+});
+
+describe('req.session = null', () => {
+  it('keeps the session in the store and drops the changes of the request', async () => {
+    await run(({ session }) => void (session.a = { n: 1 }));
+    const seen = await run((req) => {
+      req.session.a.n = 2;
+      req.session.b = 1;
+      req.session = null;
+      return req.session;
+    });
+    expect(seen).toBeNull();
+    expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ a: { n: 1 } });
+  });
+
+  it('stores nothing of a new session', async () => {
+    const response = await request(agent, (req) => {
+      req.session.a = 1;
+      req.session = null;
+    });
+    expect(response.setCookies).toEqual([]);
+  });
+
+  it('with `unset: destroy` ends the session at the end of the request', async () => {
+    app = await startApp({ controllers: [StepController], express: { unset: 'destroy' } });
+    agent = app.agent();
+    await run(({ session }) => void (session.a = 1));
+    await run((req) => void (req.session = null));
+    expect(agent.cookie('SESSION')).toBeUndefined();
+  });
+
+  it('accepts the session itself, and no other object', async () => {
+    await run((req) => {
+      req.session = req.session || {};
+      req.session.a = 1;
+    });
+    await expect(run((req) => void (req.session = {}))).rejects.toThrow('req.session cannot be another object');
+    expect(await run(({ session }) => session.a)).toBe(1);
+  });
+});
+
+describe('req.sessionID', () => {
+  it('is the id of the session, which opens nothing, and cannot be assigned', async () => {
+    await run(({ session }) => void (session.a = 1));
+    const ids = await run((req) => [req.sessionID, req.session.id]);
+    expect(ids[0]).toBe(ids[1]);
+    expect(ids[0]).not.toBe(agent.cookie('SESSION'));
+    await expect(run((req) => void ((req as any).sessionID = 'x'))).rejects.toThrow('cannot be assigned');
+  });
+});
+
+describe('req.sessionStore', () => {
+  it('reads and ends other sessions', async () => {
+    const id = await run(({ session, sessionID }) => ((session.a = 1), sessionID));
+    const other = app.agent();
+    const seen = await run(async ({ sessionStore }) => {
+      const [, found] = await calledBack((done) => sessionStore.get(id, done));
+      const [failure] = await calledBack((done) => sessionStore.destroy(id, done));
+      const [, none] = await calledBack((done) => sessionStore.load(id, done));
+      return [found, failure, none];
+    }, other);
+    expect(seen).toEqual([{ a: 1 }, null, null]);
+    expect(await run(({ session }) => session.isNew)).toBe(true);
+  });
+
+  it('regenerates the session of a request', async () => {
+    await run(({ session }) => void (session.a = 1));
+    await run((req) => calledBack((done) => req.sessionStore.regenerate(req, done)));
+    expect(await run(({ session }) => [session.isNew, Object.keys(session)])).toEqual([false, ['cookie']]);
+  });
+});
