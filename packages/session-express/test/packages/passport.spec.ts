@@ -1,0 +1,145 @@
+import { Controller, Get, type INestApplication, Injectable, Post, Req, Res, UseGuards } from '@nestjs/common';
+import { AuthGuard, PassportModule, PassportSerializer, PassportStrategy } from '@nestjs/passport';
+import { IndexedSessionRepository, SessionIdChangedEvent, OnSessionEvent } from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import passport from 'passport';
+import { Strategy } from 'passport-local';
+import { closeApps, startApp } from '../support/express-session.app.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+interface User {
+  readonly id: string;
+}
+
+@Injectable()
+class LocalStrategy extends PassportStrategy(Strategy) {
+  validate(username: string, password: string): User | undefined {
+    return password === 'secret' ? { id: username } : undefined;
+  }
+}
+
+@Injectable()
+class Users extends PassportSerializer {
+  serializeUser(user: User, done: (error: unknown, id: string) => void) {
+    done(null, user.id);
+  }
+
+  deserializeUser(id: string, done: (error: unknown, user: User) => void) {
+    done(null, { id });
+  }
+}
+
+@Injectable()
+class LoginGuard extends AuthGuard('local') {
+  override async canActivate(context: any) {
+    const result = (await super.canActivate(context)) as boolean;
+    await super.logIn(context.switchToHttp().getRequest());
+    return result;
+  }
+}
+
+@Controller()
+class AccountController {
+  static changes: SessionIdChangedEvent[] = [];
+
+  @Get('cart')
+  cart(@Req() req: any) {
+    req.session.cart = ['book'];
+  }
+
+  @Post('login')
+  @UseGuards(LoginGuard)
+  login(@Req() req: any) {
+    return { user: req.user, keys: Object.keys(req.session) };
+  }
+
+  /** As main.ts of an Express application would. */
+  @Post('login/keeping')
+  keeping(@Req() req: any, @Res() res: any) {
+    const done = (error: unknown) => (error ? res.status(500).json(String(error)) : res.redirect('/me'));
+    passport.authenticate('local', (error: unknown, user: User | false) => {
+      if (error || !user) return res.status(401).json({});
+      req.logIn(user, { keepSessionInfo: true }, done);
+    })(req, res, done);
+  }
+
+  @Get('me')
+  me(@Req() req: any) {
+    return { user: req.user ?? null, cart: req.session.cart ?? null, principal: req.session.principalName ?? null };
+  }
+
+  @Post('logout')
+  logout(@Req() req: any, @Res() res: any) {
+    req.logout((error: unknown) => (error ? res.status(500).json(String(error)) : res.redirect('/me')));
+  }
+
+  @OnSessionEvent(SessionIdChangedEvent)
+  changed(event: SessionIdChangedEvent) {
+    AccountController.changes.push(event);
+  }
+}
+
+const CREDENTIALS = { username: 'ann', password: 'secret' };
+
+function configure(app: INestApplication) {
+  app.use(passport.initialize());
+  app.use(passport.session());
+}
+
+describe('passport-local with @nestjs/passport and sessions', () => {
+  async function start() {
+    const { app, agent } = await startApp({
+      imports: [PassportModule.register({ session: true })],
+      controllers: [AccountController],
+      providers: [LocalStrategy, Users],
+      configure,
+    });
+    return { sessions: app.get(IndexedSessionRepository, { strict: false }), agent: agent() };
+  }
+
+  it('signs in under a new id and without the attributes of the visitor', async () => {
+    const { agent, sessions } = await start();
+    await agent.get('/cart');
+    const visitor = agent.fork();
+    const login = await agent.post('/login', CREDENTIALS);
+    expect(login.json()).toEqual({ user: { id: 'ann' }, keys: ['cookie', 'passport'] });
+    expect(agent.cookie('SESSION')).not.toBe(visitor.cookie('SESSION'));
+    expect((await agent.get('/me')).json()).toEqual({ user: { id: 'ann' }, cart: null, principal: 'ann' });
+    expect((await visitor.get('/me')).json()).toEqual({ user: null, cart: null, principal: null });
+    expect(await sessions.findByPrincipalName('ann')).toHaveLength(1);
+  });
+
+  it('refuses wrong credentials', async () => {
+    const { agent } = await start();
+    expect((await agent.post('/login', { ...CREDENTIALS, password: 'x' })).status).toBe(401);
+    expect((await agent.get('/me')).json()).toMatchObject({ user: null });
+  });
+
+  it('keeps the attributes with keepSessionInfo, and redirects only when they are stored', async () => {
+    const { agent } = await start();
+    await agent.get('/cart');
+    const response = await agent.post('/login/keeping', CREDENTIALS);
+    expect([response.status, response.headers.location]).toEqual([302, '/me']);
+    expect((await agent.get('/me')).json()).toEqual({ user: { id: 'ann' }, cart: ['book'], principal: 'ann' });
+  });
+
+  it('signs out: the session loses its user, its principal and its id', async () => {
+    const { agent, sessions } = await start();
+    await agent.post('/login', CREDENTIALS);
+    const old = agent.fork();
+    expect((await agent.post('/logout')).status).toBe(302);
+    expect((await agent.get('/me')).json()).toEqual({ user: null, cart: null, principal: null });
+    expect((await old.get('/me')).json()).toMatchObject({ user: null });
+    expect(await sessions.findByPrincipalName('ann')).toEqual([]);
+  });
+
+  it('reports a login as one change of id', async () => {
+    const { agent } = await start();
+    await agent.get('/cart');
+    AccountController.changes = [];
+    await agent.post('/login', CREDENTIALS);
+    expect(AccountController.changes).toEqual([expect.objectContaining({ principalName: 'ann' })]);
+  });
+});
