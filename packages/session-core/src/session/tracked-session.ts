@@ -1,5 +1,5 @@
 import { SessionAttributeError, SessionStateError } from '../errors/session.errors.js';
-import { NoExpandoProperties } from './no-expando-properties.js';
+import { insteadOf, NoExpandoProperties } from './no-expando-properties.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionState } from './session-state.js';
@@ -152,7 +152,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
-  regenerate(): void {
+  startAnew(): void {
     this.#assertRotatable();
     this.#state.clear();
     this.#saver.rotate();
@@ -163,7 +163,9 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.#state.isInvalidated = true;
   }
 
-  save(): Promise<SaveOutcome> {
+  save(callback?: never): Promise<SaveOutcome> {
+    if (typeof callback === 'function')
+      throw new TypeError(insteadOf('session.save(callback)', 'await session.save()'));
     return this.#saver.save();
   }
 

@@ -635,6 +635,32 @@ describe('TrackedSession', () => {
       expect(() => Object.assign(session, { cart: [] })).toThrow("session.setAttribute('cart', value)");
       expect(session.visits).toBeUndefined();
     });
+
+    it('are not deleted as properties: it throws and names removeAttribute', () => {
+      const session = writer.restore({ visits: '1' }) as unknown as Record<string, unknown>;
+      expect(() => delete session.visits).toThrow("use session.removeAttribute('visits')");
+    });
+  });
+
+  it.each<[code: string, use: (session: any) => unknown, instead: string]>([
+    ['session.save(callback)', (session) => session.save(() => {}), 'await session.save()'],
+    ['session.regenerate()', (session) => session.regenerate(() => {}), 'session.changeSessionId()'],
+    ['session.destroy()', (session) => session.destroy(() => {}), 'session.invalidate()'],
+    ['session.reload()', (session) => session.reload(() => {}), 'SessionRepository.findById()'],
+    ['session.touch()', (session) => session.touch(), 'nothing'],
+    ['session.resetMaxAge()', (session) => session.resetMaxAge(), 'nothing'],
+    ['session.cookie', (session) => (session.cookie.maxAge = 1), 'session.maxInactiveInterval'],
+    ['delete session.x', (session) => delete session.x, "session.removeAttribute('x')"],
+  ])('names the package of express-session in the error for %s', (code, use, instead) => {
+    const session = writer.restore();
+    expect(() => use(session)).toThrow(
+      expect.objectContaining({
+        message: expect.stringMatching(
+          /^`(.*)` is of express-session: use (.*), or import .*@nest-session\/express-session/,
+        ),
+      }),
+    );
+    expect(() => use(session)).toThrow(`\`${code}\` is of express-session: use ${instead}`);
   });
 
   it('prints neither its token nor a value', async () => {

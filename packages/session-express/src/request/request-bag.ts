@@ -54,7 +54,7 @@ export class RequestBag implements BagOwner {
     const session = this.#session;
     const { id } = session;
     const values = this.#values.copy();
-    session.regenerate();
+    session.startAnew();
     session.maxInactiveInterval = this.#settings.timeout;
     this.#maxAge = undefined;
     this.#leave(id, values);

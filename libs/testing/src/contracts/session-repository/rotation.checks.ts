@@ -303,7 +303,7 @@ export const ROTATION: CheckGroup = {
       const other = await t.load(session.id, t.other);
       other.setAttribute('late', 1);
       await t.saves(other);
-      session.regenerate();
+      session.startAnew();
       session.setAttribute('kept', 2);
       const { id } = session;
       await t.saves(session);
@@ -320,7 +320,7 @@ export const ROTATION: CheckGroup = {
       for (const session of [signedIn, anonymous]) {
         session.principalName = 'visitor';
         await t.saves(session);
-        session.regenerate();
+        session.startAnew();
       }
       signedIn.principalName = 'ann';
       for (const session of [signedIn, anonymous]) await t.saves(session);
@@ -340,7 +340,7 @@ export const ROTATION: CheckGroup = {
         await t.load(session.id),
       ];
       await t.rotates(session);
-      session.regenerate();
+      session.startAnew();
       await t.saves(session);
       const { id } = session;
       saving.setAttribute('a', 2);
