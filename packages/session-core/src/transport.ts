@@ -7,5 +7,6 @@ export { SessionExtension } from './http/session-extension.js';
 export { COOKIE_MAX_AGE_ATTRIBUTE } from './http/session-lifetime.js';
 export { SessionScope } from './http/session.scope.js';
 export type { ForeignSession, SessionTakeover } from './http/session-takeover.js';
+export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { type SetCookieAttributes, cookieAttributes } from './resolvers/cookie-attributes.js';
 export { appendHeader } from './resolvers/response-headers.js';

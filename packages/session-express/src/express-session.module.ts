@@ -1,25 +1,27 @@
-import { type DynamicModule, Inject, Logger, Module, Optional } from '@nestjs/common';
+import { type DynamicModule, Inject, Logger, Module, type OnModuleInit, Optional } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { InvalidSessionOptionsError, SessionIdResolver, SessionRepository } from '@nest-session/core';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
-import { cookieAttributes, SessionExtension } from '@nest-session/core/transport';
+import { cookieAttributes, ForeignSessions, SessionExtension } from '@nest-session/core/transport';
 import {
   EXPRESS_SESSION_MODULE_OPTIONS,
   ExpressSessionModuleDefinition,
 } from './configuration/express-session.module-definition.js';
 import {
   type ExpressSessionModuleOptions,
+  type ResolvedExpressSessionOptions,
   resolveExpressSessionOptions,
 } from './configuration/express-session.options.js';
 import { requestProperties } from './request/request-properties.js';
 import { SessionStore } from './request/session.store.js';
+import { ConnectRedisTakeover, tokenOf } from './takeover/connect-redis-takeover.js';
 
 /**
  * Gives every request what express-session gives it: `req.session` as a property bag, `req.sessionID` and
  * `req.sessionStore`. Import it once, in the root module, beside `SessionModule` and the module of a store.
  */
 @Module({})
-export class ExpressSessionModule extends ExpressSessionModuleDefinition {
+export class ExpressSessionModule extends ExpressSessionModuleDefinition implements OnModuleInit {
   /**
    * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
    * the options
@@ -28,9 +30,12 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition {
     return super.forRoot(options);
   }
 
+  readonly #options: ResolvedExpressSessionOptions;
+  readonly #extension: SessionExtension;
+
   constructor(
     @Inject(EXPRESS_SESSION_MODULE_OPTIONS) options: ExpressSessionModuleOptions,
-    @Inject(ModuleRef) moduleRef: ModuleRef,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
     // Optional, so that the error names the missing module.
     @Optional() @Inject(SessionExtension) extension?: SessionExtension,
     @Optional() @Inject(SESSION_OPTIONS) session?: ResolvedSessionOptions,
@@ -39,7 +44,12 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition {
     super();
     if (!extension || !session || !resolver) throw problem(SESSION_MODULE_MISSING);
     if (extension.properties) throw problem(IMPORTED_TWICE);
-    const { unset, saveUninitialized, principal, answers } = resolveExpressSessionOptions(options, session.cookie);
+    this.#extension = extension;
+    this.#options = resolveExpressSessionOptions(options, session.cookie);
+    const { unset, saveUninitialized, principal, secrets } = this.#options;
+    if (secrets[0] !== undefined && session.ids.find(tokenOf({ sid: '', secret: secrets[0] })) === undefined) {
+      throw problem(TOKENS_REFUSED);
+    }
     extension.properties = requestProperties(
       {
         timeout: session.timeout,
@@ -51,7 +61,24 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition {
       },
       new SessionStore(() => moduleRef.get<SessionRepository>(SessionRepository, { strict: false })),
     );
+  }
+
+  /** Begins to take over old sessions, now that the module of the store is constructed. Called by Nest. */
+  onModuleInit(): void {
+    const { answers, secrets } = this.#options;
     if (answers.length > 0) logger.log(`Options of express-session: ${answers.join('; ')}`);
+    if (secrets.length === 0) return;
+    const sessions = this.#findForeignSessions();
+    if (sessions) this.#extension.takeover = new ConnectRedisTakeover(this.#options, sessions);
+    else logger.warn(NOTHING_TO_TAKE_OVER);
+  }
+
+  #findForeignSessions(): ForeignSessions | undefined {
+    try {
+      return this.moduleRef.get<ForeignSessions>(ForeignSessions, { strict: false });
+    } catch {
+      return undefined;
+    }
   }
 }
 
@@ -66,3 +93,11 @@ const SESSION_MODULE_MISSING =
 
 const IMPORTED_TWICE =
   'It is configured twice in this application: import ExpressSessionModule.forRoot() once, in the root module.';
+
+const TOKENS_REFUSED =
+  'Option `secret` needs a `sessionIdGenerator` in SessionModule.forRoot() whose canHaveDrawn() accepts the tokens of ' +
+  'sessions that are taken over: 43 letters, digits, "-" and "_".';
+
+const NOTHING_TO_TAKE_OVER =
+  'The sessions of express-session are not taken over, because only RedisSessionModule can read those of connect-redis: ' +
+  'import it instead of the other store, or remove the option `secret`';

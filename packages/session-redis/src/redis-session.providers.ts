@@ -8,6 +8,7 @@ import {
   SessionEventDispatcher,
   type SessionRepositoryOptions,
 } from '@nest-session/core/store';
+import { ForeignSessions } from '@nest-session/core/transport';
 import type { Redis } from 'ioredis';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
 import {
@@ -44,6 +45,7 @@ import { SessionExpirationSweeper } from './expiration/session-expiration.sweepe
 import { SessionPartitions } from './keys/session-partitions.js';
 import { eventRules, PACE } from './delivery/event-rules.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
+import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
@@ -96,6 +98,8 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ...VALUES,
   RequestConnection,
   RedisSessionRepository,
+  RedisForeignSessions,
+  { provide: ForeignSessions, useExisting: RedisForeignSessions },
   { provide: SessionRepository, useExisting: RedisSessionRepository },
   { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
   { provide: BackgroundLimiter, useFactory: () => new BackgroundLimiter() },

@@ -3,6 +3,7 @@ import type { ResolvedSessionOptions } from '../configuration/session.options.js
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
+import type { TouchOutcome } from '../session/session-change.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { FoundSession } from './request-session.js';
@@ -73,9 +74,19 @@ export class RequestSessionLoader {
     return existing ?? this.repository.findById(id);
   }
 
+  /** Whether another request has rotated or ended a session in the meantime. */
+  async #lookAgain({ id }: Session): Promise<TouchOutcome | 'failed'> {
+    try {
+      return (await this.repository.findById(id)) ? 'touched' : 'gone';
+    } catch (error) {
+      this.failures.failed(error);
+      return 'failed';
+    }
+  }
+
   #touchOf(session: TrackedSession, presented: SessionToken, foreign: ForeignSession | undefined): SessionTouch {
-    // Its client does not have the token yet.
-    if (foreign) return SessionTouch.of(this.repository, session, true);
+    // Its client does not have the token yet. It is no access: the session keeps the end that it had elsewhere.
+    if (foreign) return new SessionTouch(() => this.#lookAgain(session), true, true);
     if (!isTouchDue(session, this.options)) return SessionTouch.none;
     const isRolling = this.resolver.maxAge({ presented, ...lifetimeOf(session) }) !== undefined;
     return SessionTouch.of(this.repository, session, isRolling);

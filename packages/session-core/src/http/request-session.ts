@@ -29,6 +29,8 @@ export interface FoundSession {
 export class RequestSession {
   /** The token that the client presented; undefined when there was none. */
   readonly presented: SessionToken | undefined;
+  /** What the request presented of another library, when that decided; `wasFound`: it led to a session. */
+  readonly foreign: { readonly session: ForeignSession; readonly wasFound: boolean } | undefined;
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
@@ -39,10 +41,11 @@ export class RequestSession {
 
   constructor(
     private readonly repository: SessionRepository,
-    { presented, presentedIds = [], loaded, loadError, touch = SessionTouch.none }: FoundSession,
+    { presented, presentedIds = [], loaded, loadError, touch = SessionTouch.none, foreign }: FoundSession,
   ) {
     this.presented = presented;
     this.#touch = touch;
+    this.foreign = foreign && { session: foreign, wasFound: Boolean(loaded) };
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
@@ -101,7 +104,7 @@ export class RequestSession {
   /** Sends the client its token again with the response, if the token still opens the session then. */
   sendAgain(): void {
     const session = this.#session;
-    if (session?.storedId !== undefined) this.#touch = SessionTouch.of(this.repository, session, true);
+    if (session?.storedId !== undefined) this.#touch = SessionTouch.of(this.repository, session, true, true);
   }
 
   /**

@@ -159,6 +159,12 @@ export class ResponseCommit implements CommitGate {
   #addToken(token: SessionToken | undefined): unknown {
     const { request, response, session } = this;
     const { resolver } = this.parts;
+    const { foreign } = session;
+    // Not where the token of this library could not be sent: the client would have none.
+    if (foreign && (token || this.isSessionDeleted || !foreign.wasFound)) {
+      foreign.session.expire(response);
+      forbidStoring(response);
+    }
     // A cookie that is sent again depends on the presented one, even when the session was not used.
     if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
     if (token) return resolver.send(request, response, token, session.client);

@@ -29,10 +29,12 @@ export class SessionTouch {
   /**
    * @param touch touches the session, and never rejects; undefined when no touch is due
    * @param isRolling whether the cookie has a lifetime, so that each touch sends it again
+   * @param isNeeded whether it cannot be cancelled
    */
   constructor(
     touch?: () => Promise<TouchOutcome | 'failed'>,
     readonly isRolling = false,
+    private readonly isNeeded = false,
   ) {
     this.#touch = touch;
   }
@@ -40,17 +42,26 @@ export class SessionTouch {
   /** The touch of a request that owes none. */
   static readonly none = new SessionTouch();
 
-  /** A touch that is due. A request must not fail because its touch failed. */
-  static of(repository: SessionRepository, session: TrackedSession, isRolling: boolean): SessionTouch {
-    return new SessionTouch(async () => {
-      try {
-        return await repository.touch(session);
-      } catch (error) {
-        const reason = error instanceof SessionStoreError ? error.reason : String(error);
-        logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
-        return 'failed';
-      }
-    }, isRolling);
+  /** A touch that is due, also where the request does not count as an access if it `isNeeded` to send the token. A request must not fail because its touch failed. */
+  static of(
+    repository: SessionRepository,
+    session: TrackedSession,
+    isRolling: boolean,
+    isNeeded = false,
+  ): SessionTouch {
+    return new SessionTouch(
+      async () => {
+        try {
+          return await repository.touch(session);
+        } catch (error) {
+          const reason = error instanceof SessionStoreError ? error.reason : String(error);
+          logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
+          return 'failed';
+        }
+      },
+      isRolling,
+      isNeeded,
+    );
   }
 
   get isDue(): boolean {
@@ -65,6 +76,6 @@ export class SessionTouch {
 
   /** The request does not count as an access. */
   cancel(): void {
-    this.#touch = undefined;
+    if (!this.isNeeded) this.#touch = undefined;
   }
 }

@@ -82,8 +82,6 @@ export class SessionMiddleware implements OnModuleInit {
     void loading.then((found) => {
       const exchange = new SessionExchange(request, response, store.parts, found);
       const { session } = exchange;
-      const { foreign } = found;
-      if (foreign) exchange.commit.onHeaders(() => foreign.expire(response));
       if (keepsIdle) session.keepIdle();
       // A session with five seconds left must outlive a handler of ten.
       if (this.#touchesAtOnce && !session.touch.isRolling) void session.touch.send();

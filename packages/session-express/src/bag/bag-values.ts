@@ -75,6 +75,6 @@ function propertyNamesOf(session: ReadonlySession): string[] {
 }
 
 /** Whether a name is one for the application. */
-function isOwn(name: string): boolean {
+export function isOwn(name: string): boolean {
   return name !== PRINCIPAL_NAME_INDEX_NAME && !name.startsWith(RESERVED);
 }

@@ -66,6 +66,11 @@ export class SessionKeys {
     return `${this.prefix}sessions:moved:${id}`;
   }
 
+  /** STRING, empty, the takeover mark: the session was taken over from another library. It outlives the entry there. */
+  takeoverMark(id: string): string {
+    return `${this.prefix}sessions:taken-over:${id}`;
+  }
+
   /** The member of a bucket for a session. */
   memberOf(id: string): string {
     return `${MEMBER}${id}`;

@@ -26,61 +26,10 @@
 ]]
 -- include: keys
 local bucket_list, events = KEYS[1], KEYS[2]
-local id, key, shadow = ARGV[2], KEYS[3], KEYS[4]
-local first_attribute, last = 7 + 2 * ARGV[6], #ARGV
+local id, key, shadow, most = ARGV[2], KEYS[3], KEYS[4], nil
+local first_index, first_attribute, last = 7, 7 + 2 * ARGV[6], #ARGV
 if KEYS[8] and redis.call('EXISTS', unpack(KEYS, 8)) > 0 then return { 'gone' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 
--- include: clock
-local interval, absolute_timeout, since = tonumber(ARGV[4]), tonumber(ARGV[5]), now
-local absolute_expiry = absolute_timeout >= 0 and now + absolute_timeout * 1000 or nil
--- include: end-since
-local bucket, is_new
-if ends_at then
-  -- include: buckets
-  bucket = bucket_to_join(ends_at)
-  is_new = not is_listed(bucket)
-end
-local entries
-if first_attribute > 7 then
-  -- include: index
-  entries = new_entries(7, first_attribute - 1)
-  if entries[1] then
-    ARGV[last + 1], ARGV[last + 2] = 'index', recorded_form(entries)
-    last = last + 2
-  end
-end
-
-local wishes = redis.call('HVALS', KEYS[6])
-local is_wanted = not wishes[1]
-for _, wish in ipairs(wishes) do is_wanted = is_wanted or wish ~= '0' end
-if is_wanted or redis.call('EXISTS', KEYS[7]) == 1 then
-  -- The first write, which fails when the stream is a foreign key.
-  local recorded = redis.pcall('XADD', events, '*', 'type', 'created', 'session', id, 'at', now)
-  if type(recorded) == 'table' then
-    -- include: unrecorded
-  end
-end
-ARGV[last + 1], ARGV[last + 2] = 'creationTime', now
-ARGV[last + 3], ARGV[last + 4] = 'lastAccessedTime', now
-ARGV[last + 5], ARGV[last + 6] = 'maxInactiveInterval', ARGV[4]
-last = last + 6
-if absolute_expiry then
-  ARGV[last + 1], ARGV[last + 2] = 'absoluteExpiry', absolute_expiry
-  last = last + 2
-end
-if bucket then
-  ARGV[last + 1], ARGV[last + 2] = 'bucket', bucket
-  last = last + 2
-end
--- include: write-fields
-if ends_at then
-  redis.call('SET', shadow, '', 'PXAT', ends_at)
-  redis.call('PEXPIREAT', key, ends_at + ARGV[3])
-  redis.call('SADD', bucket_prefix .. bucket, 'expires:' .. id)
-  if is_new then redis.call('ZADD', bucket_list, bucket, bucket) end
-else
-  redis.call('SET', shadow, '')
-end
-for _, entry in ipairs(entries or {}) do redis.call('SADD', entry.set, id) end
+-- include: create
 return { 'created', now }

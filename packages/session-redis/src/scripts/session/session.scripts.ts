@@ -31,6 +31,7 @@ type Reply<Word extends string> = [outcome: Word, detail?: string | null];
 
 const SCRIPTS = loadScripts('session', {
   createSession: 'create-session',
+  takeOverSession: 'take-over-session',
   saveSession: 'save-session',
   touchSession: 'touch-session',
   deleteSession: 'delete-session',
@@ -75,9 +76,28 @@ export class SessionScripts {
     const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, changes.indexes.size];
     pushIndexes(args, changes.indexes);
     pushAttributes(args, changes.attributes);
-    const reply = await this.#run('createSession', keys, args);
-    const [outcome, creationTime] = reply as Reply<CreateReply['outcome']>;
-    return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
+    return toCreateReply(await this.#run('createSession', keys, args));
+  }
+
+  /** `timeToLive`: how long the entry of the other library would live, in milliseconds; negative: for ever. */
+  async takeOver(session: Omit<CreateSession, 'kind' | 'presentedIds'>, timeToLive: number): Promise<CreateReply> {
+    const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
+    const partition = this.partitions.of(id);
+    const { wanted, broadcastWanted } = partition;
+    const marks = [partition.forwardingMark(id), wanted, broadcastWanted, partition.takeoverMark(id)];
+    const args = [
+      partition.prefix,
+      id,
+      this.rules.grace,
+      maxInactiveInterval,
+      absoluteTimeout,
+      indexes.size,
+      timeToLive,
+    ];
+    pushIndexes(args, indexes);
+    pushAttributes(args, attributes);
+    const reply = await this.#run('takeOverSession', [...keysOf(partition, id), ...marks], args);
+    return toCreateReply(reply);
   }
 
   save(change: UpdateSession): Promise<UpdateReply> {
@@ -132,6 +152,11 @@ export class SessionScripts {
 function toUpdateReply(reply: unknown): UpdateReply {
   const [outcome, current] = reply as Reply<UpdateReply['outcome']>;
   return outcome === 'conflict' ? { outcome, current: current ?? undefined } : { outcome };
+}
+
+function toCreateReply(reply: unknown): CreateReply {
+  const [outcome, creationTime] = reply as Reply<CreateReply['outcome']>;
+  return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
 }
 
 /** The first keys of every script for one session. */

@@ -1,0 +1,46 @@
+import { createHmac } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { SessionToken } from '@nest-session/core';
+import {
+  appendHeader,
+  type ForeignSession,
+  type ForeignSessions,
+  type SessionTakeover,
+} from '@nest-session/core/transport';
+import { stringifySetCookie } from 'cookie';
+import type { ResolvedExpressSessionOptions } from '../configuration/express-session.options.js';
+import { presentedSid, type PresentedSid } from './connect-sid.js';
+import { readSession } from './read-session.js';
+
+type Options = Pick<ResolvedExpressSessionOptions, 'secrets' | 'name' | 'prefix' | 'oldCookie' | 'principal'>;
+
+/** Takes over the sessions that express-session and connect-redis kept, by their signed cookies. */
+export class ConnectRedisTakeover implements SessionTakeover {
+  constructor(
+    private readonly options: Options,
+    private readonly sessions: ForeignSessions,
+  ) {}
+
+  find(request: IncomingMessage): ForeignSession | undefined {
+    const { secrets, name, prefix, principal } = this.options;
+    const presented = presentedSid(request.headers.cookie, name, secrets);
+    if (!presented) return undefined;
+    return {
+      token: tokenOf(presented),
+      move: (id) => this.sessions.move(`${prefix}${presented.sid}`, id, (text) => readSession(text, principal)),
+      expire: (response) => this.#expire(response),
+    };
+  }
+
+  #expire(response: ServerResponse): void {
+    const { name, oldCookie } = this.options;
+    const { path, domain } = oldCookie;
+    const cookie = { name, value: '', path, maxAge: 0, ...(domain !== undefined && { domain }) };
+    appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie));
+  }
+}
+
+/** Derived, so that parallel requests with the old cookie meet in one session. Only who has the secret can derive it. */
+export function tokenOf({ sid, secret }: PresentedSid): SessionToken {
+  return new SessionToken(createHmac('sha256', secret).update(`takeover:${sid}`).digest('base64url'));
+}

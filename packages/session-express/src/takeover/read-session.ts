@@ -1,0 +1,27 @@
+import type { ForeignSessionData } from '@nest-session/core/transport';
+import { isOwn } from '../bag/bag-values.js';
+import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
+
+/** The session in the text that connect-redis stored: JSON of the properties, the cookie among them. */
+export function readSession(text: string, principal: PrincipalRule): ForeignSessionData | undefined {
+  const stored = parsed(text);
+  if (typeof stored !== 'object' || stored === null || !('cookie' in stored)) return undefined;
+  const { cookie: _, ...properties } = stored as SessionProperties;
+  const kept = Object.entries(properties).filter(([name, value]) => isName(name) && value !== null);
+  const attributes = new Map<string, unknown>(kept);
+  const decides = principal.decides([...attributes.keys()]);
+  return { attributes, principalName: decides ? principal.nameIn(properties) : undefined };
+}
+
+/** Whether stores can keep an attribute of this name, and the application may set it. */
+function isName(name: string): boolean {
+  return name !== '' && isOwn(name) && !/\p{Surrogate}/u.test(name);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

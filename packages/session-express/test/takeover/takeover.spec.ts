@@ -1,0 +1,348 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import { Controller, Get, Req } from '@nestjs/common';
+import { IndexedSessionRepository, SessionCreatedEvent, OnSessionEvent } from '@nest-session/core';
+import { RedisSessionModule } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import type { ExpressSessionModuleOptions } from '../../src/index.js';
+import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
+import { runIn, StepController } from '../support/step.controller.js';
+
+LeakGuard.install();
+
+let server: RedisServer;
+let client: Redis;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  client = new Redis(server.port, '127.0.0.1');
+});
+afterAll(async () => {
+  await client.quit();
+  await server.stop();
+});
+afterEach(closeApps);
+
+const [SECRET, OLDER_SECRET] = ['a secret', 'an older secret'];
+const NAMESPACE = 'nest:session';
+
+@Controller()
+class PlainController {
+  static created: SessionCreatedEvent[] = [];
+
+  /** Does not use the session. */
+  @Get('plain')
+  plain() {
+    return {};
+  }
+
+  @Get('user')
+  user(@Req() { session }: any) {
+    return { user: session.passport?.user ?? null, id: session.id as unknown };
+  }
+
+  @OnSessionEvent(SessionCreatedEvent)
+  onCreated(event: SessionCreatedEvent) {
+    PlainController.created.push(event);
+  }
+}
+
+let app: ExpressSessionApp;
+
+async function start(express: ExpressSessionModuleOptions = {}, keepIdle = false) {
+  PlainController.created = [];
+  app = await startApp({
+    controllers: [StepController, PlainController],
+    session: keepIdle ? { keepIdle: () => true } : {},
+    express: { secret: [SECRET, OLDER_SECRET], ...express },
+    store: RedisSessionModule.forRoot({ url: server.url, notifications: 'off', commandTimeout: '1m' }),
+  });
+}
+
+beforeEach(async () => {
+  await client.flushall();
+  await start();
+});
+
+const sign = (sid: string, secret = SECRET) =>
+  `s:${sid}.${createHmac('sha256', secret).update(sid).digest('base64').replace(/=+$/, '')}`;
+
+const DATA = {
+  cookie: { originalMaxAge: 86_400_000, path: '/' },
+  passport: { user: 'ann' },
+  cart: ['book'],
+  none: null,
+};
+
+/** An entry of connect-redis, and a browser with its cookie. */
+async function oldSession({ ttl = 86_400_000, data = JSON.stringify(DATA), prefix = 'sess:', secret = SECRET } = {}) {
+  const sid = randomUUID();
+  const key = prefix + sid;
+  await (ttl < 0 ? client.set(key, data) : client.set(key, data, 'PX', ttl));
+  return { sid, key, browser: browserWith(sign(sid, secret)) };
+}
+
+function browserWith(value: string, name = 'connect.sid'): HttpAgent {
+  const agent = app.agent();
+  agent.setCookie(`${name}=${encodeURIComponent(value)}; Path=/`);
+  return agent;
+}
+
+const userOf = async (browser: HttpAgent) => (await browser.get('/user')).json<{ user: string | null }>().user;
+
+/** The end of the only session, in milliseconds from now. */
+async function timeToLive(): Promise<number> {
+  const shadows = await client.keys(`${NAMESPACE}:sessions:expires:*`);
+  expect(shadows).toHaveLength(1);
+  return client.pttl(shadows[0]!);
+}
+
+describe('the takeover of a session of connect-redis', () => {
+  it('gives the browser the new cookie instead of the old one, on any route', async () => {
+    const { browser } = await oldSession();
+    const response = await browser.get('/plain');
+    expect(response.setCookies).toEqual([
+      expect.stringMatching(/^connect\.sid=; Max-Age=0; Path=\//),
+      expect.stringMatching(/^SESSION=[\w-]{43}; Path=\//),
+    ]);
+    expect(response.headers['cache-control']).toContain('no-store');
+    expect(await userOf(browser)).toBe('ann');
+  });
+
+  it('brings all attributes that are not null, and the principal', async () => {
+    const { browser } = await oldSession();
+    expect(await runIn(browser, ({ session }) => ({ ...session, cookie: undefined }))).toEqual({
+      passport: { user: 'ann' },
+      cart: ['book'],
+    });
+    const sessions = app.app.get(IndexedSessionRepository, { strict: false });
+    expect(await sessions.findByPrincipalName('ann')).toHaveLength(1);
+    await eventually(() =>
+      expect(PlainController.created).toEqual([expect.objectContaining({ principalName: 'ann' })]),
+    );
+  });
+
+  it('lets parallel requests of a page meet in one session', async () => {
+    const { browser, key } = await oldSession();
+    const responses = await Promise.all(
+      Array.from({ length: 6 }, () => browser.fork()).map(async (tab) => {
+        const response = await tab.get('/user');
+        return { ...response.json<{ user: string; id: string }>(), cookie: tab.cookie('SESSION') };
+      }),
+    );
+    expect(new Set(responses.map(({ id }) => id)).size).toBe(1);
+    expect(new Set(responses.map(({ cookie }) => cookie)).size).toBe(1);
+    expect(responses.map(({ user }) => user)).toEqual(Array(6).fill('ann'));
+    expect(await client.exists(key)).toBe(0);
+    expect(await client.keys(`${NAMESPACE}:sessions:expires:*`)).toHaveLength(1);
+  });
+
+  it('has removed the old entry when the response leaves', async () => {
+    const { browser, key } = await oldSession();
+    let found: Promise<number> | undefined;
+    await browser.get('/plain', { onHead: () => (found = client.exists(key)) });
+    expect(await found).toBe(0);
+  });
+
+  it('demands a signature', async () => {
+    const { sid, key } = await oldSession();
+    const signed = sign(sid);
+    const refused = [
+      sid,
+      `s:${sid}`,
+      `s:${sid}.`,
+      sign(sid, 'another secret'),
+      signed.slice(2),
+      `${signed.slice(0, -1)}${signed.endsWith('A') ? 'B' : 'A'}`,
+      `${signed}=`,
+      's:.',
+      '%',
+    ];
+    for (const value of refused) {
+      expect([value, await userOf(browserWith(value))]).toEqual([value, null]);
+      expect(await client.exists(key)).toBe(1);
+    }
+    expect(await userOf(browserWith(signed))).toBe('ann');
+  });
+
+  it('finds the signed cookie behind another one of the same name', async () => {
+    const { sid } = await oldSession();
+    const headers = { cookie: `connect.sid=other; connect.sid=${encodeURIComponent(sign(sid))}` };
+    expect((await app.agent().get('/user', { headers })).json()).toMatchObject({ user: 'ann' });
+  });
+
+  it('accepts the signature of an older secret, by which other instances derive the same session', async () => {
+    const { browser, sid } = await oldSession({ secret: OLDER_SECRET });
+    await browser.get('/plain');
+    const token = createHmac('sha256', OLDER_SECRET).update(`takeover:${sid}`).digest('base64url');
+    expect(browser.cookie('SESSION')).toBe(token);
+  });
+
+  it('happens once: after a sign-out the old cookie opens nothing, although the old entry is there again', async () => {
+    const { browser, sid, key } = await oldSession();
+    const thief = browser.fork();
+    await browser.get('/plain');
+    await runIn(browser, ({ session }) => session.destroy().then(() => undefined));
+    await client.set(key, JSON.stringify(DATA), 'PX', 60_000);
+    expect(await userOf(thief)).toBeNull();
+    expect(await userOf(browserWith(sign(sid)))).toBeNull();
+    expect(await client.exists(key)).toBe(0);
+    expect(await client.keys(`${NAMESPACE}:sessions:expires:*`)).toEqual([]);
+  });
+
+  it('leaves a mark that lives as long as the old entry would have', async () => {
+    const marks = async () => {
+      const [mark = ''] = await client.keys(`${NAMESPACE}:sessions:taken-over:*`);
+      return client.pttl(mark);
+    };
+    const { browser } = await oldSession({ ttl: 7_200_000 });
+    await browser.get('/plain');
+    expect(await marks()).toBeGreaterThan(7_100_000);
+    expect(await marks()).toBeLessThanOrEqual(7_200_000);
+    await client.flushall();
+    const { browser: endless } = await oldSession({ ttl: -1 });
+    await endless.get('/plain');
+    expect(await marks()).toBe(-1);
+  });
+
+  it('is completed by the next request when a process ended before the old entry was removed', async () => {
+    const { browser, sid, key } = await oldSession();
+    const other = browserWith(sign(sid));
+    await browser.get('/user');
+    await runIn(browser, ({ session }) => session.cart.push('pen'));
+    await client.set(key, JSON.stringify(DATA), 'PX', 60_000);
+    expect(await runIn(other, ({ session }) => session.cart)).toEqual(['book', 'pen']);
+    expect(await client.exists(key)).toBe(0);
+    expect(other.cookie('SESSION')).toBe(browser.cookie('SESSION'));
+  });
+
+  it.each([
+    ['the old time to live, when it is earlier than the timeout', 60_000, 60_000],
+    ['the timeout, when it is earlier than the old time to live', 86_400_000, 1_800_000],
+    ['the timeout, when the old session had no end', -1, 1_800_000],
+  ])('gives the session as its end %s', async (_, ttl, end) => {
+    const { browser } = await oldSession({ ttl });
+    await browser.get('/plain');
+    const left = await timeToLive();
+    expect(left).toBeGreaterThan(end - 20_000);
+    expect(left).toBeLessThanOrEqual(end);
+  });
+
+  it('renews the session with its next access', async () => {
+    const { browser } = await oldSession({ ttl: 60_000 });
+    await browser.get('/plain');
+    await browser.get('/plain');
+    await eventually(async () => expect(await timeToLive()).toBeGreaterThan(1_700_000));
+  });
+
+  it('prefers the session of the new cookie, and leaves the old entry', async () => {
+    const browser = app.agent();
+    await runIn(browser, ({ session }) => void (session.passport = { user: 'bob' }));
+    const { sid, key } = await oldSession();
+    browser.setCookie(`connect.sid=${encodeURIComponent(sign(sid))}; Path=/`);
+    expect(await userOf(browser)).toBe('bob');
+    expect(await client.exists(key)).toBe(1);
+  });
+
+  it('takes the old session when the new cookie opens nothing', async () => {
+    const { browser } = await oldSession();
+    browser.setCookie(`SESSION=${'x'.repeat(43)}; Path=/`);
+    expect(await userOf(browser)).toBe('ann');
+  });
+
+  it('makes a browser without an old session forget its old cookie', async () => {
+    const browser = browserWith(sign('ended long ago'));
+    expect((await browser.get('/plain')).setCookies).toEqual([expect.stringMatching(/^connect\.sid=; Max-Age=0/)]);
+    expect(browser.cookies).toEqual({});
+  });
+
+  it.each([
+    ['no JSON', '{'],
+    ['JSON without a cookie', '{"passport":{"user":"ann"}}'],
+    ['no object', '"text"'],
+  ])('leaves %s alone', async (_, data) => {
+    const { browser, key } = await oldSession({ data });
+    expect(await userOf(browser)).toBeNull();
+    expect(await client.exists(key)).toBe(1);
+  });
+
+  it('leaves a key of another type alone', async () => {
+    const { browser, key } = await oldSession();
+    await client.del(key);
+    await client.hset(key, 'a', 1);
+    expect(await userOf(browser)).toBeNull();
+    expect(await client.type(key)).toBe('hash');
+  });
+
+  it('takes no attribute of a name that belongs to the library', async () => {
+    const names = {
+      'nest-session.rememberMe': true,
+      'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME': 'root',
+      '': 1,
+    };
+    const { browser } = await oldSession({ data: JSON.stringify({ ...DATA, passport: {}, ...names }) });
+    expect(await runIn(browser, ({ session }) => [session.attributeNames, session.principalName])).toEqual(
+      [['passport', 'cart'], undefined].map((each) => each ?? null),
+    );
+  });
+
+  it('fails without a trace when the store does: the browser keeps the old cookie, and the old entry stays', async () => {
+    const { browser, key } = await oldSession();
+    await client.set(`${NAMESPACE}:events`, 'foreign');
+    expect((await browser.get('/user')).status).toBe(503);
+    expect(browser.cookies).toEqual({ 'connect.sid': expect.any(String) });
+    expect(await client.exists(key)).toBe(1);
+    await client.del(`${NAMESPACE}:events`);
+    expect(await userOf(browser)).toBe('ann');
+  });
+
+  it('sends the new cookie also in a request that keeps the session idle', async () => {
+    await closeApps();
+    await start({}, true);
+    const { browser } = await oldSession();
+    await browser.get('/plain');
+    expect(await userOf(browser)).toBe('ann');
+  });
+
+  it('sends the cookie of a login in the first request', async () => {
+    const { browser } = await oldSession();
+    await runIn(browser, async (req) => {
+      await req.session.regenerate();
+      req.session.passport = { user: 'bob' };
+    });
+    expect(Object.keys(browser.cookies)).toEqual(['SESSION']);
+    expect(await userOf(browser)).toBe('bob');
+  });
+
+  it('reads the cookie and the keys that the options name', async () => {
+    await closeApps();
+    await start({ name: 'sid', prefix: 'app:', cookie: { path: '/', domain: '127.0.0.1' } });
+    const { sid } = await oldSession({ prefix: 'app:' });
+    const browser = browserWith(sign(sid), 'sid');
+    const response = await browser.get('/plain');
+    expect(response.setCookies[0]).toMatch(/^sid=; Max-Age=0; Domain=127\.0\.0\.1; Path=\//);
+    expect(await userOf(browser)).toBe('ann');
+  });
+
+  it('does not happen without a secret', async () => {
+    await closeApps();
+    await start({ secret: undefined as never });
+    const { browser, key } = await oldSession();
+    expect(await userOf(browser)).toBeNull();
+    expect(await client.exists(key)).toBe(1);
+  });
+
+  it('is warned about when the store cannot read old sessions', async () => {
+    const { log } = await startApp({ express: { secret: SECRET } });
+    expect(log.lines.join()).toContain(
+      'The sessions of express-session are not taken over, because only RedisSessionModule',
+    );
+  });
+
+  it('tells nothing of the old cookie, the token or a value in a log line', async () => {
+    const { browser, sid } = await oldSession();
+    await browser.get('/user');
+    const token = browser.cookie('SESSION')!;
+    for (const secret of [sid, token, 'book']) expect(app.log.lines.join()).not.toContain(secret);
+  });
+});

@@ -1,0 +1,56 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { JsonAttributeSerializer, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import type { SessionRepositoryOptions } from '@nest-session/core/store';
+import { type ForeignSessionData, ForeignSessions } from '@nest-session/core/transport';
+import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
+import { RequestConnection } from '../connection/request.connection.js';
+import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
+
+/** Moves sessions that connect-redis stored in the same Redis: strings with a time to live. */
+@Injectable()
+export class RedisForeignSessions extends ForeignSessions {
+  readonly #connection: RequestConnection;
+  readonly #scripts: SessionScripts;
+  readonly #options: SessionRepositoryOptions;
+
+  /** @internal `RedisSessionModule` does this. */
+  constructor(
+    @Inject(RequestConnection) connection: RequestConnection,
+    @Inject(REQUEST_SESSION_SCRIPTS) scripts: SessionScripts,
+    @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions,
+  ) {
+    super();
+    this.#connection = connection;
+    this.#scripts = scripts;
+    this.#options = options;
+  }
+
+  async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
+    const [text, timeToLive] = await this.#connection.run((client) =>
+      Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
+    );
+    const data = text === null ? undefined : read(text);
+    if (!data) return;
+    // Deleted only now: a process that ends in between must not lose the session.
+    await this.#connection.run(() => this.#takeOver(id, data, timeToLive));
+    await this.#connection.run((client: Redis) => client.unlink(key));
+  }
+
+  #takeOver(id: string, { attributes, principalName }: ForeignSessionData, timeToLive: number): Promise<unknown> {
+    const { timeout = 1800, absoluteTimeout = -1, serializer = new JsonAttributeSerializer() } = this.#options;
+    const values = new Map(attributes);
+    if (principalName !== undefined) values.set(PRINCIPAL_NAME_INDEX_NAME, principalName);
+    const texts = new Map([...values].map(([name, value]) => [name, serializer.serialize(value)]));
+    const indexes = new Map(principalName === undefined ? [] : [[PRINCIPAL_NAME_INDEX_NAME, principalName]]);
+    const times = { maxInactiveInterval: timeout, absoluteTimeout };
+    return this.#scripts.takeOver({ id, ...times, attributes: texts, indexes }, timeToLive);
+  }
+}
+
+/** A key of another type is no session. */
+function nullIfForeign(error: unknown): null {
+  if (isReply(error, 'WRONGTYPE')) return null;
+  throw error;
+}
