@@ -8,6 +8,7 @@ import { sumUp } from './checks.mjs';
 import { ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
 import { contract } from './mutants/contract.mutants.mjs';
 import { delivery } from './mutants/delivery.mutants.mjs';
+import { expressSession } from './mutants/express-session.mutants.mjs';
 import { mapStore } from './mutants/map-store.mutants.mjs';
 import { findByModel } from './mutants/model.trial.mjs';
 import { MutantCopy } from './mutants/mutant.copy.mjs';
@@ -25,7 +26,7 @@ await main(async () => {
     allowPositionals: true,
   });
   await ensurePackages();
-  const all = [...operation, ...delivery, ...requests, ...redisStore, ...contract, ...mapStore];
+  const all = [...operation, ...delivery, ...requests, ...redisStore, ...contract, ...mapStore, ...expressSession];
   const { chosen, problems } = placed(all, await findPlaces(), words);
   if (problems.length > 0) throw new Error(problems.join('\n'));
   process.env.REDIS_SERVER = await ensureRedis();

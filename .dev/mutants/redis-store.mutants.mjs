@@ -187,7 +187,7 @@ if condition ~= 'any' and not clears then`,
   {
     mistake: 'A session that is regenerated keeps what the request did not know of',
     in: 'includes/stale-attributes',
-    code: `and not is_set[field]`,
+    code: `and not is_set[found[i]]`,
     instead: `and false`,
     beyondModel: 'it regenerates nothing',
     killedBy: byContract(
@@ -349,7 +349,7 @@ const deadlines = [
   },
   {
     mistake: 'A bucket has a time to live',
-    in: 'create-session',
+    in: 'includes/create',
     code: "if is_new then redis.call('ZADD', bucket_list, bucket, bucket) end",
     instead: `if is_new then redis.call('ZADD', bucket_list, bucket, bucket) end
   redis.call('PEXPIREAT', bucket_prefix .. bucket, bucket + 300000)`,

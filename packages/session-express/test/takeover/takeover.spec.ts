@@ -296,6 +296,17 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await userOf(browser)).toBe('ann');
   });
 
+  it('keeps the old cookie where the new one cannot be sent', async () => {
+    const { browser } = await oldSession();
+    const other = browser.fork();
+    // The session is rotated while this request runs.
+    await runIn(browser, async () => {
+      await runIn(other, (req) => req.session.regenerate().then(() => undefined));
+    });
+    expect(Object.keys(browser.cookies)).toEqual(['connect.sid']);
+    expect(Object.keys(other.cookies)).toEqual(['SESSION']);
+  });
+
   it('sends the new cookie also in a request that keeps the session idle', async () => {
     await closeApps();
     await start({}, true);

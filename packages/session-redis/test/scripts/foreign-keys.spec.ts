@@ -36,14 +36,23 @@ async function plant(key: string): Promise<void> {
 }
 
 const save = (changes: Changes) => () => store.save(ID, changes);
+const newSession = () => ({
+  id: NEW_ID,
+  maxInactiveInterval: 1800,
+  absoluteTimeout: -1,
+  attributes: new Map([['a', '1']]),
+  indexes: new Map([['principal', 'bob']]),
+});
 const calls = {
   'create-session': () => store.create({ a: '1' }, { id: NEW_ID, principal: 'bob' }),
+  'take-over-session': () => store.scripts.takeOver(newSession(), 60_000),
   'save-session with attributes': save({ attributes: [['a', '2']] }),
   'save-session with an earlier end': save({ attributes: [['a', '2']], maxInactiveInterval: 60 }),
   'save-session with another index value': save({ attributes: [['a', '2']], indexes: [['principal', 'bob']] }),
   'save-session with a new id': save({ attributes: [['a', '2']], newId: NEW_ID }),
   'save-session with a new id and an earlier end': save({ newId: NEW_ID, maxInactiveInterval: 60 }),
   'save-session with a new id, kept idle': save({ newId: NEW_ID, keepsIdle: true }),
+  'save-session that clears': save({ attributes: [['b', '2']], newId: NEW_ID, clears: true }),
   'save-session with an end': save({ attributes: [['a', '2']], maxInactiveInterval: 0 }),
   'touch-session': () => store.scripts.touch(ID),
   'delete-session': () => store.scripts.delete(ID),
@@ -64,12 +73,14 @@ const OF_SESSION: readonly Key[] = ['session hash', 'shadow key'];
 /** The keys without which each call fails; with any other foreign key it does its work. */
 const NEEDED: Record<Call, readonly Key[]> = {
   'create-session': ['bucket list', 'events stream', 'index set'],
+  'take-over-session': ['bucket list', 'events stream', 'index set'],
   'save-session with attributes': OF_SESSION,
   'save-session with an earlier end': [...OF_SESSION, 'bucket list'],
   'save-session with another index value': [...OF_SESSION, 'index set'],
   'save-session with a new id': [...OF_SESSION, 'events stream'],
   'save-session with a new id and an earlier end': [...OF_SESSION, 'bucket list', 'events stream'],
   'save-session with a new id, kept idle': [...OF_SESSION, 'events stream'],
+  'save-session that clears': [...OF_SESSION, 'events stream'],
   'save-session with an end': [...OF_SESSION, 'bucket list', 'events stream'],
   'touch-session': OF_SESSION,
   'delete-session': [...OF_SESSION, 'bucket list', 'events stream'],
@@ -89,7 +100,7 @@ describe.each(Object.keys(calls) as Call[])('%s', (call) => {
   });
 
   const others = (Object.keys(keys) as Key[]).filter((name) => !NEEDED[call].includes(name));
-  if (call === 'create-session') return;
+  if (call === 'create-session' || call === 'take-over-session') return;
   it.each(others)('does not look at a foreign %s, which it does not write', async (name) => {
     await plant(keys[name](store.keys));
     await calls[call]();

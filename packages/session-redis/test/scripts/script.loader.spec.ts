@@ -18,6 +18,7 @@ const declarations = [
 /** The type of the outcomes of each script; null for a script without outcomes. */
 const REPLY_TYPES: Record<string, string | null> = {
   'session/create-session': 'CreateReply',
+  'session/take-over-session': 'CreateReply',
   'session/save-session': 'UpdateReply',
   'session/touch-session': 'TouchOutcome',
   'session/delete-session': 'DeleteReply',

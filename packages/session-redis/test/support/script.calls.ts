@@ -79,6 +79,23 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
       }),
     reply: { outcome: 'created', creationTime: expect.any(Number) as number },
   },
+  {
+    script: 'take-over-session',
+    what: 'a session of another library',
+    prepare: async () => undefined,
+    send: (client, store) =>
+      sessionScripts(client, store).takeOver(
+        {
+          id: ID,
+          maxInactiveInterval: 1800,
+          absoluteTimeout: -1,
+          attributes: new Map([['a', '1']]),
+          indexes: new Map([['principal', 'ann']]),
+        },
+        60_000,
+      ),
+    reply: { outcome: 'created', creationTime: expect.any(Number) as number },
+  },
   save('attributes', {
     attributes: [
       ['a', '2'],
@@ -87,6 +104,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     indexes: [['principal', 'bob']],
   }),
   save('a new id', { newId: NEW_ID, attributes: [['a', '2']], indexes: [['principal', 'bob']] }),
+  save('a new id and other attributes', { newId: NEW_ID, clears: true, attributes: [['a', '2']] }),
   save('an attribute, compared and set', { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
   save('a shorter interval', { maxInactiveInterval: 600 }),
   save('an absolute timeout', { absoluteTimeout: 600 }),

@@ -1,0 +1,146 @@
+// Mistakes in the property bag of express-session, and in how its old sessions are taken over.
+const inSpec = (spec, test) => ({ killedBy: { spec: `${spec}.spec.ts`, test } });
+const byBag = (test) => inSpec('property-bag', `req.session on express ${test}`);
+const byMethods = (test) => inSpec('methods', test);
+const byTakeover = (test) => inSpec('takeover', `the takeover of a session of connect-redis ${test}`);
+
+const bag = [
+  {
+    mistake: 'The attributes of the library are properties',
+    in: 'propertyNamesOf',
+    code: 'session.attributeNames.filter(isOwn)',
+    instead: 'session.attributeNames',
+    ...byBag('takes the timeouts and the principal of the session'),
+  },
+  {
+    mistake: 'A property may be set under a name of the library',
+    in: 'BagValues.set',
+    code: 'if (!isOwn(name)) {',
+    instead: 'if (false) {',
+    ...byBag('refuses values under the names of its members, and under names of the library'),
+  },
+  {
+    mistake: 'The session before a regeneration is the one after it',
+    in: 'RequestBag.regenerate',
+    code: 'this.#leave(id, values);',
+    instead: '',
+    ...byMethods('regenerate() leaves the previous object readable, and what is set there goes nowhere'),
+  },
+  {
+    mistake: 'The lifetime of a cookie outlives a regeneration',
+    in: 'RequestBag.regenerate',
+    code: 'session.maxInactiveInterval = this.#settings.timeout;',
+    instead: '',
+    ...byMethods('regenerate() undoes a lifetime that the session had'),
+  },
+  {
+    mistake: 'A visitor gets a session for a lifetime alone',
+    in: 'RequestBag.#changeLifetime',
+    code: 'if (session.isNew) return void (this.#maxAge = seconds);',
+    instead: '',
+    ...byMethods('cookie by itself does not make a visitor have a session'),
+  },
+  {
+    mistake: 'A changed lifetime does not reach the browser',
+    in: 'RequestBag.#changeLifetime',
+    code: 'this.#exchange.session.sendAgain();',
+    instead: '',
+    ...byMethods('cookie is sent again when the lifetime of a session is changed, and only then'),
+  },
+  {
+    mistake: 'req.session = null saves what was changed before it',
+    in: 'RequestBag',
+    code: 'else this.#session.discard();',
+    instead: '',
+    ...byMethods('req.session = null keeps the session in the store and drops the changes of the request'),
+  },
+  {
+    mistake: 'The principal stays when Passport has signed its user out',
+    in: 'PrincipalRecorder.record',
+    code: 'if (name !== session.principalName)',
+    instead: 'if (name !== undefined && name !== session.principalName)',
+    ...inSpec('principal', 'the user of Passport is the principal until it is removed'),
+  },
+];
+
+const takeover = [
+  {
+    mistake: 'A cookie that nobody signed takes a session over',
+    in: 'verified',
+    code: 'presented.length === expected.length && timingSafeEqual(presented, expected)',
+    instead: 'presented.length <= expected.length',
+    ...byTakeover('demands a signature'),
+  },
+  {
+    mistake: 'Of several secrets only the first counts for old cookies',
+    in: 'verified',
+    code: 'secrets.find((each) =>',
+    instead: 'secrets.slice(0, 1).find((each) =>',
+    ...byTakeover('accepts the signature of an older secret, by which other instances derive the same session'),
+  },
+  {
+    mistake: 'An old session can be taken over again',
+    in: 'take-over-session',
+    code: "if redis.call('EXISTS', KEYS[8]) == 1 then return { 'gone' } end",
+    instead: '',
+    ...byTakeover('happens once: after a sign-out the old cookie opens nothing, although the old entry is there again'),
+  },
+  {
+    mistake: 'The mark of a takeover ends before the old entry',
+    in: 'take-over-session',
+    code: "redis.call('SET', KEYS[8], '', 'PX', most)",
+    instead: "redis.call('SET', KEYS[8], '', 'PX', 60000)",
+    ...byTakeover('leaves a mark that lives as long as the old entry would have'),
+  },
+  {
+    mistake: 'The old entry stays',
+    in: 'RedisForeignSessions.move',
+    code: 'await this.#connection.run((client: Redis) => client.unlink(key));',
+    instead: '',
+    ...byTakeover('has removed the old entry when the response leaves'),
+  },
+  {
+    mistake: 'The old entry stays when the session was taken over before',
+    in: 'RequestSessionLoader.#move',
+    code: 'await foreign.move(id);',
+    instead: 'if (!existing) await foreign.move(id);',
+    ...byTakeover('is completed by the next request when a process ended before the old entry was removed'),
+  },
+  {
+    mistake: 'A session that is taken over lives longer than the old one',
+    in: 'includes/create',
+    code: 'if most and (not ends_at or now + most < ends_at) then ends_at = now + most end',
+    instead: '',
+    ...byTakeover('gives the session as its end the old time to live, when it is earlier than the timeout'),
+  },
+  {
+    mistake: 'A takeover counts as an access',
+    in: 'RequestSessionLoader.#touchOf',
+    code: 'if (foreign) return new SessionTouch(() => this.#lookAgain(session), true, true);',
+    instead: 'if (foreign) return SessionTouch.of(this.repository, session, true, true);',
+    ...byTakeover('gives the session as its end the old time to live, when it is earlier than the timeout'),
+  },
+  {
+    mistake: 'The browser forgets the old cookie although it got no new one',
+    in: 'ResponseCommit.#addToken',
+    code: 'if (foreign && (token || this.isSessionDeleted || !foreign.wasFound)) {',
+    instead: 'if (foreign) {',
+    ...inSpec('takeover', 'keeps the old cookie where the new one cannot be sent'),
+  },
+  {
+    mistake: 'A request that keeps the session idle does not get the new cookie',
+    in: 'SessionTouch.cancel',
+    code: 'if (!this.isNeeded) this.#touch = undefined;',
+    instead: 'this.#touch = undefined;',
+    ...byTakeover('sends the new cookie also in a request that keeps the session idle'),
+  },
+  {
+    mistake: 'An old session may hold attributes of the library',
+    in: 'isName',
+    code: 'isOwn(name)',
+    instead: 'true',
+    ...byTakeover('takes no attribute of a name that belongs to the library'),
+  },
+];
+
+export const expressSession = [...bag, ...takeover];

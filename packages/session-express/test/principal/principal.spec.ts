@@ -1,0 +1,70 @@
+import { IndexedSessionRepository } from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import type { ExpressSessionModuleOptions } from '../../src/index.js';
+import { closeApps, startApp } from '../support/express-session.app.js';
+import { runIn, StepController, type Step } from '../support/step.controller.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+async function start(principal?: ExpressSessionModuleOptions['principal']) {
+  const { app, agent } = await startApp({
+    controllers: [StepController],
+    express: principal === undefined ? {} : { principal },
+  });
+  const client = agent();
+  const sessions = app.get(IndexedSessionRepository, { strict: false });
+  const run = (step: Step<unknown>) => runIn(client, step);
+  return { run, count: async (name: string) => (await sessions.findByPrincipalName(name)).length };
+}
+
+describe('the principal', () => {
+  it('is by default nobody, unless the application sets it', async () => {
+    const { run, count } = await start();
+    await run(({ session }) => {
+      session.user = 'ann';
+      session.principalName = 'bob';
+    });
+    await run(({ session }) => void (session.other = 1));
+    expect([await count('ann'), await count('bob')]).toEqual([0, 1]);
+  });
+
+  it.each([
+    ['a string', 'ann', 'ann'],
+    ['a number', 7, '7'],
+    ['an object with an id', { id: 7, name: 'ann' }, '7'],
+  ])('of Passport is %s', async (_, user, name) => {
+    const { run, count } = await start();
+    await run(({ session }) => void (session.passport = { user }));
+    expect(await count(name)).toBe(1);
+  });
+
+  it('is what the option makes of the session', async () => {
+    const { run, count } = await start((session) => session['account'] as string);
+    await run(({ session }) => void (session.account = 'ann'));
+    expect(await count('ann')).toBe(1);
+    await run(({ session }) => void (session.account = 'bob'));
+    expect([await count('ann'), await count('bob')]).toEqual([0, 1]);
+    await run(({ session }) => delete session.account);
+    expect(await count('bob')).toBe(0);
+  });
+
+  it('is left to the application with `principal: false`', async () => {
+    const { run, count } = await start(false);
+    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    expect(await count('ann')).toBe(0);
+  });
+});
+
+describe('the user of Passport', () => {
+  it('is the principal until it is removed', async () => {
+    const { run, count } = await start();
+    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await run(({ session }) => void delete session.passport.user);
+    expect(await count('ann')).toBe(0);
+    await run(({ session }) => void (session.passport = { user: 'bob' }));
+    expect(await count('bob')).toBe(1);
+    await run(({ session }) => void delete session.passport);
+    expect(await count('bob')).toBe(0);
+  });
+});
