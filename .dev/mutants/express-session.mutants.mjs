@@ -15,8 +15,8 @@ const bag = [
   {
     mistake: 'A property may be set under a name of the library',
     in: 'BagValues.set',
-    code: 'if (!isOwn(name)) {',
-    instead: 'if (false) {',
+    code: 'if (!isOwn(name))',
+    instead: 'if (false)',
     ...byBag('refuses values under the names of its members, and under names of the library'),
   },
   {

@@ -39,11 +39,18 @@ export interface ExpressSessionApp {
 @Module({})
 class TestAppModule {}
 
+/** Also records the lines that are neither warnings nor errors. */
+class AllRecorder extends LogRecorder {
+  override log(message: unknown): void {
+    this.lines.push(`log ${String(message)}`);
+  }
+}
+
 const running: INestApplication[] = [];
 
 /** Starts a real Nest application with ExpressSessionModule on a free port. */
 export async function startApp(options: ExpressSessionAppOptions): Promise<ExpressSessionApp> {
-  const log = new LogRecorder();
+  const log = new AllRecorder();
   const module: DynamicModule = {
     module: TestAppModule,
     imports: [

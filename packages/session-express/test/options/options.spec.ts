@@ -1,0 +1,155 @@
+import { ExpressSessionModule, type ExpressSessionModuleOptions } from '../../src/index.js';
+import {
+  InvalidSessionOptionsError,
+  MapSessionModule,
+  SessionModule,
+  type SessionModuleOptions,
+} from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { NestFactory } from '@nestjs/core';
+import { closeApps, startApp } from '../support/express-session.app.js';
+import { request, runIn, StepController } from '../support/step.controller.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+/** The problems that fail the start. */
+async function problemsOf(express: object, session: SessionModuleOptions = {}): Promise<readonly string[]> {
+  const error: unknown = await startApp({ express: express as ExpressSessionModuleOptions, session }).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error === undefined) return [];
+  expect(error).toBeInstanceOf(InvalidSessionOptionsError);
+  return (error as InvalidSessionOptionsError).problems;
+}
+
+const LIFETIME: SessionModuleOptions = { timeout: '1d', cookie: { maxAge: '1d' } };
+
+describe('an option of express-session', () => {
+  it.each<[what: string, options: object, answer: string, session?: SessionModuleOptions]>([
+    ['resave: false', { resave: false }, '`resave`: a request that changes nothing writes nothing'],
+    ['resave: true', { resave: true }, '`resave`: a request that changes nothing writes nothing'],
+    ['rolling: true', { rolling: true }, '`rolling`: a cookie with a lifetime is sent again', LIFETIME],
+    ['rolling: false', { rolling: false }, '`rolling`: a cookie with a lifetime is sent again'],
+    ['proxy: false', { proxy: false }, '`proxy`: the platform decides which proxies it trusts'],
+  ])('%s is answered in the log', async (_, express, answer, session = {}) => {
+    const { log } = await startApp({ express, session });
+    expect(log.lines.join('\n')).toContain(`Options of express-session: ${answer}`);
+  });
+
+  it.each<[what: string, options: object, problem: string, session?: SessionModuleOptions]>([
+    ['proxy: true', { proxy: true }, 'Option `proxy` is a setting of the platform'],
+    ['genid', { genid: () => 'x' }, 'Option `genid` is the option `sessionIdGenerator` of SessionModule.forRoot()'],
+    ['store', { store: {} }, 'Option `store` is not needed: RedisSessionModule.forRoot() keeps the sessions'],
+    ['rolling: false', { rolling: false }, 'Option `rolling` cannot be false', LIFETIME],
+    ['unset', { unset: 'drop' }, 'Option `unset` must be one of "keep", "destroy"'],
+    ['saveUninitialized', { saveUninitialized: 1 }, 'Option `saveUninitialized` must be true or false'],
+    ['secret', { secret: '' }, 'Option `secret` must be a non-empty string or Buffer, or a list of them'],
+    ['secret', { secret: ['a', 1] }, 'Option `secret` must be a non-empty string'],
+    ['secret', { secret: [] }, 'Option `secret` must be a non-empty string'],
+    ['name', { name: 'a b' }, 'Option `name` is no cookie name'],
+    ['name', { name: 'SESSION', secret: 'x' }, 'Option `name` is the name of the cookie of SessionModule'],
+    ['principal', { principal: 'user' }, 'Option `principal` must be a function that takes the session, or false'],
+    [
+      'cookie',
+      { cookie: () => ({}) },
+      'Option `cookie` must be an object: a function is the option `cookie.attributes`',
+    ],
+    ['cookie.maxAge', { cookie: { maxAge: 86_400_000 } }, "set `timeout: '86400s', cookie: { maxAge: '86400s' }`"],
+    ['cookie.secure', { cookie: { secure: true } }, 'set `cookie: { secure: true }` in SessionModule.forRoot()'],
+    ['cookie.httpOnly', { cookie: { httpOnly: false } }, 'set `cookie: { httpOnly: false }`'],
+    ['cookie.sameSite', { cookie: { sameSite: true } }, 'set `cookie: { sameSite: "strict" }`'],
+    ['cookie.partitioned', { cookie: { partitioned: true } }, 'set `cookie: { partitioned: true }`'],
+    [
+      'cookie.expires',
+      { cookie: { expires: new Date() } },
+      'Option `cookie.expires` would end all cookies at one moment',
+    ],
+    ['cookie.priority', { cookie: { priority: 'high' } }, 'Option `cookie.priority` has no counterpart'],
+    ['cookie.signed', { cookie: { signed: true } }, 'Option `cookie.signed` does nothing'],
+    ['cookie.encode', { cookie: { encode: String } }, 'Option `cookie.encode` has no counterpart'],
+    ['an unknown one', { secrt: 'x' }, 'Unknown option `secrt`: did you mean `secret`?'],
+  ])('%s fails the start with the reason, where it cannot be kept', async (_, express, problem, session = {}) => {
+    expect(await problemsOf(express, session)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  it.each<[what: string, options: object, session?: SessionModuleOptions]>([
+    ['that of the session cookie', { cookie: { httpOnly: true, secure: 'auto', sameSite: 'lax', path: '/' } }],
+    ['a lifetime that the session cookie has', { cookie: { maxAge: 86_400_000 } }, LIFETIME],
+    ['null', { cookie: { maxAge: null, expires: null } }],
+    ['sameSite: true with strict', { cookie: { sameSite: true } }, { cookie: { sameSite: 'strict' } }],
+  ])('cookie is accepted when it is %s', async (_, express, session = {}) => {
+    expect(await problemsOf(express, session)).toEqual([]);
+  });
+
+  it('is reported together with the others', async () => {
+    expect(await problemsOf({ genid: () => 'x', store: {}, proxy: true })).toHaveLength(3);
+  });
+});
+
+describe('saveUninitialized', () => {
+  it.each([false, undefined])('%s: a visitor who sets nothing has no session', async (saveUninitialized) => {
+    const { agent } = await startApp({
+      controllers: [StepController],
+      express: saveUninitialized === undefined ? {} : { saveUninitialized },
+    });
+    expect((await request(agent(), ({ session }) => session.id)).setCookies).toEqual([]);
+  });
+
+  it('true: a visitor has a session from the first request that uses it', async () => {
+    const { agent } = await startApp({ controllers: [StepController], express: { saveUninitialized: true } });
+    const client = agent();
+    expect((await client.get('/unknown')).setCookies).toEqual([]);
+    const id = await runIn(client, ({ sessionID }) => sessionID);
+    expect(client.cookie('SESSION')).toBeDefined();
+    expect(await runIn(client, ({ session }) => [session.id, Object.keys(session)])).toEqual([id, ['cookie']]);
+  });
+});
+
+describe('ExpressSessionModule', () => {
+  it('says what is missing without SessionModule', async () => {
+    class AppModule {}
+    const start = NestFactory.create(
+      { module: AppModule, imports: [ExpressSessionModule.forRoot()] },
+      { logger: false, abortOnError: false },
+    );
+    await expect(start).rejects.toThrow('SessionModule is missing: add SessionModule.forRoot() to the imports');
+  });
+
+  it('refuses to be imported twice', async () => {
+    await expect(startApp({ imports: [ExpressSessionModule.forRoot({})] })).rejects.toThrow('It is configured twice');
+  });
+
+  it('takes its options from a factory', async () => {
+    class AppModule {}
+    const app = await NestFactory.create(
+      {
+        module: AppModule,
+        imports: [
+          SessionModule.forRoot(),
+          MapSessionModule.forRoot(),
+          ExpressSessionModule.forRootAsync({ useFactory: async () => ({ unset: 'nothing' as never }) }),
+        ],
+      },
+      { logger: false, abortOnError: false },
+    ).catch((error: unknown) => error);
+    expect(String(app)).toContain('Option `unset` must be one of');
+  });
+
+  it('refuses to take sessions over where their tokens would be refused', async () => {
+    const { RandomSessionIdGenerator } = await import('@nest-session/core');
+    class Short extends RandomSessionIdGenerator {
+      override generate() {
+        return super.generate().slice(0, 30);
+      }
+
+      override canHaveDrawn(token: string) {
+        return token.length === 30;
+      }
+    }
+    expect(await problemsOf({ secret: 'x' }, { sessionIdGenerator: new Short() })).toEqual([
+      expect.stringContaining('Option `secret` needs a `sessionIdGenerator`'),
+    ]);
+  });
+});
