@@ -22,7 +22,8 @@ export function principalRule(option: PrincipalOfSession | false | undefined): P
 }
 
 function userOfPassport({ passport }: SessionProperties): string | undefined {
-  const user = memberOf(passport, 'user');
+  // @fastify/passport stores the user itself.
+  const user = typeof passport === 'object' ? memberOf(passport, 'user') : passport;
   return nameOf(typeof user === 'object' ? memberOf(user, 'id') : user);
 }
 

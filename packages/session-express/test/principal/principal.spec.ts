@@ -39,6 +39,12 @@ describe('the principal', () => {
     expect(await count(name)).toBe(1);
   });
 
+  it('of @fastify/passport is what it stores', async () => {
+    const { run, count } = await start();
+    await run(({ session }) => void (session.passport = 'ann'));
+    expect(await count('ann')).toBe(1);
+  });
+
   it('is what the option makes of the session', async () => {
     const { run, count } = await start((session) => session['account'] as string);
     await run(({ session }) => void (session.account = 'ann'));
