@@ -94,7 +94,7 @@ describe('grant', () => {
   it('keeps its flow in the session, and waits for the save before it redirects', async () => {
     const port = await freePort();
     const origin = `http://127.0.0.1:${port}`;
-    const handler = grant.express({
+    const handler = (grant as any).express({
       defaults: { origin, transport: 'session', state: true },
       local: {
         oauth: 2,
@@ -104,7 +104,7 @@ describe('grant', () => {
         secret: 'secret',
         callback: '/done',
       },
-    } as never);
+    });
     const { agent: start } = await startApp({
       controllers: [PageController],
       configure: (nest) => nest.use(handler),

@@ -41,7 +41,7 @@ class TestAppModule {}
 
 /** Also records the lines that are neither warnings nor errors. */
 class AllRecorder extends LogRecorder {
-  override log(message: unknown): void {
+  override log(message?: unknown): void {
     this.lines.push(`log ${String(message)}`);
   }
 }

@@ -1,0 +1,18 @@
+import type { SaveOutcome, Session as CoreSession } from '@nest-session/core';
+
+/** What a property bag has besides the members of express-session. */
+export type SessionMembers = Omit<CoreSession, 'id' | 'save'>;
+
+// The types of `req.session` are those of @types/express-session, with the `SessionData` of the application.
+declare module 'express-session' {
+  interface Session extends SessionMembers {
+    /** Without a callback: resolves when the session is another one. Takes effect at the save. */
+    regenerate(): Promise<void>;
+    /** Without a callback: resolves when the session has ended. */
+    destroy(): Promise<void>;
+    /** Without a callback: resolves when the session was loaded again. */
+    reload(): Promise<void>;
+    /** Without a callback: resolves when the changes are saved. */
+    save(): Promise<SaveOutcome>;
+  }
+}
