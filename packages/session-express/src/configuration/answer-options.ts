@@ -39,6 +39,6 @@ export function answerOptions(reader: OptionReader, options: object, cookie: Res
   return answers;
 }
 
-function isAnything(value: unknown): value is unknown {
+function isAnything(_value: unknown): _value is unknown {
   return true;
 }

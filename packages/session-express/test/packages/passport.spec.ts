@@ -58,7 +58,7 @@ class AccountController {
   /** As main.ts of an Express application would. */
   @Post('login/keeping')
   keeping(@Req() req: any, @Res() res: any) {
-    const done = (error: unknown) => (error ? res.status(500).json(String(error)) : res.redirect('/me'));
+    const done = (error?: Error) => (error ? res.status(500).json(error.message) : res.redirect('/me'));
     passport.authenticate('local', (error: unknown, user: User | false) => {
       if (error || !user) return res.status(401).json({});
       req.logIn(user, { keepSessionInfo: true }, done);
@@ -72,7 +72,7 @@ class AccountController {
 
   @Post('logout')
   logout(@Req() req: any, @Res() res: any) {
-    req.logout((error: unknown) => (error ? res.status(500).json(String(error)) : res.redirect('/me')));
+    req.logout((error?: Error) => (error ? res.status(500).json(error.message) : res.redirect('/me')));
   }
 
   @OnSessionEvent(SessionIdChangedEvent)

@@ -36,8 +36,8 @@ export class AccountController {
 
   @Post('logout')
   logout(@Req() req: any, @Res() res: any) {
-    req.logout((error: unknown) => {
-      if (error) return res.status(500).json(String(error));
+    req.logout((error?: Error) => {
+      if (error) return res.status(500).json(error.message);
       req.session.destroy(() => res.json({ session: req.session ?? null }));
     });
   }

@@ -140,7 +140,7 @@ describe('the takeover of a session of connect-redis', () => {
   it('has removed the old entry when the response leaves', async () => {
     const { browser, key } = await oldSession();
     let found: Promise<number> | undefined;
-    await browser.get('/plain', { onHead: () => (found = client.exists(key)) });
+    await browser.get('/plain', { onHead: () => void (found = client.exists(key)) });
     expect(await found).toBe(0);
   });
 
