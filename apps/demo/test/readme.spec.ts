@@ -17,7 +17,7 @@ LeakGuard.install();
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const DIST = join(ROOT, 'apps/demo/dist');
-const PACKAGES = ['packages/session-core', 'packages/session-redis', 'libs/testing'];
+const PACKAGES = ['packages/session-core', 'packages/session-redis', 'packages/session-express', 'libs/testing'];
 const PRINTED_ORIGIN = 'http://localhost:3000';
 
 // Enough time for compilers and several programs on a busy machine.
@@ -35,6 +35,7 @@ beforeAll(async () => {
   const docs = [
     'docs/cookies-and-headers.md',
     'docs/events.md',
+    'docs/from-express-session.md',
     'docs/keyspace-notifications.md',
     'docs/options.md',
     'docs/requests.md',

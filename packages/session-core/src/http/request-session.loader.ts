@@ -38,14 +38,14 @@ export class RequestSessionLoader {
    */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
     const presented: PresentedToken[] = [];
-    const present = (token: SessionToken, foreign?: ForeignSession) => {
+    for (const token of this.resolver.resolve(request)) {
       const id = this.options.ids.find(token);
-      if (id !== undefined) presented.push({ token, id, foreign });
-    };
-    for (const token of this.resolver.resolve(request)) present(token);
+      if (id !== undefined) presented.push({ token, id });
+    }
     const foreign = this.extension.takeover?.find(request);
+    const id = foreign && this.options.ids.find(foreign.token);
     // Last: a session that is already kept here counts.
-    if (foreign) present(foreign.token, foreign);
+    if (foreign && id !== undefined) presented.push({ token: foreign.token, id, foreign });
     const [first] = presented;
     return first && this.#find(presented, first);
   }

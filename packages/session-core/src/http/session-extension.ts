@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { SessionTakeover } from './session-takeover.js';
 
-/** What another package of @nest-session adds to the requests of the application. Set it before `onModuleInit()`. */
+/** What another package of this library adds to the requests of the application. Set it before `onModuleInit()`. */
 @Injectable()
 export class SessionExtension {
   /**

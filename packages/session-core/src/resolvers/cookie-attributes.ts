@@ -8,7 +8,9 @@ export interface SetCookieAttributes extends Pick<
   ResolvedCookieAttributes,
   'path' | 'httpOnly' | 'sameSite' | 'partitioned'
 > {
+  /** Whether the browser sends the cookie over https only. */
   readonly secure: boolean;
+  /** The domain whose hosts get the cookie; unset: the host of the request alone. */
   readonly domain?: string;
 }
 

@@ -32,6 +32,10 @@ export function readCookie(
     const value = section.value(name, isAny, 'anything');
     const meant = name === 'sameSite' && value === true ? 'strict' : name === 'maxAge' ? inSeconds(maxAge) : value;
     if (value === undefined || value === null || meant === expected) continue;
+    if (value === 'auto' && name === 'sameSite') {
+      section.problem(`Option \`cookie.sameSite\` cannot be 'auto': return it from \`cookie.attributes\` ${WHERE}.`);
+      continue;
+    }
     section.problem(
       `Option \`cookie.${name}\` is another one than that of the session cookie: set \`${written(name, meant)}\` ${WHERE}.`,
     );

@@ -60,6 +60,11 @@ describe('an option of express-session', () => {
     ['cookie.secure', { cookie: { secure: true } }, 'set `cookie: { secure: true }` in SessionModule.forRoot()'],
     ['cookie.httpOnly', { cookie: { httpOnly: false } }, 'set `cookie: { httpOnly: false }`'],
     ['cookie.sameSite', { cookie: { sameSite: true } }, 'set `cookie: { sameSite: "strict" }`'],
+    [
+      'cookie.sameSite',
+      { cookie: { sameSite: 'auto' } },
+      "`cookie.sameSite` cannot be 'auto': return it from `cookie.attributes`",
+    ],
     ['cookie.partitioned', { cookie: { partitioned: true } }, 'set `cookie: { partitioned: true }`'],
     [
       'cookie.expires',
@@ -85,6 +90,21 @@ describe('an option of express-session', () => {
 
   it('is reported together with the others', async () => {
     expect(await problemsOf({ genid: () => 'x', store: {}, proxy: true })).toHaveLength(3);
+  });
+});
+
+describe('rolling', () => {
+  it('sends a cookie with a lifetime again whenever the session is renewed', async () => {
+    const { agent } = await startApp({
+      controllers: [StepController],
+      session: { ...LIFETIME, touchInterval: 0 },
+      express: { rolling: true },
+    });
+    const client = agent();
+    await runIn(client, ({ session }) => void (session.a = 1));
+    const response = await request(client, ({ session }) => session.cookie.originalMaxAge);
+    expect(response.setCookies).toEqual([expect.stringContaining('Max-Age=86400')]);
+    expect(response.json()).toEqual({ result: 86_400_000 });
   });
 });
 

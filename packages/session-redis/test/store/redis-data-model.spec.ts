@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionCreatedEvent, SessionEvent, SessionRepository } from '@nest-session/core';
+import { generateSessionKey } from '@nest-session/core/store';
+import { ForeignSessions } from '@nest-session/core/transport';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
@@ -18,6 +20,7 @@ const KEYS = {
   'nest:session:expirations': 'zset',
   'nest:session:index:<index name>:<value>': 'set',
   'nest:session:sessions:moved:<previous id>': 'string',
+  'nest:session:sessions:taken-over:<id>': 'string',
   'nest:session:events': 'stream',
   'nest:session:events:dead': 'stream',
   'nest:session:events:failing:<group>': 'hash',
@@ -111,9 +114,18 @@ describe.each([
     await repository.save(session);
     session.changeSessionId();
     await repository.save(session);
+    const old = 'sess:old';
+    await client.set(old, '{}', 'EX', 600);
+    const foreign = instances[0]!.module.get(ForeignSessions, { strict: false });
+    await foreign.move(old, generateSessionKey().id, () => ({
+      attributes: new Map(),
+      principalName: undefined,
+    }));
     const { [CANARY]: _, ...lasting } = KEYS;
     await eventually(async () => expect(await typesInRedis()).toEqual(lasting));
-    await eventually(() => expect(new Set([...written].map(documented))).toEqual(new Set(Object.keys(KEYS))));
+    await eventually(() =>
+      expect(new Set([...written].filter((key) => key !== old).map(documented))).toEqual(new Set(Object.keys(KEYS))),
+    );
   });
 
   /** The type of each key in Redis, under its name in the document. */
