@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from '../processes.mjs';
 
-const NEEDED = ['package.json', 'docs', 'packages/session-core', 'packages/session-redis', 'libs'];
-const INSTALLED = ['node_modules', 'packages/session-core/node_modules', 'packages/session-redis/node_modules'];
+const PACKAGES = ['packages/session-core', 'packages/session-redis', 'packages/session-express'];
+const NEEDED = ['package.json', 'docs', ...PACKAGES, 'libs'];
+const INSTALLED = ['node_modules', ...PACKAGES.map((path) => `${path}/node_modules`)];
 const LEFT_OUT = /\/(node_modules|dist)$|\.tsbuildinfo$/;
 
 const HOST = fileURLToPath(new URL('./jest.host.mjs', import.meta.url));

@@ -121,7 +121,10 @@ describe.each(['express', 'fastify'] as const)('req.session on %s', (platform) =
       session.principalName = 'ann';
     });
     expect(await run(({ session }) => [session.maxInactiveInterval, session.principalName])).toEqual([600, 'ann']);
-    expect(await run(({ session }) => Object.keys(session))).toEqual(['cookie', 'a']);
+    expect(await run(({ session }) => Reflect.ownKeys(session).filter((key) => typeof key === 'string'))).toEqual([
+      'cookie',
+      'a',
+    ]);
   });
 
   it('refuses values under the names of its members, and under names of the library', async () => {

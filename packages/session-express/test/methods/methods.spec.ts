@@ -1,4 +1,4 @@
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { IndexedSessionRepository } from '@nest-session/core';
 import type { HttpAgent } from '@nest-session/testing';
 import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
@@ -14,6 +14,19 @@ const run = <T>(step: Step<T>, client = agent) => runIn(client, step);
 /** What a callback is called with. */
 const calledBack = (call: (callback: (...args: unknown[]) => void) => unknown) =>
   new Promise<unknown[]>((resolve) => call((...args) => resolve(args)));
+
+/** Runs `step` in a request of the browser while a slow request of its session is about to set `late`. */
+async function during(step: Step<unknown>): Promise<void> {
+  const gate = new Gate();
+  const slow = run(async ({ session }) => {
+    session.late = 1;
+    await gate.pass();
+  }, agent.fork());
+  await gate.reached();
+  await run(step);
+  gate.open();
+  await slow;
+}
 
 beforeEach(async () => {
   app = await startApp({ controllers: [StepController] });
@@ -57,6 +70,12 @@ describe('regenerate()', () => {
       req.session.b = 2;
     });
     expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ b: 2 });
+  });
+
+  it('adds nothing that a slow request of the previous session saves', async () => {
+    await run(({ session }) => void (session.a = 1));
+    await during((req) => req.session.regenerate().then(() => undefined));
+    expect(await run(({ session }) => [session.isNew, Object.keys(session)])).toEqual([false, ['cookie']]);
   });
 
   it('keeps the attributes that are named, as @fastify/session has it', async () => {
@@ -118,20 +137,7 @@ describe('destroy()', () => {
 
   it('is not undone by a slow request of the same session', async () => {
     await run(({ session }) => void (session.a = 1));
-    const slow = agent.fork();
-    let release!: () => void;
-    const held = new Promise<void>((resolve) => (release = resolve));
-    let isHeld!: () => void;
-    const holding = new Promise<void>((resolve) => (isHeld = resolve));
-    const saving = run(async ({ session }) => {
-      session.late = 1;
-      isHeld();
-      await held;
-    }, slow);
-    await holding;
-    await run((req) => calledBack((done) => req.session.destroy(done)), agent.fork());
-    release();
-    await saving;
+    await during((req) => calledBack((done) => req.session.destroy(done)));
     expect(await run(({ session }) => session.isNew)).toBe(true);
   });
 });

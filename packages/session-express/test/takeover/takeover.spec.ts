@@ -1,4 +1,4 @@
-import { createHmac, randomUUID } from 'node:crypto';
+import { createHash, createHmac, randomUUID } from 'node:crypto';
 import { Controller, Get, Req } from '@nestjs/common';
 import { IndexedSessionRepository, SessionCreatedEvent, OnSessionEvent } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
@@ -66,6 +66,9 @@ beforeEach(async () => {
 
 const sign = (sid: string, secret = SECRET) =>
   `s:${sid}.${createHmac('sha256', secret).update(sid).digest('base64').replace(/=+$/, '')}`;
+
+const tokenOf = (sid: string, secret = SECRET) =>
+  createHmac('sha256', secret).update(`takeover:${sid}`).digest('base64url');
 
 const DATA = {
   cookie: { originalMaxAge: 86_400_000, path: '/' },
@@ -174,8 +177,7 @@ describe('the takeover of a session of connect-redis', () => {
   it('accepts the signature of an older secret, by which other instances derive the same session', async () => {
     const { browser, sid } = await oldSession({ secret: OLDER_SECRET });
     await browser.get('/plain');
-    const token = createHmac('sha256', OLDER_SECRET).update(`takeover:${sid}`).digest('base64url');
-    expect(browser.cookie('SESSION')).toBe(token);
+    expect(browser.cookie('SESSION')).toBe(tokenOf(sid, OLDER_SECRET));
   });
 
   it('happens once: after a sign-out the old cookie opens nothing, although the old entry is there again', async () => {
@@ -183,6 +185,9 @@ describe('the takeover of a session of connect-redis', () => {
     const thief = browser.fork();
     await browser.get('/plain');
     await runIn(browser, ({ session }) => session.destroy().then(() => undefined));
+    // As after `retention`, when nothing is left of the session but the mark.
+    const hash = `${NAMESPACE}:sessions:${createHash('sha256').update(tokenOf(sid)).digest('base64url')}`;
+    expect(await client.del(hash)).toBe(1);
     await client.set(key, JSON.stringify(DATA), 'PX', 60_000);
     expect(await userOf(thief)).toBeNull();
     expect(await userOf(browserWith(sign(sid)))).toBeNull();
@@ -312,6 +317,7 @@ describe('the takeover of a session of connect-redis', () => {
     await start({}, true);
     const { browser } = await oldSession();
     await browser.get('/plain');
+    expect(Object.keys(browser.cookies)).toEqual(['SESSION']);
     expect(await userOf(browser)).toBe('ann');
   });
 
