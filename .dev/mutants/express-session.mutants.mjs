@@ -27,6 +27,20 @@ const bag = [
     ...byMethods('regenerate() leaves the previous object readable, and what is set there goes nowhere'),
   },
   {
+    mistake: 'What a save writes while the session is regenerated stays in the session',
+    in: 'SessionState.settle',
+    code: 'this.#written.saved(save.attributes);',
+    instead: 'this.attributes.saved(save.attributes);',
+    ...inSpec('tracked-session', 'that starts anew during a save keeps nothing of what that save writes'),
+  },
+  {
+    mistake: 'Of two regenerations, one during the save of the other, only the first clears',
+    in: 'SessionState.settle',
+    code: 'if (this.#written === this.attributes) this.#clears = false;',
+    instead: 'this.#clears = false;',
+    ...inSpec('tracked-session', 'that starts anew again during a save is cleared again'),
+  },
+  {
     mistake: 'The lifetime of a cookie outlives a regeneration',
     in: 'RequestBag.regenerate',
     code: 'session.maxInactiveInterval = this.#settings.timeout;',

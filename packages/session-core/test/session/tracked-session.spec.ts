@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 import { inspect } from 'node:util';
 import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/errors/session.errors.js';
+import type { UpdateSession } from '../../src/session/session-change.js';
 import type { Session } from '../../src/session/session.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
@@ -640,6 +641,113 @@ describe('TrackedSession', () => {
       const session = writer.restore({ visits: '1' }) as unknown as Record<string, unknown>;
       expect(() => delete session.visits).toThrow("use session.removeAttribute('visits')");
     });
+  });
+
+  describe('that starts anew', () => {
+    const changes = () => writer.writes.map(({ kind, ...write }) => ({ kind, ...write }) as Partial<UpdateSession>);
+
+    it('is rotated and cleared in one write, with what is set after it', async () => {
+      const session = writer.restore({ a: '1' });
+      session.setAttribute('b', 2);
+      session.startAnew();
+      session.setAttribute('c', 3);
+      expect(session.attributeNames).toEqual(['c']);
+      await session.save();
+      expect(changes()).toEqual([expect.objectContaining({ kind: 'update', newId: session.id, clears: true })]);
+      expect(writer.attributes).toEqual([{ c: '3' }]);
+      expect(changes()[0]!.indexes).toEqual(new Map([[PRINCIPAL_NAME_INDEX_NAME, null]]));
+      session.setAttribute('c', 4);
+      await session.save();
+      expect(changes()[1]!.clears).toBeUndefined();
+    });
+
+    it('during a save keeps nothing of what that save writes', async () => {
+      const session = writer.restore({ a: '1' });
+      session.setAttribute('b', 2);
+      const saving = session.save();
+      session.startAnew();
+      session.setAttribute('c', 3);
+      await saving;
+      expect(session.attributeNames).toEqual(['c']);
+      await session.save();
+      expect(changes().map(({ clears = false }) => clears)).toEqual([false, true]);
+      expect(writer.attributes).toEqual([{ b: '2' }, { c: '3' }]);
+    });
+
+    it('again during a save is cleared again', async () => {
+      const session = writer.restore({ a: '1' });
+      session.startAnew();
+      session.setAttribute('b', 2);
+      const saving = session.save();
+      await Promise.resolve();
+      session.startAnew();
+      await saving;
+      await session.save();
+      expect(changes().map(({ clears = false }) => clears)).toEqual([true, true]);
+    });
+
+    it('after a creation without a reply is cleared in the store as well', async () => {
+      const session = TrackedSession.create(writer, TIMEOUTS);
+      session.setAttribute('a', 1);
+      writer.reply(() => Promise.reject(new Error('lost')));
+      await expect(session.save()).rejects.toThrow('lost');
+      session.startAnew();
+      session.setAttribute('b', 2);
+      await session.save();
+      expect(changes().map(({ kind, clears = false }) => [kind, clears])).toEqual([
+        ['create', false],
+        ['create', false],
+        ['update', true],
+      ]);
+    });
+
+    it('is created as any other when it is new', async () => {
+      const session = TrackedSession.create(writer, TIMEOUTS);
+      session.setAttribute('a', 1);
+      session.startAnew();
+      session.setAttribute('b', 2);
+      await session.save();
+      session.setAttribute('b', 3);
+      await session.save();
+      expect(writer.attributes).toEqual([{ b: '2' }, { b: '3' }]);
+      expect(changes()[1]!.clears).toBeUndefined();
+    });
+  });
+
+  it('that discards its changes has what the store has', async () => {
+    const session = writer.restore({ a: '{"n":1}', b: '2' });
+    session.getAttribute<{ n: number }>('a')!.n = 2;
+    session.removeAttribute('b');
+    session.maxInactiveInterval = 60;
+    session.discard();
+    expect([session.getAttribute('a'), session.getAttribute('b'), session.maxInactiveInterval]).toEqual([
+      { n: 1 },
+      2,
+      1800,
+    ]);
+    expect(session.isDirty).toBe(false);
+  });
+
+  it('that is replaced has what was loaded later, and writes only what changes then', async () => {
+    const session = writer.restore({ a: '1' });
+    session.setAttribute('lost', 1);
+    session.replaceBy(writer.restore({ a: '2' }, { id: session.id, lastAccessedTime: 3000 }));
+    expect([session.attributeNames, session.getAttribute('a'), session.lastAccessedTime]).toEqual([['a'], 2, 3000]);
+    session.setAttribute('b', 1);
+    await session.save();
+    expect(writer.attributes).toEqual([{ b: '1' }]);
+  });
+
+  it('runs an action before each save, which also writes what the action changes, and none when it ends', async () => {
+    const session = writer.restore({ a: '1' });
+    let runs = 0;
+    session.beforeSave(() => session.setAttribute('runs', ++runs));
+    session.setAttribute('a', 2);
+    await session.save();
+    expect(writer.attributes).toEqual([{ a: '2', runs: '1' }]);
+    session.invalidate();
+    await session.save();
+    expect([runs, writer.writes.at(-1)!.kind]).toEqual([1, 'delete']);
   });
 
   it.each<[code: string, use: (session: any) => unknown, instead: string]>([

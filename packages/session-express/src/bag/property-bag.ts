@@ -1,3 +1,4 @@
+import { SessionCookie } from './session-cookie.js';
 import { ASSIGNABLE, type BagContent, CONTENT, SessionBag } from './session-bag.js';
 
 /** A session whose properties are its attributes, beside the methods of `SessionBag`. */
@@ -74,9 +75,10 @@ function setMember(bag: SessionBag, name: string | symbol, value: unknown): void
 
 /** Passport copies the properties of the session before a login to the one after it, its cookie among them. */
 function setCookie({ cookie }: SessionBag, other: unknown): void {
-  if (typeof other !== 'object' || other === null) {
-    throw new TypeError('req.session.cookie takes the cookie of a session: to end the session, call destroy()');
-  }
-  const { originalMaxAge = cookie.originalMaxAge } = other as { readonly originalMaxAge?: number | null };
-  if (originalMaxAge !== cookie.originalMaxAge) cookie.maxAge = originalMaxAge;
+  if (!(other instanceof SessionCookie)) throw new TypeError(NO_COOKIE);
+  if (other.originalMaxAge !== cookie.originalMaxAge) cookie.maxAge = other.originalMaxAge;
 }
+
+const NO_COOKIE =
+  'req.session.cookie takes the cookie of another session: to change its lifetime, set cookie.maxAge; to end the ' +
+  'session, call destroy()';

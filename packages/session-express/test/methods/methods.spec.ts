@@ -307,6 +307,22 @@ describe('cookie', () => {
     );
   });
 
+  it('is copied from another session, as Passport does, and taken from nothing else', async () => {
+    await run(({ session }) => {
+      session.a = 1;
+      session.cookie.maxAge = 3_600_000;
+    });
+    await run(async (req) => {
+      const { cookie } = req.session;
+      await req.session.regenerate();
+      req.session.cookie = cookie;
+      for (const other of [{ originalMaxAge: 1e12 }, null]) {
+        expect(() => (req.session.cookie = other)).toThrow('takes the cookie of another session');
+      }
+    });
+    expect(await run(({ session }) => session.cookie.originalMaxAge)).toBe(3_600_000);
+  });
+
   it('refuses a maxAge that is no number', async () => {
     await expect(run(({ session }) => void (session.cookie.maxAge = '1h'))).rejects.toThrow('takes milliseconds');
   });
