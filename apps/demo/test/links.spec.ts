@@ -11,7 +11,13 @@ let texts: Map<string, string>;
 
 beforeAll(async () => {
   const inside = async (folder: string) => (await readdir(join(ROOT, folder))).map((name) => join(folder, name));
-  const folders = ['.', 'docs', 'bench', ...(await Promise.all(['packages', 'libs', 'examples'].map(inside))).flat()];
+  const folders = [
+    '.',
+    'docs',
+    'docs/recipes',
+    'bench',
+    ...(await Promise.all(['packages', 'libs', 'examples'].map(inside))).flat(),
+  ];
   const paths = (await Promise.all(folders.map(inside))).flat().filter((path) => path.endsWith('.md'));
   const entries = paths.map(async (path) => [path, await readFile(join(ROOT, path), 'utf8')] as const);
   texts = new Map(await Promise.all(entries));

@@ -1,9 +1,6 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { JsonAttributeSerializer } from '@nest-session/core';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, freePort, HttpAgent } from '@nest-session/testing';
@@ -11,14 +8,13 @@ import { resolveSessionOptions } from '../../../packages/session-core/src/config
 import { resolveMapSessionOptions } from '../../../packages/session-core/src/memory/map-session.options.js';
 import { resolveRedisSessionOptions } from '../../../packages/session-redis/src/configuration/redis-session.options.js';
 import { codeBlocks, section } from './support/markdown.js';
-import { curlStandIn, hasCurl, masked, type Shell, stepsOf, systemShell } from './support/transcript.js';
+import { compile, Program, ROOT } from './support/program.js';
+import { curlStandIn, differences, hasCurl, type Shell, systemShell } from './support/transcript.js';
 
 LeakGuard.install();
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const DIST = join(ROOT, 'apps/demo/dist');
 const PACKAGES = ['packages/session-core', 'packages/session-redis', 'packages/session-express', 'libs/testing'];
-const PRINTED_ORIGIN = 'http://localhost:3000';
 
 // Enough time for compilers and several programs on a busy machine.
 const SLOWLY = 300_000;
@@ -67,11 +63,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const files = blocks.map((_, i) => `block-${i}.ts`);
       await Promise.all(files.map((file, i) => writeFile(join(folder, file), blocks[i]!)));
-      const compilerOptions = { composite: false, declaration: false, declarationMap: false, sourceMap: false };
-      const config = { extends: join(ROOT, 'tsconfig.base.json'), compilerOptions, files };
-      await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config));
-      const tsc = spawnSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
-      expect(tsc.stdout.toString()).toBe('');
+      expect(await compile(folder, files)).toBe('');
     },
     SLOWLY,
   );
@@ -83,8 +75,8 @@ describe('the code of the READMEs', () => {
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
       expect(programs).toHaveLength(6);
       for (const program of programs) {
-        const { exit, output } = start(join(folder, program), {});
-        expect([await exit, output()]).toEqual([[0, null], expect.any(String)]);
+        const run = Program.start([join(folder, program)]);
+        expect([await run.exit, run.output]).toEqual([[0, null], expect.any(String)]);
       }
     },
     SLOWLY,
@@ -103,7 +95,7 @@ describe.each([
     redis = await SteppableRedisServer.start();
     const port = await freePort();
     origin = `http://localhost:${port}`;
-    program = start(path(), { REDIS_URL: redis.url, COMMAND_TIMEOUT: '30s', PORT: `${port}` });
+    program = Program.start([path()], { REDIS_URL: redis.url, COMMAND_TIMEOUT: '30s', PORT: `${port}` });
     const agent = new HttpAgent(origin);
     await eventually(async () => (await agent.get('/is-there-anybody')).status === 404, { timeout: 60_000 });
     // The session of a step must outlive the next step, however long that takes.
@@ -117,11 +109,7 @@ describe.each([
   });
 
   async function expectTranscript(shell: Shell): Promise<void> {
-    for (const { command, output } of stepsOf(codeBlocks(readme, 'console')[0]!)) {
-      expect(command).toContain(PRINTED_ORIGIN);
-      const printed = await shell(command.replace(PRINTED_ORIGIN, origin));
-      expect(masked(printed, output)).toBe(output);
-    }
+    expect(await differences(codeBlocks(readme, 'console')[0]!, shell, origin)).toEqual([]);
   }
 
   // Not every machine with Node.js has curl.
@@ -151,7 +139,7 @@ describe.each([
       async () => {
         const line = codeBlocks(readme, 'text')[0]!;
         await redis.stepClock(10_001);
-        await eventually(() => expect(program.output()).toContain(line), { timeout: 90_000 });
+        await eventually(() => expect(program.output).toContain(line), { timeout: 90_000 });
       },
       SLOWLY,
     );
@@ -266,18 +254,4 @@ function knownOptions(resolve: (options: any) => unknown, inTable: readonly stri
 function literal(cell: string): unknown {
   const [, code] = /^`(.+)`$/.exec(cell) ?? [];
   return code === undefined ? undefined : JSON.parse(code.replaceAll("'", '"'));
-}
-
-interface Program {
-  readonly child: ChildProcess;
-  readonly exit: Promise<unknown>;
-  output(): string;
-}
-
-function start(path: string, env: NodeJS.ProcessEnv): Program {
-  const all = { ...process.env, ...env, NO_COLOR: '1', FORCE_COLOR: undefined };
-  const child = spawn(process.execPath, [path], { env: all, stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text) => (output += text));
-  return { child, exit: once(child, 'close'), output: () => output };
 }

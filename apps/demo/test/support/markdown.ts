@@ -4,6 +4,12 @@ export function codeBlocks(markdown: string, language: string): string[] {
   return [...blocks].filter(([, marked]) => marked === language).map(([, , code]) => code!);
 }
 
+/** The blocks of a page by file name: the line above a block, such as "`jest.config.ts`:", names its file. */
+export function namedBlocks(markdown: string): Map<string, string> {
+  const blocks = markdown.matchAll(/^`([\w./-]+)`:\n\n```\w+\n([\s\S]*?)^```$/gm);
+  return new Map([...blocks].map(([, name, code]) => [name!, code!]));
+}
+
 /** The part of a Markdown text under a heading of the second level. */
 export function section(markdown: string, heading: string): string {
   const [, after = ''] = markdown.split(`\n## ${heading}\n`);

@@ -3,18 +3,21 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { HttpAgent } from '@nest-session/testing';
 
-export interface Step {
+interface Step {
   /** The command as it is typed. */
   readonly command: string;
   /** The expected output; "..." stands for any text within a line. */
   readonly output: string;
 }
 
+/** The address of every program in the texts. */
+const PRINTED_ORIGIN = 'http://localhost:3000';
+
 /** Runs a command and resolves to its output. */
 export type Shell = (command: string) => Promise<string>;
 
 /** The commands of a console transcript, which begin with "$ ", with their outputs. */
-export function stepsOf(transcript: string): Step[] {
+function stepsOf(transcript: string): Step[] {
   return transcript
     .split(/^\$ /m)
     .slice(1)
@@ -24,8 +27,23 @@ export function stepsOf(transcript: string): Step[] {
     });
 }
 
+/** The commands of a transcript whose output is not the printed one, with both. */
+export async function differences(
+  transcript: string,
+  shell: Shell,
+  origin: string,
+): Promise<{ command: string; printed: string; expected: string }[]> {
+  const found = [];
+  for (const { command, output } of stepsOf(transcript)) {
+    if (!command.includes(PRINTED_ORIGIN)) throw new Error(`${command} does not go to ${PRINTED_ORIGIN}`);
+    const printed = masked(await shell(command.replaceAll(PRINTED_ORIGIN, origin)), output);
+    if (printed !== output) found.push({ command, printed, expected: output });
+  }
+  return found;
+}
+
 /** The output with "..." in the places where the expected lines have it, so that both can be compared as texts. */
-export function masked(printed: string, expected: string): string {
+function masked(printed: string, expected: string): string {
   const lines = expected.split('\n');
   return printed
     .replaceAll('\r\n', '\n')
@@ -58,20 +76,35 @@ export function systemShell(cwd: string): Shell {
   };
 }
 
-/** The features of curl that the README uses, for machines without curl: -i, -d, and a cookie jar for -b and -c. */
+/**
+ * The features of curl that the texts use, for machines without curl: -i, -d, -A, -X, and a cookie jar for -b and -c.
+ * Each jar is a client of its own.
+ */
 export function curlStandIn(origin: string): { shell: Shell; close: () => void } {
-  // Like curl, which requests keep-alive and closes the connection when it ends.
-  const agent = new HttpAgent(origin, { headers: { accept: '*/*', connection: 'keep-alive' } });
+  const agents = new Map<string, HttpAgent>();
+  const agentOf = (jar: string): HttpAgent => {
+    // Like curl, which requests keep-alive and closes the connection when it ends.
+    const agent = agents.get(jar) ?? new HttpAgent(origin, { headers: { accept: '*/*', connection: 'keep-alive' } });
+    agents.set(jar, agent);
+    return agent;
+  };
   const shell: Shell = async (command) => {
-    const [, url = ''] = / (http:\S+)$/.exec(command) ?? [];
-    const [, body] = / -d (\S+)/.exec(command) ?? [];
-    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    const response = await agent.open(body === undefined ? 'GET' : 'POST', new URL(url).pathname, { body, headers });
+    const words = command.split(' ');
+    const values = (flag: string) => words.flatMap((word, i) => (word === flag ? words.slice(i + 1, i + 2) : []));
+    const [body, [jar = ''], [userAgent]] = [values('-d'), values('-b'), values('-A')];
+    const [method = body.length > 0 ? 'POST' : 'GET'] = values('-X');
+    const headers = {
+      ...(body.length > 0 && { 'content-type': 'application/x-www-form-urlencoded' }),
+      ...(userAgent && { 'user-agent': userAgent }),
+    };
+    const { pathname } = new URL(words.at(-1)!);
+    const options = { headers, ...(body.length > 0 && { body: body.join('&') }) };
+    const response = await agentOf(jar).open(method, pathname, options);
     const chunks: Buffer[] = [];
     for await (const chunk of response) chunks.push(chunk as Buffer);
-    return `${/ -i /.test(command) ? headOf(response) : ''}${Buffer.concat(chunks).toString()}`;
+    return `${words.includes('-i') ? headOf(response) : ''}${Buffer.concat(chunks).toString()}`;
   };
-  return { shell, close: () => agent.close() };
+  return { shell, close: () => agents.forEach((agent) => agent.close()) };
 }
 
 function headOf({ httpVersion, statusCode, statusMessage, rawHeaders }: IncomingMessage): string {
