@@ -192,8 +192,13 @@ describe('the recipe health-and-deploys, in production', () => {
     async () => {
       const instance = await start();
       await redis.stop();
-      const paths = ['/health/live', '/health/ready', '/health/sessions'];
-      expect(await Promise.all(paths.map((path) => statusOf(instance, path)))).toEqual([200, 200, 503]);
+      expect([await statusOf(instance, '/health/live'), await statusOf(instance, '/health/ready')]).toEqual([200, 200]);
+      const health = await instance.agent().get('/health/sessions');
+      const { error } = health.json<{ error: object }>();
+      expect({ status: health.status, error }).toEqual({
+        status: 503,
+        error: { store: { status: 'down' }, events: { status: 'down' } },
+      });
     },
     SLOWLY,
   );

@@ -9,6 +9,7 @@ import {
   Post,
   type Provider,
   Redirect,
+  type Type,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -89,6 +90,10 @@ export interface AppOptions {
   imports?: ModuleMetadata['imports'];
   /** Of the root module. */
   providers?: Provider[];
+  /** Beside those of the fixture. */
+  controllers?: Type[];
+  /** In the place of main.ts. */
+  configure?: (nest: never) => Promise<void> | void;
   /** Without handlers an instance does not join the group of its events. @default true */
   handlers?: boolean;
 }
@@ -102,7 +107,8 @@ export class App {
   ) {}
 
   static async start(options: AppOptions = {}): Promise<App> {
-    const { adapter = 'express', session, redis, imports = [], providers = [], handlers = true } = options;
+    const { adapter = 'express', session, redis, imports = [], providers = [], controllers = [] } = options;
+    const { configure, handlers = true } = options;
     const recorder = new SessionEventRecorder();
     @Injectable()
     class Handlers {
@@ -120,12 +126,13 @@ export class App {
           RedisSessionModule.forRoot({ commandTimeout: PATIENCE, ...redis }),
           ...imports,
         ],
-        controllers: [TestController],
+        controllers: [TestController, ...controllers],
         providers: [...providers, ...(handlers ? [Handlers] : [])],
       },
       new ADAPTERS[adapter](),
       { logger: false, abortOnError: false },
     );
+    await configure?.(nest as never);
     await nest.listen(0, '127.0.0.1');
     return new App(nest, await nest.getUrl(), recorder);
   }
