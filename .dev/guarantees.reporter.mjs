@@ -3,11 +3,16 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
+const NAMED_TEST = /^(?:- |\|.*\| )\[(?<title>.+?)\]\((?<path>\S+)\)(?: *\|)?$/gm;
+
 export default class GuaranteesReporter {
   #globalConfig;
   #documents;
 
-  /** `documents`: Markdown files in which a test is a list item of its own, `- [title](path of its file)`. */
+  /**
+   * `documents`: Markdown files in which a test is a list item of its own, `- [title](path of its file)`, or such a link
+   * in the last cell of a table.
+   */
   constructor(globalConfig, { documents }) {
     this.#globalConfig = globalConfig;
     this.#documents = documents;
@@ -25,8 +30,8 @@ export default class GuaranteesReporter {
 
   #problemsOf(document, contexts, results) {
     const file = resolve(this.#globalConfig.rootDir, document);
-    const named = [...readFileSync(file, 'utf8').matchAll(/^- \[(.+)\]\((\S+)\)$/gm)];
-    return named.flatMap(([, title, path]) => {
+    const named = [...readFileSync(file, 'utf8').matchAll(NAMED_TEST)].map(({ groups }) => groups);
+    return named.flatMap(({ title, path }) => {
       const spec = resolve(dirname(file), path);
       const ran = results.testResults.find(({ testFilePath }) => testFilePath === spec);
       if (!ran && !this.#mustRun(spec, contexts)) return [];

@@ -109,6 +109,19 @@ describe('the reporter', () => {
     expect({ status, said }).toEqual({ status: says === '' ? 0 : 1, said: says });
   });
 
+  it('reads the links in the last cells of a table as well', () => {
+    writeFileSync(
+      join(folder, 'document.md'),
+      '| a | [holds %s](held.spec.cjs) |\n| - | [no test](other.md), either |\n',
+    );
+    const { status, stderr } = runJest([]);
+    expect(status).toBe(1);
+    expect(stderr.match(/^FAILED: .*$/gm)).toEqual([
+      'FAILED: document.md names "holds %s" in held.spec.cjs: no such test ran',
+    ]);
+    writeFileSync(join(folder, 'document.md'), '- [holds %s](held.spec.cjs)\n');
+  });
+
   it('ignores files and tests that a run filters out by name', () => {
     expect(runJest(['other.spec']).status).toBe(0);
     expect(runJest(['--testNamePattern', 'another']).status).toBe(0);

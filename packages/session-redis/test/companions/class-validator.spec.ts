@@ -1,5 +1,5 @@
 import { Body, Controller, Get, type INestApplication, Post, ValidationPipe } from '@nestjs/common';
-import { Type } from 'class-transformer';
+import { instanceToPlain, Type } from 'class-transformer';
 import { IsInt, IsOptional, IsString, Min } from 'class-validator';
 import { Session, SessionAttribute } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
@@ -27,7 +27,7 @@ class ItemController {
   @Post()
   put(@Session() session: Session, @Body() item: Item) {
     expect(item).toBeInstanceOf(Item);
-    session.setAttribute('item', item);
+    session.setAttribute('item', instanceToPlain(item));
   }
 
   @Get()

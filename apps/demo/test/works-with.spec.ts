@@ -1,0 +1,142 @@
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { section } from './support/markdown.js';
+import { ROOT } from './support/program.js';
+
+/** What the tests use as tools: not beside sessions. */
+const TOOLS = ['@jest/globals', '@opentelemetry/sdk-trace-node', 'expect-type', 'fast-check', 'playwright-core'];
+const OF_THE_TESTS = [...TOOLS, 'cluster-key-slot', 'selfsigned', 'tough-cookie', 'typescript'];
+
+interface Row {
+  readonly name: string;
+  readonly versions: readonly string[];
+  readonly title?: string;
+  readonly path?: string;
+}
+
+let text: string;
+
+beforeAll(async () => {
+  text = await readFile(join(ROOT, 'docs/works-with.md'), 'utf8');
+});
+
+/** The rows of the table under a heading. */
+function rowsOf(heading: string): Row[] {
+  const lines = [...section(text, heading).matchAll(/^\| (.+) \|$/gm)].slice(2);
+  return lines.map(([, line]) => {
+    const [name = '', versions = '', ...others] = line!.split(' | ').map((cell) => cell.trim());
+    const { title, path } = /^\[(?<title>.+)\]\((?<path>.+)\)$/.exec(others.at(-1) ?? '')?.groups ?? {};
+    return { name: name.replaceAll('`', ''), versions: versions.split(', '), ...(title && path && { title, path }) };
+  });
+}
+
+const OF_NESTJS = 'NestJS, ioredis and what belongs to them';
+const COMPANIONS = 'Packages beside sessions';
+
+const json = async (path: string) => JSON.parse(await readFile(join(ROOT, path), 'utf8'));
+
+const latestFirst = (versions: Iterable<string>) =>
+  [...new Set(versions)].sort((a, b) => b.localeCompare(a, undefined, { numeric: true }));
+
+describe('docs/works-with.md', () => {
+  it('names the versions that npm run test:matrix installs', async () => {
+    const entries = await readdir(join(ROOT, '.dev/matrix'), { withFileTypes: true });
+    const folders = entries.filter((entry) => entry.isDirectory());
+    const manifests = await Promise.all(folders.map(({ name }) => json(`.dev/matrix/${name}/package.json`)));
+    const versions = new Map<string, string[]>();
+    for (const [name, version] of manifests.flatMap(({ dependencies }) => Object.entries<string>(dependencies))) {
+      if (!name.startsWith('@types/')) versions.set(name, latestFirst([...(versions.get(name) ?? []), version]));
+    }
+    const told = new Map(rowsOf(OF_NESTJS).map((row) => [row.name, row.versions]));
+    expect(told).toEqual(versions);
+  });
+
+  it('names the servers and the versions of Node.js that npm run nightly runs', async () => {
+    const script = await readFile(join(ROOT, '.dev/other-versions.mjs'), 'utf8');
+    const others = [...script.matchAll(/^ {2}'(redis|valkey|node)-([\d.]+)':/gm)];
+    const of = (program: string) => others.flatMap(([, each, version]) => (each === program ? [version!] : []));
+    const [, oldest = ''] = /Redis (\d+\.\d+) or later/.exec(await readFile(join(ROOT, 'README.md'), 'utf8')) ?? [];
+    expect(rowsOf('Servers and Node.js')).toEqual([
+      { name: 'Redis', versions: latestFirst([...of('redis'), oldest]) },
+      { name: 'Valkey', versions: latestFirst(of('valkey')) },
+      { name: 'Node.js', versions: latestFirst(of('node')) },
+    ]);
+  });
+
+  it('names the installed version of each package', async () => {
+    const { packages } = (await json('package-lock.json')) as { packages: Record<string, { version: string }> };
+    const installed = rowsOf(COMPANIONS).map(({ name }) => ({
+      name,
+      versions: latestFirst(
+        Object.entries(packages).flatMap(([path, { version }]) => (isDirect(path, name) ? [version] : [])),
+      ),
+    }));
+    expect(rowsOf(COMPANIONS).map(({ name, versions }) => ({ name, versions }))).toEqual(installed);
+  });
+
+  it('links tests that use the package of their row', async () => {
+    const rows = rowsOf(COMPANIONS);
+    expect(rows.length).toBeGreaterThan(20);
+    for (const { name, path } of rows) {
+      const file = resolve(ROOT, 'docs', path ?? 'no link');
+      expect({ name, file, isUsed: (await sourcesOf(file)).some((source) => uses(source, name)) }).toEqual({
+        name,
+        file,
+        isUsed: true,
+      });
+    }
+  });
+
+  it('has a row for every package that the tests put beside sessions', async () => {
+    const named = [...rowsOf(OF_NESTJS), ...rowsOf(COMPANIONS)].map(({ name }) => name);
+    const known = new Set([...named, ...OF_THE_TESTS]);
+    const files = (await Promise.all((await readdir(join(ROOT, 'packages'))).map(testsOf))).flat();
+    const used = (await Promise.all(files.map((file) => readFile(file, 'utf8')))).flatMap(importedPackages);
+    expect(used.length).toBeGreaterThan(100);
+    const isOurs = (name: string) => /^(node:|@nest-session\/)/.test(name);
+    expect([...new Set(used)].filter((name) => !isOurs(name) && !known.has(name))).toEqual([]);
+  });
+
+  it('is read by the reporter, which fails when a linked test does not pass', async () => {
+    const { jest } = await json('package.json');
+    expect(jest.reporters[0][1].documents).toContain('docs/works-with.md');
+  });
+});
+
+/** Whether a path of the lock file is the package that the tests import: at the top, or in the folder of a workspace. */
+function isDirect(path: string, name: string): boolean {
+  return (
+    path === `node_modules/${name}` || (/^packages\/[^/]+\/node_modules\//.test(path) && path.endsWith(`/${name}`))
+  );
+}
+
+/** The text of a test, and of what it is made of: its imports in this repository, and its companion program. */
+async function sourcesOf(file: string, seen = new Set<string>()): Promise<string[]> {
+  if (seen.has(file) || !existsSync(file)) return [];
+  seen.add(file);
+  const source = await readFile(file, 'utf8');
+  const imported = [...source.matchAll(/from '(\.[^']+)\.js'/g)].map(([, path]) =>
+    resolve(dirname(file), `${path}.ts`),
+  );
+  const companion = join(dirname(file), `${basename(file, '.spec.ts')}.companion.ts`);
+  const others = [...imported.filter((path) => path.includes('/test/')), companion];
+  return [source, ...(await Promise.all(others.map((path) => sourcesOf(path, seen)))).flat()];
+}
+
+/** Whether the package is imported, or named by a path or a title. */
+function uses(source: string, name: string): boolean {
+  return new RegExp(`(^|['\`/ ])${name}(['\`/ ]|$)`, 'm').test(source);
+}
+
+async function testsOf(folder: string): Promise<string[]> {
+  const tests = join(ROOT, 'packages', folder, 'test');
+  if (!existsSync(tests)) return [];
+  const files = await readdir(tests, { recursive: true });
+  return files.filter((file) => file.endsWith('.ts')).map((file) => join(tests, file));
+}
+
+function importedPackages(source: string): string[] {
+  const specifiers = source.matchAll(/(?:^import |^\} |import\()[^'\n]*'([^.'][^']*)'/gm);
+  return [...specifiers].flatMap(([, specifier]) => /^(@[^/]+\/[^/]+|[^/]+)/.exec(specifier!)?.[0] ?? []);
+}
