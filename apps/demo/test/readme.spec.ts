@@ -32,6 +32,7 @@ beforeAll(async () => {
     'docs/cookies-and-headers.md',
     'docs/events.md',
     'docs/from-express-session.md',
+    'docs/from-spring-session.md',
     'docs/keyspace-notifications.md',
     'docs/options.md',
     'docs/requests.md',
