@@ -2,6 +2,7 @@
 const byContract = (test) => ({ spec: 'map-session.repository.spec.ts', test });
 const byRequests = (test) => ({ spec: 'session-http.spec.ts', test });
 const byBinding = (test) => ({ spec: 'request-binding.spec.ts', test });
+const byValues = (test) => ({ spec: 'attribute-values.spec.ts', test });
 const byEnhancers = (test) => ({ spec: 'session-enhancers.spec.ts', test });
 
 export const requests = [
@@ -58,6 +59,23 @@ export const requests = [
     killedBy: byRequests(
       'logs that an object was changed in place after the headers were sent, by the handler that sent them',
     ),
+  },
+  {
+    mistake: 'A member of a value that is undefined makes the value one that cannot be stored',
+    in: 'problemOfMember',
+    code: 'if (member === undefined) continue;',
+    instead: '',
+    killedBy: byValues('a value in Redis comes back without its undefined members'),
+  },
+  {
+    mistake: 'The value of an instance of a class is stored without its class',
+    in: 'isPlain',
+    code: 'Object.getPrototypeOf(prototype) === null',
+    instead: 'true',
+    killedBy: {
+      spec: 'json-attribute.serializer.spec.ts',
+      test: 'refuses an instance of a class with an error that names the place and the serializer option, but not the value',
+    },
   },
   {
     mistake: 'The head of an answer leaves before the save is done',

@@ -29,6 +29,7 @@ beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
   optionsDoc = await readFile(join(ROOT, 'docs/options.md'), 'utf8');
   const docs = [
+    'docs/attributes.md',
     'docs/cookies-and-headers.md',
     'docs/events.md',
     'docs/from-express-session.md',

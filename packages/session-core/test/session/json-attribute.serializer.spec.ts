@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { SerializationProblem } from '../../src/session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { StoredAttributes } from '../../src/session/stored-attributes.js';
@@ -7,6 +8,8 @@ const OWNER = { undecodable: 'drop-attribute', shownId: () => 'session' } as con
 class Money {
   constructor(readonly cents: number) {}
 }
+
+class Items extends Array<string> {}
 
 const circular: Record<string, unknown> = { secret: 'secret' };
 circular.self = { back: circular };
@@ -26,16 +29,19 @@ describe('JsonAttributeSerializer', () => {
     ['nested data', { a: [1, null, { b: '' }], c: {} }],
     ['an object twice', [shared, shared]],
     ['an object without prototype', Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
-    ['the data of an instance', new Money(5), { cents: 5 }],
+    ['an object of another realm', runInNewContext('({ a: [1, {}] })'), { a: [1, {}] }],
+    ['an object without its undefined members', { a: 1, b: undefined, c: { d: undefined } }, { a: 1, c: {} }],
   ])('restores %s', (_, value, expected = value) => {
-    expect(serializer.deserialize(serializer.serialize(value))).toEqual(expected);
+    expect(serializer.deserialize(serializer.serialize(value))).toStrictEqual(expected);
   });
 
   it.each<[string, unknown, string]>([
     ['a Date', { at: new Date() }, '.at that is a Date'],
     ['a Map', { secret: [0, new Map([['secret', 1]])] }, '.secret[1] that is a Map'],
     ['a Set', new Set(['secret']), 'a value that is a Set'],
-    ['undefined inside', { a: { b: undefined } }, '.a.b that is undefined'],
+    ['an instance of a class', { price: new Money(5) }, '.price that is a Money'],
+    ['an instance of a class that extends Array', new Items(), 'a value that is a Items'],
+    ['a boxed string', new String('secret'), 'a value that is a String'],
     ['undefined in an array', [undefined], '[0] that is undefined'],
     ['a hole', holed, '[0] that is undefined'],
     ['a BigInt', { n: 12345n }, '.n that is a bigint'],
@@ -47,7 +53,7 @@ describe('JsonAttributeSerializer', () => {
     ['a Buffer', Buffer.from('secret'), 'a value that is a Buffer'],
     ['a regular expression', { r: /secret/ }, '.r that is a RegExp'],
     ['an Error', new Error('secret'), 'a value that is a Error'],
-    ['a value with toJSON', { toJSON: () => 'secret' }, 'a value that is a Object'],
+    ['a value with toJSON', { toJSON: () => 'secret' }, 'a value that has a toJSON()'],
     ['100 000 levels', deep, 'a value that is nested too deeply'],
   ])(
     'refuses %s with an error that names the place and the serializer option, but not the value',
@@ -65,6 +71,18 @@ describe('JsonAttributeSerializer', () => {
       expect(message.replace('.secret', '')).not.toMatch(/secret|12345/);
     },
   );
+
+  it.each<[string, unknown, RegExp]>([
+    ['a Date', new Date(), /store a number, its `getTime\(\)`, or/],
+    ['a Map', new Map(), /store an array, `\[\.\.\.map\]`, or/],
+    ['a Set', new Set(), /store an array, `\[\.\.\.set\]`, or/],
+    ['a BigInt', 1n, /store a string, or/],
+    ['NaN', NaN, /store null, or/],
+    ['undefined in an array', [undefined], /store null, or/],
+    ['an instance of a class', new Money(5), /a copy of its properties, `\{ \.\.\.value \}`, or/],
+  ])('says what to store instead of %s', (_, value, instead) => {
+    expect(() => serializer.serialize(value)).toThrow(instead);
+  });
 
   it('leads to an error that names the attribute', () => {
     const attributes = new StoredAttributes([], serializer, OWNER);

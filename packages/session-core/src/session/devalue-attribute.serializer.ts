@@ -1,0 +1,56 @@
+import { parse, stringify } from 'devalue';
+import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
+import { jsonProblem } from './json-attribute.serializer.js';
+
+/** How instances of your classes are stored, in the terms of `devalue`. */
+export interface DevalueTypes {
+  /** By a name of your choice: returns the data of a value that is of this type, and false for any other value. */
+  readonly reducers?: Readonly<Record<string, (value: unknown) => unknown>>;
+  /** By the same name: returns a value of this type with the data. */
+  readonly revivers?: Readonly<Record<string, (data: never) => unknown>>;
+}
+
+// No text of JSON begins like this.
+const PREFIX = 'devalue:';
+
+/**
+ * Also restores `Date`, `Map`, `Set`, `BigInt`, `Buffer`, `NaN`, `undefined`, circles and everything else that `devalue`
+ * can, and instances of the classes that you describe. A value that JSON restores is stored as JSON. So sessions that
+ * were stored before stay readable, and other languages can read what they always could.
+ */
+export class DevalueAttributeSerializer extends AttributeSerializer {
+  readonly #reducers: Parameters<typeof stringify>[1];
+  readonly #revivers: Parameters<typeof parse>[1];
+
+  constructor({ reducers, revivers }: DevalueTypes = {}) {
+    super();
+    // devalue would restore a Buffer as a Uint8Array.
+    this.#reducers = { ...reducers, Buffer: (value) => Buffer.isBuffer(value) && [value.toString('base64')] };
+    this.#revivers = { ...revivers, Buffer: ([base64]: [string]) => Buffer.from(base64, 'base64') };
+  }
+
+  serialize(value: unknown): string {
+    if (!jsonProblem(value)) return JSON.stringify(value);
+    try {
+      return PREFIX + stringify(value, this.#reducers);
+    } catch (error) {
+      // Not as the cause: the error has the value.
+      throw new SerializationProblem(describe(error));
+    }
+  }
+
+  deserialize(text: string): unknown {
+    return text.startsWith(PREFIX) ? parse(text.slice(PREFIX.length), this.#revivers) : JSON.parse(text);
+  }
+}
+
+function describe(error: unknown): string {
+  if (error instanceof RangeError) return 'holds a value that is nested too deeply: store a flatter value';
+  const { path = '' } = error as { readonly path?: string };
+  // The keys of a Map are data, which belong in no message.
+  const place = path.replace(/\.get\(.*$/s, '.get(...)');
+  return (
+    `holds a value${place === '' ? '' : ` at ${place}`} that devalue cannot restore: store plain data, or describe its ` +
+    'class to the DevalueAttributeSerializer, in `reducers` and `revivers`'
+  );
+}
