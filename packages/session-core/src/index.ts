@@ -10,12 +10,9 @@ export type { Duration } from './option-reading/duration.js';
 
 // the session
 export { Session, SessionAttribute, SessionId } from './http/session.decorators.js';
-export {
-  PRINCIPAL_NAME_INDEX_NAME,
-  type ReadonlySession,
-  type SaveOutcome,
-  type SessionAttributes,
-} from './session/session.js';
+export { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type SaveOutcome } from './session/session.js';
+export { sessionAttribute, type SessionAttributeHandle } from './session/session-attribute-handle.js';
+export type { OtherAttributeName, SessionAttributeName, SessionAttributes } from './session/session-attributes.js';
 export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
 export type { UndecodablePolicy } from './session/undecodable-policy.js';
 export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
@@ -25,6 +22,7 @@ export { BrowserSessions } from './http/browser-sessions.js';
 export { RememberMe } from './http/remember-me.js';
 export { SessionContext } from './http/session.context.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
+export type { RequestWithSession } from './http/request-with-session.js';
 export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decorators.js';
 
 // tokens and ids

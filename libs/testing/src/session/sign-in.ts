@@ -8,8 +8,10 @@ import { exchangeOf } from './client-exchange.js';
 export interface SignedInSession {
   /** The name of the principal. */
   readonly principalName?: string;
-  /** The attributes by name. */
-  readonly attributes?: Readonly<Partial<SessionAttributes> & Record<string, unknown>>;
+  /** The attributes by name: those that `SessionAttributes` declares, or any while it declares none. */
+  readonly attributes?: Readonly<
+    [keyof SessionAttributes] extends [never] ? Record<string, unknown> : Partial<SessionAttributes>
+  >;
   /** Seconds. @default the `timeout` of the application */
   readonly maxInactiveInterval?: number;
 }

@@ -11,7 +11,7 @@ declare module '@nest-session/core' {
 }
 
 export async function signedIn(app: INestApplication): Promise<void> {
-  const agent = await signIn(app, { principalName: 'ann', attributes: { items: ['apple'], theme: 'dark' } });
+  const agent = await signIn(app, { principalName: 'ann', attributes: { items: ['apple'] } });
   expectTypeOf(agent).toEqualTypeOf<HttpAgent>();
   const response = await agent.get('/');
   expectTypeOf(response.json<{ id: string }>().id).toEqualTypeOf<string>();
@@ -20,6 +20,8 @@ export async function signedIn(app: INestApplication): Promise<void> {
   response.status = 200;
   // @ts-expect-error not the declared type
   await signIn(app, { attributes: { items: 'apple' } });
+  // @ts-expect-error not declared
+  await signIn(app, { attributes: { theme: 'dark' } });
   // @ts-expect-error an unknown property
   await signIn(app, { principal: 'ann' });
 }

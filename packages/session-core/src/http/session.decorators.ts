@@ -1,4 +1,5 @@
 import { createParamDecorator, type ExecutionContext, type PipeTransform, type Type } from '@nestjs/common';
+import type { SessionAttributeName } from '../session/session-attributes.js';
 import type { Session as SessionType } from '../session/session.js';
 
 type Pipe = Type<PipeTransform> | PipeTransform;
@@ -33,6 +34,7 @@ export const SessionId: (...pipes: Pipe[]) => ParameterDecorator = createParamDe
 );
 
 /** Gives a handler an attribute of its session, or undefined. The result of pipes is not stored. */
-export const SessionAttribute: (name: string, ...pipes: Pipe[]) => ParameterDecorator = createParamDecorator(
-  (name: string, context: ExecutionContext) => sessionOf(context)?.getAttribute(name),
-);
+export const SessionAttribute: (name: SessionAttributeName, ...pipes: Pipe[]) => ParameterDecorator =
+  createParamDecorator((name: SessionAttributeName, context: ExecutionContext) =>
+    sessionOf(context)?.getAttribute(name),
+  );

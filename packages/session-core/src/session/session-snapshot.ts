@@ -1,6 +1,7 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
+import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionIds } from './session-ids.js';
 import { StoredAttributes } from './stored-attributes.js';
@@ -38,7 +39,7 @@ export class SessionSnapshot implements ReadonlySession {
     return typeof name === 'string' ? name : undefined;
   }
 
-  get attributeNames(): string[] {
+  get attributeNames(): SessionAttributeName[] {
     return this.#attributes.names;
   }
 

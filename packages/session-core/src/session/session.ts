@@ -1,8 +1,4 @@
-/**
- * The attributes of your sessions and their types. Declare yours to have them typed:
- * `declare module '@nest-session/core' { interface SessionAttributes { items: Item[] } }`
- */
-export interface SessionAttributes {}
+import type { OtherAttributeName, SessionAttributeName, SessionAttributes } from './session-attributes.js';
 
 /**
  * The readable part of a session. Times are epoch milliseconds. A value that cannot be decoded reads as undefined; with
@@ -25,27 +21,27 @@ export interface ReadonlySession {
    * The names of the attributes, in a new array. Without those of which a read found that they cannot be decoded, unless
    * such reads throw.
    */
-  readonly attributeNames: string[];
+  readonly attributeNames: SessionAttributeName[];
   /** The value of an attribute, or undefined when there is none. */
   getAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K] | undefined;
   /**
    * The value of an attribute that `SessionAttributes` does not declare, or undefined. Nothing checks that it is a `T`.
    */
-  getAttribute<T = unknown>(name: string): T | undefined;
+  getAttribute<T = unknown, N extends string = string>(name: OtherAttributeName<N>): T | undefined;
   /** The value of an attribute. @throws SessionAttributeError when there is none */
   getRequiredAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K];
   /**
    * The value of an attribute that `SessionAttributes` does not declare. @throws SessionAttributeError when there is
    * none
    */
-  getRequiredAttribute<T = unknown>(name: string): T;
+  getRequiredAttribute<T = unknown, N extends string = string>(name: OtherAttributeName<N>): T;
   /** The value of an attribute, or `defaultValue` when there is none. */
   getAttributeOrDefault<K extends keyof SessionAttributes>(
     name: K,
     defaultValue: SessionAttributes[K],
   ): SessionAttributes[K];
   /** The value of an attribute that `SessionAttributes` does not declare, or `defaultValue` when there is none. */
-  getAttributeOrDefault<T>(name: string, defaultValue: T): T;
+  getAttributeOrDefault<T, N extends string = string>(name: OtherAttributeName<N>, defaultValue: T): T;
 }
 
 /**
@@ -80,12 +76,12 @@ export interface Session extends ReadonlySession {
    * @throws SessionAttributeError when the value cannot be stored; SessionStateError when the session was invalidated,
    *   or is new and the headers of the response were sent
    */
-  setAttribute<N extends string>(
+  setAttribute<N extends SessionAttributeName>(
     name: N,
     value: N extends keyof SessionAttributes ? SessionAttributes[N] | undefined | null : unknown,
   ): void;
   /** Removes an attribute; without effect when there is none. */
-  removeAttribute(name: string): void;
+  removeAttribute(name: SessionAttributeName): void;
   /**
    * Replaces an attribute by `update(current)` in the store, at once. Use it for an attribute that several requests
    * change: if another request was faster, `update` runs again with its value, so that no change is lost. Resolves to
@@ -97,7 +93,7 @@ export interface Session extends ReadonlySession {
   ): Promise<SessionAttributes[K] | undefined>;
   /** The same for an attribute that `SessionAttributes` does not declare. Nothing checks that its value is a `T`. */
   updateAttribute<T = unknown, N extends string = string>(
-    name: N extends keyof SessionAttributes ? never : N,
+    name: OtherAttributeName<N>,
     update: (current: T | undefined) => T | undefined,
   ): Promise<T | undefined>;
   /**

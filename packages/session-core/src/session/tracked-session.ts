@@ -1,5 +1,6 @@
 import { SessionAttributeError, SessionStateError } from '../errors/session.errors.js';
 import { insteadOf, NoExpandoProperties } from './no-expando-properties.js';
+import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionState } from './session-state.js';
@@ -99,7 +100,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.setAttribute(PRINCIPAL_NAME_INDEX_NAME, name);
   }
 
-  get attributeNames(): string[] {
+  get attributeNames(): SessionAttributeName[] {
     return this.#state.isOver ? [] : this.#state.attributes.names;
   }
 

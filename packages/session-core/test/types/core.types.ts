@@ -4,6 +4,8 @@ import {
   MapSessionModule,
   OnSessionEvent,
   Session,
+  SessionAttribute,
+  sessionAttribute,
   type SessionContext,
   type SessionDestroyedEvent,
   SessionEvent,
@@ -58,25 +60,70 @@ export class DeclaredAttributes {
   }
 }
 
-export class OtherAttributes {
-  use(session: Session): void {
-    expectTypeOf(session.getAttribute('theme')).toEqualTypeOf<unknown>();
-    expectTypeOf(session.getAttribute<'dark' | 'light'>('theme')).toEqualTypeOf<'dark' | 'light' | undefined>();
-    expectTypeOf(session.getRequiredAttribute<'dark'>('theme')).toEqualTypeOf<'dark'>();
-    expectTypeOf(session.getAttributeOrDefault('theme', 'dark')).toEqualTypeOf<string>();
+export class OtherNames {
+  use(session: Session, name: string): void {
+    // @ts-expect-error not declared
+    session.getAttribute('theme');
+    // @ts-expect-error not declared, whatever its type
+    session.getAttribute<string>('theme');
+    // @ts-expect-error not declared, and the type of the result says nothing
+    const theme: string = session.getAttribute('theme')!;
+    // @ts-expect-error not declared
+    session.getRequiredAttribute('theme');
+    // @ts-expect-error not declared
+    session.getAttributeOrDefault('theme', 'dark');
+    // @ts-expect-error the default has to be of the declared type
+    session.getAttributeOrDefault('visits', 'none');
+    // @ts-expect-error not declared
     session.setAttribute('theme', 'dark');
+    // @ts-expect-error not declared
+    session.removeAttribute('theme');
+    // @ts-expect-error not declared
+    void session.updateAttribute('theme', () => 'dark');
+    // @ts-expect-error any name
+    session.getAttribute(name);
+    void theme;
   }
 
-  update(session: Session, name: string): void {
-    const updated = session.updateAttribute('theme', () => 'dark');
-    expectTypeOf(updated).toEqualTypeOf<Promise<string | undefined>>();
-    const numbered = session.updateAttribute<number>('pages', (pages = 0) => pages + 1);
-    expectTypeOf(numbered).toEqualTypeOf<Promise<number | undefined>>();
-    void session.updateAttribute(name, (current) => {
-      expectTypeOf(current).toEqualTypeOf<unknown>();
-      return current;
+  useAll(session: Session): void {
+    expectTypeOf(session.attributeNames).toEqualTypeOf<('items' | 'visits')[]>();
+    for (const name of session.attributeNames) session.removeAttribute(name);
+  }
+
+  handle(@SessionAttribute('items') items: string[]): void {
+    void items;
+  }
+
+  // @ts-expect-error not declared
+  misspelt(@SessionAttribute('itmes') items: string[]): void {
+    void items;
+  }
+}
+
+const Cart = sessionAttribute<string[]>('cart', []);
+const Theme = sessionAttribute<'dark' | 'light'>('theme');
+
+export class Handles {
+  use(session: Session, event: SessionExpiredEvent): void {
+    expectTypeOf(Cart.get(session)).toEqualTypeOf<string[]>();
+    expectTypeOf(Theme.get(session)).toEqualTypeOf<'dark' | 'light' | undefined>();
+    expectTypeOf(Cart.get(event.session)).toEqualTypeOf<string[]>();
+    Cart.set(session, ['apple']);
+    Cart.set(session, undefined);
+    const updated = Cart.update(session, (items) => [...items, 'pear']);
+    expectTypeOf(updated).toEqualTypeOf<Promise<string[] | undefined>>();
+    void Theme.update(session, (theme) => {
+      expectTypeOf(theme).toEqualTypeOf<'dark' | 'light' | undefined>();
+      return 'dark';
     });
-    void session.updateAttribute<string[]>(name, (current = []) => [...current, 'dark']);
+    // @ts-expect-error not the type of the attribute
+    Cart.set(session, 'apple');
+    // @ts-expect-error not the type of the attribute
+    void Theme.update(session, () => 'blue');
+    // @ts-expect-error a snapshot cannot be changed
+    Cart.set(event.session, []);
+    // @ts-expect-error the default has to be of the type
+    sessionAttribute<number>('visits', 'none');
   }
 }
 
