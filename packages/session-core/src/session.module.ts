@@ -1,5 +1,13 @@
-import { type DynamicModule, Global, Inject, Module, type NestModule } from '@nestjs/common';
+import {
+  type ConfigurableModuleAsyncOptions,
+  type DynamicModule,
+  Global,
+  Inject,
+  Module,
+  type NestModule,
+} from '@nestjs/common';
 import { MetadataScanner, ModuleRef } from '@nestjs/core';
+import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { RememberMe } from './http/remember-me.js';
 import { RouteExplorer } from './http/route.explorer.js';
@@ -7,6 +15,7 @@ import { SessionEnhancers } from './http/session-enhancers.js';
 import { SessionExtension } from './http/session-extension.js';
 import { SessionContext } from './http/session.context.js';
 import { SessionMiddleware } from './http/session.middleware.js';
+import { explainInjection } from './option-reading/injected-dependencies.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { BrowserSessions } from './http/browser-sessions.js';
 import { SessionScope } from './http/session.scope.js';
@@ -31,6 +40,8 @@ import {
 @Module({
   imports: [SessionEventModule],
   providers: [
+    // `forRoot()` and `forRootAsync()` replace it.
+    { provide: SESSION_MODULE_OPTIONS, useFactory: refuseBareClass },
     {
       provide: SESSION_OPTIONS,
       inject: [SESSION_MODULE_OPTIONS],
@@ -75,6 +86,13 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
     return super.forRoot(options);
   }
 
+  /** The same with injected options, by `useFactory`, `useClass` or `useExisting`. */
+  static override forRootAsync(
+    options: ConfigurableModuleAsyncOptions<SessionModuleOptions, 'createSessionOptions'>,
+  ): DynamicModule {
+    return explainInjection('SessionModule', super.forRootAsync(options));
+  }
+
   constructor(@Inject(SessionEnhancers) private readonly enhancers: SessionEnhancers) {
     super();
   }
@@ -84,3 +102,9 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
     this.enhancers.install();
   }
 }
+
+function refuseBareClass(): never {
+  throw new InvalidSessionOptionsError('SessionModule', [BARE_CLASS]);
+}
+
+const BARE_CLASS = 'It is imported as a class: write SessionModule.forRoot() in the imports of the root module.';

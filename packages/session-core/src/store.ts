@@ -36,6 +36,7 @@ export { SessionSnapshot } from './session/session-snapshot.js';
 // the module of a store
 export { SESSION_OPTIONS } from './configuration/session.module-definition.js';
 export type { ResolvedSessionOptions } from './configuration/session.options.js';
+export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { parseDuration } from './option-reading/duration.js';
 export { PollingLoop } from './background/polling.loop.js';

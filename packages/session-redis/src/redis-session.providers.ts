@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
 import {
+  injectDependencies,
   type ResolvedSessionOptions,
   SESSION_OPTIONS,
   SessionEventDispatcher,
@@ -52,12 +54,14 @@ import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 
+const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
+
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';
 
 /** Values, and the classes with one instance per connection. */
 const VALUES: Provider[] = [
-  { provide: REDIS_SESSION_OPTIONS, inject: [REDIS_SESSION_MODULE_OPTIONS], useFactory: resolveOptions },
+  { provide: REDIS_SESSION_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
   { provide: REDIS_CONNECTIONS, inject: [REDIS_SESSION_OPTIONS], useFactory: createConnections },
   connection('request'),
   connection('background'),
@@ -116,8 +120,11 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionEventGroups,
 ];
 
-function resolveOptions(options: RedisSessionModuleOptions): ResolvedRedisSessionOptions {
-  return resolveRedisSessionOptions(options);
+/** Of the module that holds the options, which is missing where the application imports the bare class. */
+async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessionOptions> {
+  const bareClass = () => new InvalidSessionOptionsError('RedisSessionModule', [BARE_CLASS]);
+  const [options] = await injectDependencies(moduleRef, [REDIS_SESSION_MODULE_OPTIONS], bareClass);
+  return resolveRedisSessionOptions(options as RedisSessionModuleOptions);
 }
 
 function partitionsOf({ namespace, partitions }: ResolvedRedisSessionOptions): SessionPartitions {

@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import type { Duration } from '../option-reading/duration.js';
+import { logger } from '../logging/session.logger.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
@@ -142,6 +143,12 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
   reader.finish();
+  if (cookie.rememberMe !== undefined && cookie.rememberMe * SECOND > absoluteTimeout) {
+    logger.warn(
+      `Option \`cookie.rememberMe\` outlives \`absoluteTimeout\`: remembered sessions end after ${absoluteTimeout / SECOND}s ` +
+        'all the same. Set a longer `absoluteTimeout`, or set `session.absoluteTimeout` where you call RememberMe',
+    );
+  }
   return Object.freeze({
     timeout: inSeconds(timeout),
     absoluteTimeout: inSeconds(absoluteTimeout),

@@ -1,12 +1,19 @@
 import { createParamDecorator, type ExecutionContext, type PipeTransform, type Type } from '@nestjs/common';
+import { SessionStateError } from '../errors/session.errors.js';
+import { SessionMiddleware } from './session.middleware.js';
 import type { SessionAttributeName } from '../session/session-attributes.js';
 import type { Session as SessionType } from '../session/session.js';
 
 type Pipe = Type<PipeTransform> | PipeTransform;
 
 function sessionOf(context: ExecutionContext): SessionType | undefined {
-  return context.switchToHttp().getRequest<{ session?: SessionType }>().session;
+  const { session } = context.switchToHttp().getRequest<{ session?: SessionType }>();
+  if (session === undefined && !SessionMiddleware.isInstalled) throw new SessionStateError(SESSION_MODULE_MISSING);
+  return session;
 }
+
+const SESSION_MODULE_MISSING =
+  'There are no sessions in this application: add SessionModule.forRoot() to the imports of the root module';
 
 /**
  * A session. Your changes are kept in memory and saved together before the response is sent; an object that you read

@@ -18,6 +18,7 @@ import { SessionScope } from './session.scope.js';
 import { StoreFailureLog } from './store-failure.log.js';
 
 const boundHosts = new WeakSet<HttpAdapterHost>();
+let isAnyInstalled = false;
 
 /** Gives every request its session, before any middleware of the application runs. */
 @Injectable()
@@ -38,12 +39,18 @@ export class SessionMiddleware implements OnModuleInit {
   ) {
     if (boundHosts.has(host)) throw new InvalidSessionOptionsError('SessionModule', [IMPORTED_TWICE]);
     boundHosts.add(host);
+    isAnyInstalled = true;
     // Under @nestjs/testing there is no adapter yet; otherwise `init$` replays. Middleware that is registered any later
     // runs after the application's own, or not at all.
     host.init$.subscribe(() => {
       const adapter = host.httpAdapter as AbstractHttpAdapter | undefined;
       if (adapter) this.#bind(adapter);
     });
+  }
+
+  /** Whether any application of this process has sessions. */
+  static get isInstalled(): boolean {
+    return isAnyInstalled;
   }
 
   onModuleInit(): void {

@@ -19,7 +19,11 @@ import { SessionRepository } from '../repository/session.repository.js';
 const SWEEP_INTERVAL = 1000;
 
 /** Keeps sessions in memory, for an application of a single process and for tests. */
-@Module({ imports: [SessionEventModule] })
+@Module({
+  imports: [SessionEventModule],
+  // `forRoot()` replaces it.
+  providers: [{ provide: MapSessionRepository, useFactory: refuseBareClass }],
+})
 export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #sweeps: PollingLoop;
 
@@ -62,6 +66,12 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
     return this.#sweeps.stop();
   }
 }
+
+function refuseBareClass(): never {
+  throw new InvalidSessionOptionsError('MapSessionModule', [BARE_CLASS]);
+}
+
+const BARE_CLASS = 'It is imported as a class: write MapSessionModule.forRoot() in the imports of the root module.';
 
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';

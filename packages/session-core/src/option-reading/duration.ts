@@ -7,8 +7,10 @@ export type Duration = string | 0;
 /** Milliseconds, or the problem as the end of a sentence. A bare number is refused, because its unit is unclear. */
 export function parseDuration(value: unknown): number | string {
   if (value === 0 || value === '0') return 0;
-  if (typeof value === 'number' && value > 0 && value < Infinity)
-    return `is the bare number ${value}: name its unit, such as '${value}s' or '${value}ms'`;
+  if (typeof value === 'number' && value > 0 && value < Infinity) return bare(`${value}`, `${value}`);
+  // As environment variables have it.
+  if (typeof value === 'string' && /^\d+(?:\.\d+)?$/.test(value.trim()))
+    return bare(JSON.stringify(value), value.trim());
   const match = typeof value === 'string' ? DURATION.exec(value.trim()) : null;
   if (!match) {
     // NaN is what becomes of an environment variable that is not set.
@@ -16,4 +18,8 @@ export function parseDuration(value: unknown): number | string {
     return `${given} not a duration: write a number and its unit, such as '30m' (units: ${Object.keys(UNITS).join(', ')})`;
   }
   return Number(match[1]) * UNITS[match[2]!]!;
+}
+
+function bare(given: string, amount: string): string {
+  return `is the bare number ${given}: name its unit, such as '${amount}s' or '${amount}ms'`;
 }

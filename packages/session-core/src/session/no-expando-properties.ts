@@ -1,9 +1,12 @@
 /**
  * A base class whose objects refuse unknown properties: without it, `session.visits = 1` would be lost silently. Such
  * an assignment walks up the prototype chain and meets the proxy here, which throws; so do the members of
- * express-session. Only a proxy of the object itself notices `delete session.visits`.
+ * express-session. Only a proxy of the object itself notices `delete session.visits`. Its objects refuse to be copied as
+ * well: `{ ...session }` would silently be an empty object.
  */
 export const NoExpandoProperties = function (this: object) {
+  // Own and enumerable, because a copy reads only such properties. A symbol, because nothing else reads those.
+  Object.defineProperty(this, COPY, refusal);
   return new Proxy(this, REFUSES_DELETION);
 } as unknown as new () => object;
 
@@ -46,3 +49,15 @@ export function insteadOf(code: string, instead: string): string {
     'for the API of express-session'
   );
 }
+const COPY = Symbol('copy');
+
+const refusal = {
+  enumerable: true,
+  configurable: true,
+  get(): never {
+    throw new TypeError(
+      'A session cannot be copied or spread: pass the session itself, or read what you need, as in ' +
+        "{ id: session.id, items: session.getAttribute('items') }",
+    );
+  },
+};

@@ -1,4 +1,5 @@
 import { SessionAttributeError, SessionStateError } from '../errors/session.errors.js';
+import { explainDetachedCalls } from './detached-methods.js';
 import { insteadOf, NoExpandoProperties } from './no-expando-properties.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionToken } from './session-token.js';
@@ -285,3 +286,5 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     }
   }
 }
+
+explainDetachedCalls(TrackedSession);

@@ -119,6 +119,36 @@ describe('SessionModule', () => {
     expect(await refusal({ imports: [SessionModule.forRoot(), MapSessionModule.forRoot(wrong)] })).toMatch(/clok/);
   });
 
+  it.each([
+    ['SessionModule', [SessionModule, store]],
+    ['MapSessionModule', [SessionModule.forRoot(), MapSessionModule]],
+  ])('names forRoot() when %s is imported as a class', async (name, imports) => {
+    expect(await refusal({ imports })).toBe(
+      `${name}: It is imported as a class: write ${name}.forRoot() in the imports of the root module.`,
+    );
+  });
+
+  it.each([
+    ['useFactory', { inject: [{ token: 'absent', optional: true }, OptionsService], useFactory: () => ({}) }],
+    ['useExisting', { useExisting: OptionsService }],
+  ])('says which module forRootAsync() with %s has to import', async (_, options) => {
+    const sees = (imports: ModuleMetadata['imports'] = []) =>
+      refusal({ imports: [SessionModule.forRootAsync({ ...options, imports }), store, OptionsModule] });
+    expect(await sees()).toBe(
+      'SessionModule: forRootAsync() injects OptionsService, which it cannot see: ' +
+        'write forRootAsync({ imports: [OptionsModule], ... }), or make that module global.',
+    );
+    expect(await sees([OptionsModule])).toBe('it has started');
+  });
+
+  it('reports the error of what forRootAsync() injects, not a missing import', async () => {
+    const broken = { provide: 'broken', useFactory: () => Promise.reject(new Error('No configuration')) };
+    @Module({ providers: [broken], exports: ['broken'] })
+    class BrokenModule {}
+    const options = { imports: [BrokenModule], inject: ['broken'], useFactory: () => ({}) };
+    expect(await refusal({ imports: [SessionModule.forRootAsync(options), store] })).toBe('No configuration');
+  });
+
   it('names all invalid options', async () => {
     const options = { timout: '1m', cookie: { sameSite: 'none' } } as object;
     const message = await refusal({ imports: [SessionModule.forRoot(options), store] });

@@ -1,3 +1,5 @@
+import { jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import { HeaderSessionIdResolver } from '../../src/resolvers/header-session-id.resolver.js';
 import { InvalidSessionOptionsError } from '../../src/errors/session.errors.js';
 import { RandomSessionIdGenerator, type SessionIdGenerator } from '../../src/session/session-id.generator.js';
@@ -51,6 +53,7 @@ describe('resolveSessionOptions', () => {
 
   it.each<[unknown, string]>([
     [{ timeout: 1800 }, "Option `timeout` is the bare number 1800: name its unit, such as '1800s' or '1800ms'."],
+    [{ timeout: '1800' }, "Option `timeout` is the bare number \"1800\": name its unit, such as '1800s' or '1800ms'."],
     [{ timeout: '999ms' }, 'Option `timeout` is 999ms: it must be at least 1s.'],
     [{ timeout: 0 }, 'Option `timeout` is 0: it must be at least 1s.'],
     [{ timeout: '1500ms' }, 'Option `timeout` must be a number of whole seconds.'],
@@ -104,6 +107,21 @@ describe('resolveSessionOptions', () => {
   ])('refuses %p', (given, problem) => {
     expect(problemsOf(given)).toHaveLength(1);
     expect(problemsOf(given)[0]).toContain(problem);
+  });
+
+  it('warns of remembered sessions that the absolute timeout ends', () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    try {
+      resolveSessionOptions({ absoluteTimeout: '30d', cookie: { rememberMe: '30d' } });
+      resolveSessionOptions({ cookie: { rememberMe: '30d' } });
+      expect(warn).not.toHaveBeenCalled();
+      resolveSessionOptions({ absoluteTimeout: '8h', cookie: { rememberMe: '30d' } });
+      expect(warn.mock.calls).toEqual([
+        [expect.stringMatching(/`cookie.rememberMe` outlives `absoluteTimeout`.* 28800s /)],
+      ]);
+    } finally {
+      warn.mockRestore();
+    }
   });
 
   it('reports all problems at once', () => {

@@ -771,6 +771,28 @@ describe('TrackedSession', () => {
     expect(() => use(session)).toThrow(`\`${code}\` is of express-session: use ${instead}`);
   });
 
+  it.each(['getAttribute', 'setAttribute', 'updateAttribute', 'changeSessionId', 'invalidate', 'save'] as const)(
+    'says what to write when %s() is called without it',
+    (name) => {
+      const { id, [name]: detached } = writer.restore();
+      expect(id).not.toBe('');
+      const call = detached as (...args: unknown[]) => unknown;
+      expect(() => call('items', 1)).toThrow(`call session.${name}()`);
+      expect(() => Object.assign({}, { call }).call('items', 1)).toThrow(`${name}() was called without its session`);
+    },
+  );
+
+  it('refuses to be spread or copied, which would give an empty object', () => {
+    const session: Session = writer.restore();
+    expect(() => ({ ...session })).toThrow('A session cannot be copied or spread');
+    expect(() => Object.assign({}, session)).toThrow('A session cannot be copied or spread');
+    expect(() => {
+      const { id, ...others } = session;
+      return [id, others];
+    }).toThrow('A session cannot be copied or spread');
+    expect([Object.keys(session), JSON.stringify(session)]).toEqual([[], expect.stringContaining(session.id)]);
+  });
+
   it('prints neither its token nor a value', async () => {
     const session = TrackedSession.create(writer, TIMEOUTS);
     session.setAttribute('pin', 'top-secret');

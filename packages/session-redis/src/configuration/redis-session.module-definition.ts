@@ -1,4 +1,5 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
+import { explainInjection } from '@nest-session/core/store';
 import type { RedisSessionModuleOptions } from './redis-session.options.js';
 
 /** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */
@@ -13,5 +14,5 @@ export const {
 } = new ConfigurableModuleBuilder<RedisSessionModuleOptions>({ moduleName: 'RedisSession' })
   .setClassMethodName('forRoot')
   .setFactoryMethodName('createRedisSessionOptions')
-  .setExtras({}, (definition) => ({ ...definition, global: true }))
+  .setExtras({}, (definition) => ({ ...explainInjection('RedisSessionModule', definition), global: true }))
   .build();

@@ -104,6 +104,32 @@ describe('configuration', () => {
     });
   });
 
+  it.each([
+    ['as a class', [SessionModule.forRoot(), RedisSessionModule], 'write RedisSessionModule.forRoot() in the imports'],
+    [
+      'without the module that exports what it injects',
+      [
+        SessionModule.forRoot(),
+        FactoryModule,
+        RedisSessionModule.forRootAsync({
+          inject: [Factory],
+          useFactory: (factory: Factory) => factory.createRedisSessionOptions(),
+        }),
+      ],
+      'injects Factory, which it cannot see: write forRootAsync({ imports: [FactoryModule], ... })',
+    ],
+    [
+      'with a factory that fails',
+      [
+        SessionModule.forRoot(),
+        RedisSessionModule.forRootAsync({ useFactory: () => Promise.reject(new Error('No configuration')) }),
+      ],
+      'No configuration',
+    ],
+  ])('says what to write when it is imported %s', async (_, imports, sentence) => {
+    await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow(sentence);
+  });
+
   it('reports a missing store', async () => {
     const app = await Test.createTestingModule({ imports: [SessionModule.forRoot()] }).compile();
     await expect(app.init()).rejects.toThrow(/RedisSessionModule.*MapSessionModule/);

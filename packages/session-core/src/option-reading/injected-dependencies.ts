@@ -1,0 +1,96 @@
+import {
+  type DynamicModule,
+  type FactoryProvider,
+  Inject,
+  type InjectionToken,
+  Optional,
+  type OptionalFactoryDependency,
+  type Provider,
+  type Type,
+} from '@nestjs/common';
+import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+
+type Dependency = InjectionToken | OptionalFactoryDependency;
+
+/**
+ * The definition that `forRootAsync()` returns, changed so that a dependency of its factory that Nest cannot find fails
+ * the start with a sentence that says what to write.
+ */
+export function explainInjection(module: string, definition: DynamicModule): DynamicModule {
+  return { ...definition, providers: (definition.providers ?? []).map((each) => explained(module, each)) };
+}
+
+function explained(module: string, provider: Provider): Provider {
+  if (!('useFactory' in provider) || !provider.inject?.length) return provider;
+  const { inject: dependencies, useFactory, ...others } = provider as FactoryProvider & { inject: Dependency[] };
+  const explain = (modules: ModulesContainer) => (token: InjectionToken) =>
+    new InvalidSessionOptionsError(module, [notVisible(token, modules)]);
+  return {
+    ...others,
+    inject: [ModuleRef, ModulesContainer],
+    useFactory: async (moduleRef: ModuleRef, modules: ModulesContainer) =>
+      useFactory(...(await injectDependencies(moduleRef, dependencies, explain(modules)))),
+  };
+}
+
+/**
+ * What `moduleRef` injects for these dependencies. For one that nothing provides it throws the error of `explain`; other
+ * errors, such as that of a provider that cannot be constructed, stay what they are.
+ */
+export async function injectDependencies(
+  moduleRef: ModuleRef,
+  dependencies: readonly Dependency[],
+  explain: (token: InjectionToken) => Error,
+): Promise<unknown[]> {
+  const Injected = classThatInjects(dependencies);
+  try {
+    return (await moduleRef.create(Injected)).values;
+  } catch (error) {
+    const missing = dependencies[missingIndex(error, Injected)];
+    throw missing === undefined ? error : explain(tokenOf(missing));
+  }
+}
+
+function classThatInjects(dependencies: readonly Dependency[]): Type<{ readonly values: unknown[] }> {
+  class Injected {
+    readonly values: unknown[];
+
+    constructor(...values: unknown[]) {
+      this.values = values;
+    }
+  }
+  for (const [index, dependency] of dependencies.entries()) {
+    Inject(tokenOf(dependency))(Injected, undefined, index);
+    if (isDescribed(dependency) && dependency.optional) Optional()(Injected, undefined, index);
+  }
+  return Injected;
+}
+
+/** The index of the parameter for which Nest found no provider; -1 for any other error. */
+function missingIndex(error: unknown, { name }: Type): number {
+  // Nest's UnknownDependenciesException, which it does not export.
+  const { type, context } = error as { readonly type?: unknown; readonly context?: { readonly index?: number } };
+  return type === name ? (context?.index ?? -1) : -1;
+}
+
+function notVisible(token: InjectionToken, modules: ModulesContainer): string {
+  const exporting = [...modules.values()].find(({ exports }) => exports.has(token))?.metatype.name;
+  const imported = exporting ?? '<the module that exports it>';
+  return (
+    `forRootAsync() injects ${nameOf(token)}, which it cannot see: write forRootAsync({ imports: [${imported}], ... }), ` +
+    'or make that module global.'
+  );
+}
+
+function tokenOf(dependency: Dependency): InjectionToken {
+  return isDescribed(dependency) ? dependency.token : dependency;
+}
+
+function isDescribed(dependency: Dependency): dependency is OptionalFactoryDependency {
+  return typeof dependency === 'object' && 'token' in dependency;
+}
+
+function nameOf(token: InjectionToken): string {
+  return typeof token === 'function' ? token.name : String(token);
+}
