@@ -4,8 +4,78 @@ const byRequests = (test) => ({ spec: 'session-http.spec.ts', test });
 const byBinding = (test) => ({ spec: 'request-binding.spec.ts', test });
 const byValues = (test) => ({ spec: 'attribute-values.spec.ts', test });
 const byEnhancers = (test) => ({ spec: 'session-enhancers.spec.ts', test });
+const byCsrfGuard = (test) => ({ spec: 'csrf.guard.spec.ts', test });
+const byCsrfTokens = (test) => ({ spec: 'csrf-token.spec.ts', test });
+
+/** Mistakes in the protection against requests of other pages. */
+const csrf = [
+  {
+    mistake: 'A CSRF token stays valid when the id of its session changes',
+    in: 'tokenFor',
+    code: '!value.startsWith(`${id}:`)',
+    instead: 'false',
+    killedBy: byCsrfTokens('is drawn anew when the id changes, at once and for later requests'),
+  },
+  {
+    mistake: 'Each of several pages that load at once draws a CSRF token of its own',
+    in: 'csrfTokenOf',
+    code: 'tokenFor(id, current) ? current : drawn',
+    instead: 'drawn',
+    killedBy: byCsrfTokens('gives valid tokens to all pages that load at once'),
+  },
+  {
+    mistake: 'A CSRF token of another session counts',
+    in: 'isCsrfTokenOf',
+    code: '&& timingSafeEqual(given, expected)',
+    instead: '',
+    killedBy: byCsrfTokens('is not valid for another session'),
+  },
+  {
+    mistake: 'A page shows the CSRF token as it is stored, so that its size when compressed tells it',
+    in: 'mask',
+    code: 'randomBytes(token.length)',
+    instead: 'Buffer.alloc(token.length)',
+    killedBy: byCsrfTokens('is not what the store has, and no part of it'),
+  },
+  {
+    mistake: 'A CSRF token makes up for the origin of another page',
+    in: 'CsrfGuard.canActivate',
+    code: 'this.#refuseOtherOrigins(request);',
+    instead: '',
+    killedBy: byCsrfGuard('the origin of another site, with a valid token'),
+  },
+  {
+    mistake: 'The own origin makes up for a missing CSRF token',
+    in: 'CsrfGuard.canActivate',
+    code: 'this.#refuseOtherTokens(request);',
+    instead: '',
+    killedBy: byCsrfGuard('the origin does not replace the token'),
+  },
+  {
+    mistake: 'A POST that middleware has made a GET changes something without a CSRF token',
+    in: 'isSafe',
+    code: '&& SAFE_METHODS.includes(originalMethod)',
+    instead: '',
+    killedBy: byCsrfGuard('CsrfGuard refuses a POST that middleware has made a GET, and a GET that it has made a POST'),
+  },
+  {
+    mistake: 'A host that begins like a trusted one is trusted',
+    in: 'isFromOtherOrigin',
+    code: 'trustedOrigins.has(origin)',
+    instead: '[...trustedOrigins].some((each) => origin.startsWith(each))',
+    killedBy: byCsrfGuard('the origin of a host that begins like a trusted one, with a valid token'),
+  },
+  {
+    mistake: 'An origin without a name counts as the own',
+    in: 'isFromOtherOrigin',
+    code: 'if (!URL.canParse(origin)) return true;',
+    instead: 'if (!URL.canParse(origin)) return false;',
+    killedBy: byCsrfGuard('the origin of no origin that has a name, with a valid token'),
+  },
+];
 
 export const requests = [
+  ...csrf,
   {
     mistake: 'An id that nobody has is adopted from the client that presents it',
     in: 'TrackedSession',

@@ -14,13 +14,19 @@ const seenEvents = new Set();
 // Other tabs share the session: they are told, since asking would keep it alive.
 const tabs = new BroadcastChannel('nest-session-demo');
 
-async function request(method, path, body) {
-  const headers = body === undefined ? {} : { 'Content-Type': 'application/json' };
+async function request(method, path, body, headers = {}) {
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
   const response = await fetch(path, { method, headers, body: JSON.stringify(body) });
   const text = await response.text();
   const answer = text === '' ? undefined : JSON.parse(text);
   if (!response.ok) throw new Error(answer?.message ?? response.statusText);
   return answer;
+}
+
+/** A request that changes the session. Its token is a fresh one: after a sign-in in another tab, one from before is invalid. */
+async function change(method, path, body) {
+  const { token } = await request('GET', '/csrf');
+  return request(method, path, body, { 'X-CSRF-Token': token });
 }
 
 /** Does what a button stands for, then shows the session as it is now. */
@@ -155,12 +161,12 @@ function onSubmit(form, work) {
   });
 }
 
-onSubmit('login', (name) => request('POST', '/login', { name }));
+onSubmit('login', (name) => change('POST', '/login', { name }));
 onSubmit('add', (name) => request('POST', '/cart', { name }));
-onAction('logout', 'click', () => request('POST', '/logout'));
-onAction('empty', 'click', () => request('DELETE', '/cart'));
+onAction('logout', 'click', () => change('POST', '/logout'));
+onAction('empty', 'click', () => change('DELETE', '/cart'));
 onAction('lifetime', 'change', ({ target }) =>
-  request('PUT', '/session', { maxInactiveInterval: Number(target.value) }),
+  change('PUT', '/session', { maxInactiveInterval: Number(target.value) }),
 );
 onAction('race', 'click', addTen);
 
@@ -170,7 +176,7 @@ function onAction(id, type, work) {
 
 async function addTen() {
   // Ten requests without a session would be given one each.
-  if (session.isNew || ending) await request('PUT', '/session', { maxInactiveInterval: 1800 });
+  if (session.isNew || ending) await change('PUT', '/session', { maxInactiveInterval: 1800 });
   const before = await request('GET', '/session');
   const names = Array.from({ length: 10 }, (_, index) => `apple ${index + 1}`);
   await Promise.all(names.map((name) => request('POST', '/cart', { name })));

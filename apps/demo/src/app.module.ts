@@ -1,7 +1,8 @@
 import { Module } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
 import { EventEmitterModule } from '@nestjs/event-emitter';
 import { ScheduleModule } from '@nestjs/schedule';
-import { type Duration, MapSessionModule, SessionModule } from '@nest-session/core';
+import { CsrfGuard, type Duration, MapSessionModule, SessionModule } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 import { AuthModule } from './auth/auth.module.js';
 import { CartModule } from './cart/cart.module.js';
@@ -12,6 +13,8 @@ import { LifetimeModule } from './lifetime/lifetime.module.js';
 const WITHOUT_SESSION = /^\/(page\.(css|js)|favicon\.svg|events)?(\?|$)/;
 
 @Module({
+  // Other pages cannot make a browser sign in, sign out or change its session.
+  providers: [{ provide: APP_GUARD, useExisting: CsrfGuard }],
   imports: [
     EventEmitterModule.forRoot(),
     ScheduleModule.forRoot(),

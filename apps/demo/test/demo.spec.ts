@@ -1,6 +1,7 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
 import type { SessionView } from '../src/lifetime/lifetime.controller.js';
+import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';
 
@@ -60,14 +61,14 @@ describe('demo', () => {
 
   it('empties the cart', async () => {
     await startSession();
-    expect((await agent.request('DELETE', '/cart')).status).toBe(204);
+    expect((await change(agent, 'DELETE', '/cart')).status).toBe(204);
     expect((await session()).items).toEqual([]);
   });
 
   it('rotates the session at sign-in, and keeps the cart', async () => {
     const visitor = await startSession();
     const stranger = agent.fork();
-    expect((await agent.post('/login', { name: ' ann ' })).status).toBe(204);
+    expect((await change(agent, 'POST', '/login', { name: ' ann ' })).status).toBe(204);
     const signedIn = await session();
     expect(signedIn).toMatchObject({ principalName: 'ann', items: ['apple'] });
     expect(signedIn.id).not.toBe(visitor.id);
@@ -79,19 +80,19 @@ describe('demo', () => {
 
   it('shows the end of a session at sign-out, with its cart', async () => {
     await startSession();
-    await agent.post('/login', { name: 'ann' });
+    await change(agent, 'POST', '/login', { name: 'ann' });
     const { id } = await session();
-    await agent.post('/logout');
+    await change(agent, 'POST', '/logout');
     expect(agent.cookies).toEqual({});
     expect(await events.next('deleted', id)).toMatchObject({ principalName: 'ann', items: ['apple'], dataLost: false });
   });
 
   it('shows the expiry of a session, with its cart, and watching does not keep it alive', async () => {
-    await agent.post('/login', { name: 'ann' });
+    await change(agent, 'POST', '/login', { name: 'ann' });
     await agent.post('/cart', { name: 'apple' });
     await agent.post('/cart', { name: 'pear' });
     const { id } = await session();
-    await agent.request('PUT', '/session', { body: { maxInactiveInterval: 1 } });
+    await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
     let watching = true;
     const watch = async (): Promise<void> => {
       while (watching) {
@@ -109,13 +110,13 @@ describe('demo', () => {
     }
     expect(await session()).toMatchObject({ isNew: true, items: [] });
     expect(events.entries.filter((entry) => entry.sessionId === id).map(({ type }) => type)).toEqual([
-      'created',
+      'id-changed',
       'expired',
     ]);
   });
 
   it('starts a session with the chosen timeout', async () => {
-    await agent.request('PUT', '/session', { body: { maxInactiveInterval: 120 } });
+    await change(agent, 'PUT', '/session', { maxInactiveInterval: 120 });
     const view = await session();
     expect(view).toMatchObject({ isNew: false, maxInactiveInterval: 120 });
     await events.next('created', view.id);
@@ -140,9 +141,26 @@ describe('demo', () => {
     ['PUT', '/session', { maxInactiveInterval: '10' }],
     ['PUT', '/session', { maxInactiveInterval: 86_401 }],
   ])('refuses %s %s with %j', async (method, path, body) => {
-    const { status } = await agent.request(method, path, { body });
-    expect(status).toBe(400);
+    expect((await change(agent, method, path, body)).status).toBe(400);
+    expect(await session()).toMatchObject({ items: [], maxInactiveInterval: 1800 });
+    expect(await session()).not.toHaveProperty('principalName');
+  });
+
+  it('starts no session for a request that it refuses', async () => {
+    expect((await agent.post('/cart', { name: ['apple'] })).status).toBe(400);
     expect(agent.cookies).toEqual({});
+  });
+
+  it.each([
+    ['POST', '/login'],
+    ['POST', '/logout'],
+    ['DELETE', '/cart'],
+    ['PUT', '/session'],
+  ])('refuses %s %s without the token of the session', async (method, path) => {
+    await startSession();
+    const body = { name: 'mallory', maxInactiveInterval: 60 };
+    expect((await agent.request(method, path, { body })).status).toBe(403);
+    expect(await session()).toMatchObject({ isNew: false, items: ['apple'], maxInactiveInterval: 1800 });
   });
 
   it('refuses more items than the cart holds, and keeps those in it', async () => {

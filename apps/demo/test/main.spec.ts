@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
+import { change } from './support/change.js';
 import { EventStream } from './support/event.stream.js';
 
 LeakGuard.install();
@@ -35,7 +36,7 @@ describe('the demo as a program, without Redis', () => {
     const events = await EventStream.open(agent);
     await agent.post('/cart', { name: 'apple' });
     const { id } = (await agent.get('/session')).json<{ id: string }>();
-    await agent.request('PUT', '/session', { body: { maxInactiveInterval: 1 } });
+    await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
     expect(await events.next('expired', id)).toMatchObject({ items: ['apple'] });
     await eventually(() => expect(output).toMatch(`expired ${id}`));
     await eventually(() => expect(output).toMatch('somebody has left behind: apple'));

@@ -105,9 +105,11 @@ describe('the page of the demo, in Chromium', () => {
     await shows('of 0:10');
     await eventually(async () => expect(await page.innerText('#rest')).toMatch(/^0:0\d$/));
     // With the cookie of the page, but outside of it: the page learns of the end from the event stream alone.
-    const body = JSON.stringify({ maxInactiveInterval: 1 });
-    const headers = { 'Content-Type': 'application/json' };
-    await page.evaluate(`fetch('/session', ${JSON.stringify({ method: 'PUT', body, headers })})`);
+    const body = JSON.stringify(JSON.stringify({ maxInactiveInterval: 1 }));
+    await page.evaluate(`fetch('/csrf').then((response) => response.json()).then(({ token }) => {
+      const headers = { 'Content-Type': 'application/json', 'X-CSRF-Token': token };
+      return fetch('/session', { method: 'PUT', body: ${body}, headers });
+    })`);
     await shows('Expired. The application was told, with the cart.');
     expect(await event('expired').innerText()).toMatch(/A visitor’s session ran out\. Its cart held:\s+pear/);
     expect(await page.innerText('#id')).toBe('none');

@@ -31,6 +31,7 @@ beforeAll(async () => {
   const docs = [
     'docs/attributes.md',
     'docs/cookies-and-headers.md',
+    'docs/csrf.md',
     'docs/events.md',
     'docs/from-express-session.md',
     'docs/from-spring-session.md',
@@ -87,7 +88,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(6);
+      expect(programs).toHaveLength(7);
       for (const program of programs) {
         const run = Program.start([join(folder, program)]);
         expect([await run.exit, run.output]).toEqual([[0, null], expect.any(String)]);

@@ -25,6 +25,13 @@ export { SessionInterceptor } from './http/session.interceptor.js';
 export type { RequestWithSession } from './http/request-with-session.js';
 export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decorators.js';
 
+// CSRF
+export { csrfTokenOf } from './csrf/csrf-token.js';
+export { CsrfToken, SkipCsrf } from './csrf/csrf.decorators.js';
+export { CsrfError, type CsrfRefusal } from './csrf/csrf.error.js';
+export { CsrfGuard } from './csrf/csrf.guard.js';
+export type { CsrfOptions } from './configuration/csrf.options.js';
+
 // tokens and ids
 export { CompositeSessionIdResolver } from './resolvers/composite-session-id.resolver.js';
 export { CookieSessionIdResolver } from './resolvers/cookie-session-id.resolver.js';

@@ -7,6 +7,7 @@ import {
   type NestModule,
 } from '@nestjs/common';
 import { MetadataScanner, ModuleRef } from '@nestjs/core';
+import { CsrfGuard } from './csrf/csrf.guard.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { RememberMe } from './http/remember-me.js';
@@ -58,6 +59,7 @@ import {
     SessionContext,
     BrowserSessions,
     RememberMe,
+    CsrfGuard,
     SessionMiddleware,
     SessionInterceptor,
     MetadataScanner,
@@ -73,6 +75,7 @@ import {
     SessionContext,
     BrowserSessions,
     RememberMe,
+    CsrfGuard,
     SessionInterceptor,
     SessionEventModule,
   ],

@@ -1,10 +1,16 @@
-import { Body, Controller, HttpCode, Post } from '@nestjs/common';
-import { Session } from '@nest-session/core';
+import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
+import { CsrfToken, Session } from '@nest-session/core';
 import { ShortTextPipe } from '../short-text.pipe.js';
 
 /** Signs in whoever has a name: a demo has no passwords. */
 @Controller()
 export class AuthController {
+  /** The token for requests that change something. Each sign-in makes those from before invalid. */
+  @Get('csrf')
+  csrf(@CsrfToken() token: string): { readonly token: string } {
+    return { token };
+  }
+
   @Post('login')
   @HttpCode(204)
   login(@Session() session: Session, @Body('name', ShortTextPipe) name: string): void {

@@ -1,5 +1,5 @@
 import { BadRequestException, Body, Controller, Delete, HttpCode, Post } from '@nestjs/common';
-import { Session } from '@nest-session/core';
+import { Session, SkipCsrf } from '@nest-session/core';
 import { ShortTextPipe } from '../short-text.pipe.js';
 
 declare module '@nest-session/core' {
@@ -13,6 +13,8 @@ const MOST_ITEMS = 100;
 @Controller('cart')
 export class CartController {
   /** Requests that arrive at once each add their item: `updateAttribute` starts again from what it lost a race to. */
+  // So that curl may, as in the README: the worst that another page can do here is to fill a cart.
+  @SkipCsrf()
   @Post()
   add(@Session() session: Session, @Body('name', ShortTextPipe) name: string): Promise<string[] | undefined> {
     return session.updateAttribute('items', (items = []) => {

@@ -3,6 +3,7 @@ import type { Duration } from '../option-reading/duration.js';
 import { logger } from '../logging/session.logger.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
+import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
 import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';
@@ -58,6 +59,8 @@ export interface SessionModuleOptions {
    * @default 'drop-attribute'
    */
   undecodable?: UndecodablePolicy;
+  /** What `CsrfGuard` looks at; without effect where you do not use it. @default see `CsrfOptions` */
+  csrf?: CsrfOptions;
   /** Lets a browser have several sessions, each with its own cookie: see `BrowserSessions`. @default false */
   multipleSessions?: boolean;
   /**
@@ -90,6 +93,8 @@ export interface ResolvedSessionOptions {
   readonly maxAttributeSize: number;
   /** What happens to a session with a value that cannot be decoded. */
   readonly undecodable: UndecodablePolicy;
+  /** What `CsrfGuard` looks at. */
+  readonly csrf: ResolvedCsrfOptions;
   /** Whether the current request is known even when nothing injects the services that know it. */
   readonly context: boolean;
   /** True for a request that has no session; undefined: every request has one. */
@@ -139,6 +144,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     atMost: LARGEST_ATTRIBUTE,
   });
   const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
+  const csrf = readCsrfOptions(reader.section('csrf'));
   const context = reader.boolean('context', false);
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
@@ -160,6 +166,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     ids,
     maxAttributeSize,
     undecodable,
+    csrf,
     context,
     exclude,
     keepIdle,

@@ -1,8 +1,16 @@
-import { Controller, Get, Header, type INestApplication, Module, Param, Post, Query } from '@nestjs/common';
+import { Controller, Get, Header, type INestApplication, Module, Param, Post, Query, UseGuards } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { MapSessionModule, RememberMe, Session, SessionModule, type SessionModuleOptions } from '../../src/index.js';
+import {
+  CsrfGuard,
+  CsrfToken,
+  MapSessionModule,
+  RememberMe,
+  Session,
+  SessionModule,
+  type SessionModuleOptions,
+} from '../../src/index.js';
 import { selfSignedCertificate } from '@nest-session/test-infrastructure/browser';
 
 /** The pages that a browser opens. */
@@ -55,12 +63,27 @@ class ShopController {
     return `<iframe src="${new URL(of).href}"></iframe>`;
   }
 
-  /** A page with a form that leads to another page. */
+  /** A page with a form that leads to another page, and with the CSRF token that it has found somewhere. */
   @Get('door/:method')
   @Header('Content-Type', 'text/html')
-  door(@Param('method') method: string, @Query('to') to: string) {
+  door(@Param('method') method: string, @Query('to') to: string, @Query('token') token = '') {
     const url = new URL(to).href;
-    return `<form method="${method === 'post' ? 'post' : 'get'}" action="${url}"></form>`;
+    const field = `<input type="hidden" name="_csrf" value="${encodeURIComponent(token)}">`;
+    return `<form method="${method === 'post' ? 'post' : 'get'}" action="${url}">${field}</form>`;
+  }
+
+  /** A page with a form that changes something, and with a policy that makes browsers hide the origin of its requests. */
+  @Get('transfer')
+  @Header('Content-Type', 'text/html')
+  @Header('Referrer-Policy', 'no-referrer')
+  transferForm(@CsrfToken() token: string) {
+    return `<form method="post"><input type="hidden" name="_csrf" value="${token}"></form>`;
+  }
+
+  @Post('transfer')
+  @UseGuards(CsrfGuard)
+  transfer(@Session() session: Session) {
+    return this.visit(session);
   }
 
   /** A page of a host that sets a cookie of its choice. */

@@ -93,13 +93,21 @@ describe('resolveSessionOptions', () => {
     ],
     [{ undecodable: 'drop' }, 'Option `undecodable` must be one of "throw", "drop-attribute", "drop-session".'],
     [{ maxAttributeSize: '5 MB' }, 'Option `maxAttributeSize` must be a whole number from 1 to 536870912.'],
+    [{ csrf: { headerName: 'X CSRF' } }, 'Option `csrf.headerName` must be the name of a header.'],
+    [{ csrf: { fieldName: '' } }, 'Option `csrf.fieldName` must not be empty.'],
+    ...['shop.test', 'https://shop.test/', 'https://*.shop.test', 'ftp://shop.test', 'null', 'https://', 5].map(
+      (origin): [unknown, string] => [
+        { csrf: { trustedOrigins: [origin] } },
+        "Option `csrf.trustedOrigins` must be a list of origins, such as 'https://www.example.com'.",
+      ],
+    ),
     [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
     [{ keepIdle: true }, 'Option `keepIdle` must be a function that takes the request.'],
     [{ timout: '30m' }, 'Unknown option `timout`: did you mean `timeout`?'],
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, maxAttributeSize, undecodable, context, exclude, keepIdle.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, maxAttributeSize, undecodable, csrf, context, exclude, keepIdle.',
     ],
     [{ cookie: 'SESSION' }, 'Option `cookie` must be an object.'],
     [null, 'The argument must be an object.'],

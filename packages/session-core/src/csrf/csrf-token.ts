@@ -1,0 +1,49 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Session } from '../session/session.js';
+import { TrackedSession } from '../session/tracked-session.js';
+import { mask, TOKEN_BYTES, unmask } from './masked-token.js';
+
+/** The attribute with the id of the session for which the token was drawn, a colon and the token. */
+const CSRF_ATTRIBUTE = 'nest-session.csrf';
+
+/**
+ * The CSRF token of a session, as a page needs it: in a field of a form, or in a header. It is a different text each
+ * time; all of them are valid until the session ends or its id changes. Starts a new session. After a sign-in, call it
+ * once more for a page that stays: the token from before is no longer valid.
+ * @throws SessionStateError for a new session when the headers of the response were sent
+ */
+export async function csrfTokenOf(session: Session): Promise<string> {
+  const { id } = session;
+  const known = storedToken(session);
+  if (known) return mask(known);
+  const token = randomBytes(TOKEN_BYTES);
+  const drawn = `${id}:${token.toString('base64url')}`;
+  if (TrackedSession.of(session).storedId !== id) {
+    // No other request knows this id yet.
+    session.setAttribute(CSRF_ATTRIBUTE, drawn);
+    return mask(token);
+  }
+  // The first of several pages that load at once decides, or only the last of them would have a valid token.
+  const kept = await session.updateAttribute<unknown>(CSRF_ATTRIBUTE, (current) =>
+    tokenFor(id, current) ? current : drawn,
+  );
+  return mask(tokenFor(id, kept) ?? token);
+}
+
+/** Whether a text is one that `csrfTokenOf()` gave for this session and its present id. */
+export function isCsrfTokenOf(session: Session, text: string): boolean {
+  const expected = storedToken(session);
+  const given = unmask(text);
+  return expected !== undefined && given !== undefined && timingSafeEqual(given, expected);
+}
+
+function storedToken(session: Session): Buffer | undefined {
+  return tokenFor(session.id, TrackedSession.of(session).peekAttribute(CSRF_ATTRIBUTE));
+}
+
+/** The token in a value of the attribute, if it was drawn for this id. A token from before a rotation is worth nothing. */
+function tokenFor(id: string, value: unknown): Buffer | undefined {
+  if (typeof value !== 'string' || !value.startsWith(`${id}:`)) return undefined;
+  const token = Buffer.from(value.slice(id.length + 1), 'base64url');
+  return token.length === TOKEN_BYTES ? token : undefined;
+}
