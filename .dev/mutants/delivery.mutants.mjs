@@ -24,6 +24,16 @@ export const delivery = [
     },
   },
   {
+    mistake: 'A handler takes every attempt for the first',
+    in: 'SessionEventConsumer.#attempt',
+    code: 'this.loader.load(entry, failures + 1)',
+    instead: 'this.loader.load(entry)',
+    killedBy: {
+      spec: 'retries.spec.ts',
+      test: 'a handler is told which attempt it is, and log lines and dead letters name the event as it does',
+    },
+  },
+  {
     mistake: 'An event is acknowledged before it is handled',
     in: 'SessionEventConsumer.#handle',
     code: 'const failure =',

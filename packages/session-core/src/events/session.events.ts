@@ -15,6 +15,8 @@ export interface SessionEventInit {
   readonly session: ReadonlySession;
   /** Whether the data was gone before the end was noticed. @default false */
   readonly dataLost?: boolean;
+  /** Which attempt to handle the event this is. @default 1 */
+  readonly attempt?: number;
 }
 
 /** The name under which the EventEmitter emits events of a type. */
@@ -24,7 +26,10 @@ export function sessionEventName(type: SessionEventType): string {
 
 /** The base class of all session events. */
 export abstract class SessionEvent {
-  /** The same at every delivery of the event. Remember it in a handler that must do its work only once. */
+  /**
+   * The same at every delivery of the event, and its name in log lines and dead letters. Remember it in a handler that
+   * must do its work only once.
+   */
   readonly id: string;
   /** The id of the session, safe to log; of a change of id, the new one. */
   readonly sessionId: string;
@@ -36,6 +41,11 @@ export abstract class SessionEvent {
   readonly principalName: string | undefined;
   /** True when the end was noticed only after the data was gone: see the option `grace`. */
   readonly dataLost: boolean;
+  /**
+   * Which attempt of the group to handle the event this is: 1, and one more after each that failed. An instance that
+   * ended meanwhile does not count. After a replay it begins at 1 again.
+   */
+  readonly attempt: number;
 
   constructor(
     /** What happened to the session. */
@@ -48,6 +58,7 @@ export abstract class SessionEvent {
     this.session = init.session;
     this.principalName = init.session.principalName;
     this.dataLost = init.dataLost ?? false;
+    this.attempt = init.attempt ?? 1;
   }
 
   /** The name of the event for `@OnEvent` of @nestjs/event-emitter, such as `session.expired`. */

@@ -97,6 +97,19 @@ describe('EventEmitterBridge', () => {
     expect(heard).toEqual(['expired', 'id-changed']);
   });
 
+  it('takes session.* for a name where the application has not switched wildcards on', async () => {
+    @Injectable()
+    class Wild {
+      @OnEvent('session.*')
+      onAny(event: SessionEvent) {
+        heard.push(event.type);
+      }
+    }
+    const dispatcher = await start([Wild]);
+    await dispatcher.dispatch(idChanged);
+    expect([dispatcher.hasHandlers, heard]).toEqual([false, []]);
+  });
+
   it('logs errors of listeners and does not fail the delivery, also with suppressErrors false', async () => {
     @Injectable()
     class Failing {

@@ -18,7 +18,7 @@ export interface SessionDeadLetter {
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
   /**
-   * The event, with the data that the session had; undefined for an event of a newer version and for what is foreign.
+   * The event as it was in the last attempt, with the data that the session had. Log lines name it by its `id`; undefined for an event of a newer version and for what is foreign.
    */
   readonly event: SessionEvent | undefined;
   /** The foreign key, or the member of a bucket; undefined for an event. */
@@ -28,14 +28,15 @@ export interface SessionDeadLetter {
 /** The dead letter in an entry. */
 export function toDeadLetter(id: string, entry: StreamEntry, serializer: AttributeSerializer): SessionDeadLetter {
   const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
+  const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
   return {
     id,
     at: timeOf(entry.position),
     reason: fieldOf(entry, 'reason') ?? '',
     group: fieldOf(entry, 'group'),
-    attempts: Number(fieldOf(entry, 'attempts') ?? 0),
+    attempts,
     succeeded: doneBefore(entry),
-    event: toSessionEvent(entry, data, serializer),
+    event: toSessionEvent(entry, data, serializer, { attempt: Math.max(1, attempts) }),
     member: fieldOf(entry, 'member'),
   };
 }

@@ -145,7 +145,9 @@ export class SessionEventConsumer {
       this.#handle(event).catch((error: unknown) => {
         // After stop(), the entry was released: another instance handles it.
         if (!this.#stopping.signal.aborted)
-          logger.warn(`Event ${nameOf(entry)} could not be settled and will be handled again: ${String(error)}`);
+          logger.warn(
+            `Event ${this.loader.shownIdOf(entry)} could not be settled and will be handled again: ${String(error)}`,
+          );
       }),
     );
   }
@@ -168,21 +170,23 @@ export class SessionEventConsumer {
     switch (await this.group.fail(entry, failure)) {
       case 'retry': {
         const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;
-        logger.warn(`Event ${nameOf(entry)} failed in ${attempt} and will be retried`);
+        logger.warn(`Event ${this.loader.shownIdOf(entry)} failed in ${attempt} and will be retried`);
         break;
       }
       case 'dead':
-        logger.error(`Event ${nameOf(entry)} is a dead letter now, see SessionEventGroups: ${failure.reason}`);
+        logger.error(
+          `Event ${this.loader.shownIdOf(entry)} is a dead letter now, see SessionEventGroups: ${failure.reason}`,
+        );
     }
   }
 
   /** Calls the handlers. Resolves to undefined when the entry can be acknowledged. */
-  async #attempt({ entry, redelivered, abandoned, done }: PendingEvent): Promise<Failure | undefined> {
+  async #attempt({ entry, redelivered, failures, abandoned, done }: PendingEvent): Promise<Failure | undefined> {
     if (!this.group.concerns(entry)) return undefined;
     if (abandoned >= this.group.rules.mostAbandoned) {
       return { done, reason: `${abandoned} instances ended while they handled it`, isFinal: true };
     }
-    const event = await this.loader.load(entry);
+    const event = await this.loader.load(entry, failures + 1);
     if (!event) {
       logger.warn(`Entry ${nameOf(entry)} is of a kind that this version does not know, and is skipped`);
       return undefined;

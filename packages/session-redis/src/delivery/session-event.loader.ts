@@ -7,7 +7,7 @@ import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js'
 import { InjectConnection } from '../connection/redis-connections.js';
 import { isReply } from '../connection/reply.errors.js';
 import { toSessionEvent } from './session-event.mapper.js';
-import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
+import { fieldOf, nameOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 
 type Hash = Record<string, string>;
 
@@ -25,10 +25,17 @@ export class SessionEventLoader {
   }
 
   /** Undefined for an entry of a kind that this version does not know, such as one of a newer version. */
-  async load(entry: StreamEntry): Promise<SessionEvent | undefined> {
+  async load(entry: StreamEntry, attempt = 1): Promise<SessionEvent | undefined> {
     const kept = fieldOf(entry, 'data');
     const hash = kept === undefined ? await this.#dataOf(entry) : (JSON.parse(kept) as Hash);
-    return toSessionEvent(entry, hash, this.#serializer, this.session?.ids);
+    return toSessionEvent(entry, hash, this.#serializer, { ids: this.session?.ids, attempt });
+  }
+
+  /** `event.id` as log lines show it, as those of the dispatcher do. An entry without an event has its own name. */
+  shownIdOf(entry: StreamEntry): string {
+    const [type, sessionId] = [fieldOf(entry, 'type'), sessionIdOf(entry)];
+    if (type === undefined || sessionId === undefined) return nameOf(entry);
+    return `${type}:${this.session?.ids.shown(sessionId) ?? sessionId}`;
   }
 
   async #dataOf(entry: StreamEntry): Promise<Hash> {

@@ -13,13 +13,13 @@ import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 /**
  * The event of an entry, with the session's data in `hash`; undefined for an entry of a kind that this version does not
  * know, such as one of a newer version.
- * `ids` shows the session id in log lines about undecodable attributes.
+ * `ids` shows the session id in log lines about undecodable attributes, and `attempt` is the one that follows.
  */
 export function toSessionEvent(
   entry: StreamEntry,
   hash: Record<string, string>,
   serializer: AttributeSerializer,
-  ids?: SessionIds,
+  { ids, attempt = 1 }: { readonly ids?: SessionIds | undefined; readonly attempt?: number } = {},
 ): SessionEvent | undefined {
   const sessionId = sessionIdOf(entry) ?? '';
   const record = toSessionRecord(sessionId, hash);
@@ -28,6 +28,7 @@ export function toSessionEvent(
     at: Number(fieldOf(entry, 'at')),
     session: record ? new SessionSnapshot(record, serializer, ids) : SessionSnapshot.empty(sessionId, serializer),
     dataLost: record === undefined,
+    attempt,
   };
   switch (fieldOf(entry, 'type')) {
     case 'created':

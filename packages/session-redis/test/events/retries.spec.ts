@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent, type SessionEvent } from '@nest-session/core';
+import { SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { commandStats } from '../support/command.stats.js';
@@ -42,6 +43,39 @@ async function endSession(cart: string): Promise<string> {
 }
 
 const whatIsSeen = ({ id, at, session }: SessionEvent) => ({ id, at, cart: session.getAttribute('cart') });
+
+it('a handler is told which attempt it is, and log lines and dead letters name the event as it does', async () => {
+  const attempts: number[] = [];
+  const makeReminders = () => {
+    @Injectable()
+    class Reminders {
+      @OnSessionEvent(SessionDeletedEvent)
+      remind({ attempt }: SessionDeletedEvent) {
+        attempts.push(attempt);
+        throw new Error('no mail');
+      }
+    }
+    return Reminders;
+  };
+  // A counter in memory would begin anew on the other instance.
+  await start([makeReminders()], 3);
+  await start([makeReminders()], 3);
+  const id = await endSession('apple');
+  await eventually(async () => expect(await store.deadLetters()).toHaveLength(1));
+  expect(attempts).toEqual([1, 2, 3]);
+  const groups = instances[0]!.module.get(SessionEventGroups);
+  const [letter] = await groups.deadLetters();
+  expect(letter).toMatchObject({ attempts: 3, event: { id: `deleted:${id}`, attempt: 3 } });
+  const event = `Event deleted:${id} `;
+  await eventually(() => {
+    for (const attempt of [1, 2]) {
+      expect(
+        EventInstance.log.lines.filter((line) => line.includes(`${event}failed in attempt ${attempt} of 3`)),
+      ).toHaveLength(1);
+    }
+    expect(EventInstance.log.lines.filter((line) => line.includes(`${event}is a dead letter now`))).toHaveLength(1);
+  });
+});
 
 it('of two handlers of an event, one that fails three times runs four times, and the other once', async () => {
   const attempts: unknown[] = [];
