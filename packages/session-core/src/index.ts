@@ -21,6 +21,7 @@ export { JsonAttributeSerializer } from './session/json-attribute.serializer.js'
 export { BrowserSessions } from './http/browser-sessions.js';
 export { RememberMe } from './http/remember-me.js';
 export { SessionContext } from './http/session.context.js';
+export { Sessions } from './http/sessions.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
 export type { RequestWithSession } from './http/request-with-session.js';
 export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decorators.js';

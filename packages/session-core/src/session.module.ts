@@ -11,10 +11,13 @@ import { CsrfGuard } from './csrf/csrf.guard.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { RememberMe } from './http/remember-me.js';
+import { RequestSessions } from './http/request-sessions.js';
 import { RouteExplorer } from './http/route.explorer.js';
 import { SessionEnhancers } from './http/session-enhancers.js';
 import { SessionExtension } from './http/session-extension.js';
 import { SessionContext } from './http/session.context.js';
+import { Sessions } from './http/sessions.js';
+import { UpgradeOrigins } from './http/upgrade-origins.js';
 import { SessionMiddleware } from './http/session.middleware.js';
 import { explainInjection } from './option-reading/injected-dependencies.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
@@ -60,6 +63,9 @@ import {
     BrowserSessions,
     RememberMe,
     CsrfGuard,
+    UpgradeOrigins,
+    RequestSessions,
+    Sessions,
     SessionMiddleware,
     SessionInterceptor,
     MetadataScanner,
@@ -76,6 +82,9 @@ import {
     BrowserSessions,
     RememberMe,
     CsrfGuard,
+    UpgradeOrigins,
+    RequestSessions,
+    Sessions,
     SessionInterceptor,
     SessionEventModule,
   ],

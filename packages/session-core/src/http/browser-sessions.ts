@@ -111,7 +111,7 @@ export class BrowserSessions {
   }
 
   get #exchange(): SessionExchange {
-    const exchange = this.scope.required;
+    const { exchange } = this.scope;
     exchange.session.use();
     return exchange;
   }

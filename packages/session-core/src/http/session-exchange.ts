@@ -3,6 +3,7 @@ import { RequestSession, type FoundSession } from './request-session.js';
 import { ResponseCommit, type ResponseCommitParts } from './response-commit.js';
 import type { SharedResponseFunctions } from './response-functions.js';
 import { ResponseHold } from './response-hold.js';
+import type { SessionHolder } from './session-holder.js';
 
 const ATTACHED = Symbol('session exchange');
 
@@ -21,7 +22,7 @@ interface AttachedTo {
  * One request, its session and its response. Of a request that presents no token, the session is made when something
  * asks for it; until then, its response passes.
  */
-export class SessionExchange {
+export class SessionExchange implements SessionHolder {
   readonly #hold: ResponseHold;
   #isSaveTaken = false;
   #opened: { readonly session: RequestSession; readonly commit: ResponseCommit } | undefined;

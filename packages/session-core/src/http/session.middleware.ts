@@ -1,21 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
-import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import { SessionRepository } from '../repository/session.repository.js';
+import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import { InvalidSessionOptionsError, SessionStateError } from '../errors/session.errors.js';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import type { Session } from '../session/session.js';
 import { bindToFastify, type NodeMiddleware } from './bind-to-fastify.js';
-import { SharedResponseFunctions } from './response-functions.js';
-import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import { RequestSessionLoader } from './request-session.loader.js';
+import type { RequestSessionLoader } from './request-session.loader.js';
+import { RequestSessions } from './request-sessions.js';
 import { RouteExplorer } from './route.explorer.js';
 import { SessionExchange, type SessionExchangeParts } from './session-exchange.js';
 import { SessionExtension } from './session-extension.js';
 import { KEEP_SESSION_IDLE } from './session-route.decorators.js';
 import { SessionScope } from './session.scope.js';
-import { StoreFailureLog } from './store-failure.log.js';
 
 const boundHosts = new WeakSet<HttpAdapterHost>();
 let isAnyInstalled = false;
@@ -30,9 +27,8 @@ export class SessionMiddleware implements OnModuleInit {
 
   constructor(
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
-    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
     @Inject(SESSION_OPTIONS) private readonly options: ResolvedSessionOptions,
-    @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
+    @Inject(RequestSessions) private readonly sessions: RequestSessions,
     @Inject(SessionScope) private readonly scope: SessionScope,
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
     @Inject(SessionExtension) private readonly extension: SessionExtension,
@@ -54,22 +50,9 @@ export class SessionMiddleware implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    // Not injected as an optional dependency: it would also be missing when its construction failed, and the error
-    // would give the wrong reason.
-    const repository = this.#findRepository();
-    const { resolver, options } = this;
-    const failures = new StoreFailureLog();
-    const loader = new RequestSessionLoader(repository, resolver, options, failures, this.extension);
-    this.#store = { loader, parts: { repository, resolver, failures, functions: new SharedResponseFunctions() } };
+    const { loader, parts } = this.sessions;
+    this.#store = { loader, parts };
     this.#touchesAtOnce = !this.routes.has(KEEP_SESSION_IDLE);
-  }
-
-  #findRepository(): SessionRepository {
-    try {
-      return this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
-    } catch {
-      throw new InvalidSessionOptionsError('SessionModule', [NO_REPOSITORY]);
-    }
   }
 
   #bind(adapter: AbstractHttpAdapter): void {
@@ -125,10 +108,6 @@ function refuseAssignment(): never {
       'store a value',
   );
 }
-
-const NO_REPOSITORY =
-  'There is no store for the sessions: import RedisSessionModule.forRoot() of @nest-session/redis, or ' +
-  'MapSessionModule.forRoot() to keep them in the memory of a single process.';
 
 const IMPORTED_TWICE =
   'It is configured twice in this application: import SessionModule.forRoot() once, in the root module; it is global.';

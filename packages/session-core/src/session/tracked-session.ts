@@ -15,6 +15,8 @@ import type { SessionTimeouts } from './tracked-timeouts.js';
 export interface SessionResponse {
   /** Whether the headers were sent, so that no cookie can be added. */
   readonly headersSent: boolean;
+  /** The error of a change that needs a cookie, where it is not that the headers were sent. */
+  readonly lateChange?: string;
 }
 
 /** The one implementation of `Session`: it tracks its own changes, and its repository writes them. */
@@ -122,10 +124,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   setAttribute(name: string, value: unknown): void {
     this.#assertWritable();
     if (this.isNew && this.#response?.headersSent) {
-      throw new SessionStateError(
-        'A new session cannot be started after the headers of the response were sent, because its cookie can no longer ' +
-          'be set. Set an attribute before the first byte',
-      );
+      throw new SessionStateError(this.#response.lateChange ?? LATE_START);
     }
     this.#state.attributes.set(name, value);
   }
@@ -269,11 +268,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   #assertRotatable(): void {
     this.#assertWritable();
-    if (!this.#response?.headersSent) return;
-    throw new SessionStateError(
-      'The session id cannot be changed after the headers of the response were sent, because the client would not get ' +
-        'the new cookie and would lose its session. Call changeSessionId() before the first byte',
-    );
+    if (this.#response?.headersSent) throw new SessionStateError(this.#response.lateChange ?? LATE_ROTATION);
   }
 
   #assertWritable(): void {
@@ -286,5 +281,13 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     }
   }
 }
+
+const LATE_START =
+  'A new session cannot be started after the headers of the response were sent, because its cookie can no longer be ' +
+  'set. Set an attribute before the first byte';
+
+const LATE_ROTATION =
+  'The session id cannot be changed after the headers of the response were sent, because the client would not get the ' +
+  'new cookie and would lose its session. Call changeSessionId() before the first byte';
 
 explainDetachedCalls(TrackedSession);

@@ -1,0 +1,84 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { SessionStoreError } from '../errors/session.errors.js';
+import type { SessionResponse } from '../session/tracked-session.js';
+import { type FoundSession, RequestSession } from './request-session.js';
+import type { SessionExchangeParts } from './session-exchange.js';
+import type { SessionHolder } from './session-holder.js';
+import type { SessionScope } from './session.scope.js';
+
+type Parts = Pick<SessionExchangeParts, 'repository' | 'failures'>;
+
+/** No cookie can be sent over a connection that is open. */
+const NO_RESPONSE: SessionResponse = {
+  headersSent: true,
+  lateChange:
+    'A session cannot be started, and its id cannot be changed, over an open connection, because no cookie can be sent ' +
+    'to the client. Do it in an HTTP request, after which the client connects again',
+};
+
+// Of all applications of the process, because the decorators of parameters know none of them.
+const messages = new AsyncLocalStorage<DetachedSession | null>();
+
+/** The session of what has no response of its own: an upgrade, a message on a socket, an operation of GraphQL on one. */
+export class DetachedSession implements SessionHolder {
+  readonly session: RequestSession;
+  #saving: Promise<void> | undefined;
+  #failure: unknown;
+
+  constructor(
+    private readonly parts: Parts,
+    found: FoundSession = {},
+  ) {
+    this.session = new RequestSession(parts.repository, found);
+    this.session.bindTo(NO_RESPONSE);
+  }
+
+  /** The session of the message that is being handled; null when its connection is excluded, undefined without one. */
+  static get current(): DetachedSession | null | undefined {
+    return messages.getStore();
+  }
+
+  /** Handles a message, and everything that this starts, in its session; null: without any. */
+  static run<T>(session: DetachedSession | null, scope: SessionScope, handle: () => T): T {
+    return messages.run(session, () => (session ? scope.run(session, handle) : handle()));
+  }
+
+  /**
+   * Saves what changed; undefined when there is nothing to save. A save that failed is not tried again: every later one
+   * rejects with its error.
+   */
+  save(): Promise<void> | undefined {
+    if (!this.#saving && this.#failure === undefined && !this.#needsSave) return undefined;
+    const saving = (this.#saving ?? Promise.resolve()).then(() => this.#save());
+    this.#saving = saving;
+    const settled = () => {
+      if (this.#saving === saving) this.#saving = undefined;
+    };
+    saving.then(settled, settled);
+    return saving;
+  }
+
+  get #needsSave(): boolean {
+    try {
+      return this.session.existing?.isDirty === true;
+    } catch {
+      // An object was changed in place into one that cannot be stored: the save throws that error.
+      return true;
+    }
+  }
+
+  async #save(): Promise<void> {
+    const { existing } = this.session;
+    if (this.#failure !== undefined) throw this.#failure;
+    if (!existing) return;
+    const { repository, failures } = this.parts;
+    try {
+      await repository.save(existing);
+      failures.succeeded();
+    } catch (error) {
+      this.#failure = error;
+      if (error instanceof SessionStoreError) failures.failed(error);
+      throw error;
+    }
+  }
+}

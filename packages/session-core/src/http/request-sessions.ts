@@ -1,0 +1,102 @@
+import type { IncomingMessage, Server } from 'node:http';
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { SessionRepository } from '../repository/session.repository.js';
+import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { DetachedSession } from './detached-session.js';
+import { RequestSessionLoader } from './request-session.loader.js';
+import { SharedResponseFunctions } from './response-functions.js';
+import type { SessionExchangeParts } from './session-exchange.js';
+import { SessionExtension } from './session-extension.js';
+import { StoreFailureLog } from './store-failure.log.js';
+import { UpgradeOrigins } from './upgrade-origins.js';
+
+const applications = new WeakMap<object, RequestSessions>();
+
+/** What all requests of an application share: the store of their sessions, and how to find a session in it. */
+@Injectable()
+export class RequestSessions implements OnModuleInit {
+  #store: { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } | undefined;
+
+  constructor(
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+    @Inject(SESSION_OPTIONS) private readonly options: ResolvedSessionOptions,
+    @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
+    @Inject(UpgradeOrigins) private readonly origins: UpgradeOrigins,
+    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+    @Inject(SessionExtension) private readonly extension: SessionExtension,
+  ) {}
+
+  /** Those of the application whose HTTP server received a request; undefined for a request of another server. */
+  static serving(request: IncomingMessage): RequestSessions | undefined {
+    const { server } = request.socket as { readonly server?: Server };
+    return server && applications.get(server);
+  }
+
+  onModuleInit(): void {
+    const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
+    const server = adapter?.getHttpServer() as object | undefined;
+    if (server) applications.set(server, this);
+  }
+
+  /** What the exchanges of all requests share. */
+  get parts(): SessionExchangeParts {
+    return this.#opened.parts;
+  }
+
+  /** Finds the session of a request. */
+  get loader(): RequestSessionLoader {
+    return this.#opened.loader;
+  }
+
+  /** Whether a connection may be opened from the page that opens it. */
+  allowsOriginOf(request: IncomingMessage): boolean {
+    return this.origins.allows(request);
+  }
+
+  /** Whether a request has no session, by the option `exclude`. */
+  excludes(request: IncomingMessage): boolean {
+    return this.options.exclude?.(request) === true;
+  }
+
+  /**
+   * Loads the session of a request that has no response to save it before. Never rejects: a failed load matters only when
+   * the session is used. Its touch is not sent yet.
+   */
+  async detached(request: IncomingMessage): Promise<DetachedSession> {
+    const { loader, parts } = this.#opened;
+    const detached = new DetachedSession(parts, await loader.load(request));
+    if (this.options.keepIdle?.(request)) detached.session.keepIdle();
+    return detached;
+  }
+
+  // Not before it is used: the module of the store may be constructed later.
+  get #opened(): { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } {
+    return (this.#store ??= this.#open());
+  }
+
+  #open(): { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } {
+    // Not injected as an optional dependency: it would also be missing when its construction failed, and the error
+    // would give the wrong reason.
+    const repository = this.#findRepository();
+    const { resolver, options } = this;
+    const failures = new StoreFailureLog();
+    const loader = new RequestSessionLoader(repository, resolver, options, failures, this.extension);
+    return { loader, parts: { repository, resolver, failures, functions: new SharedResponseFunctions() } };
+  }
+
+  #findRepository(): SessionRepository {
+    try {
+      return this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
+    } catch {
+      throw new InvalidSessionOptionsError('SessionModule', [NO_REPOSITORY]);
+    }
+  }
+}
+
+const NO_REPOSITORY =
+  'There is no store for the sessions: import RedisSessionModule.forRoot() of @nest-session/redis, or ' +
+  'MapSessionModule.forRoot() to keep them in the memory of a single process.';

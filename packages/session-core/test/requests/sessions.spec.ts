@@ -1,0 +1,194 @@
+import { once } from 'node:events';
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { Controller, Get, Inject, type INestApplication, Post, Req } from '@nestjs/common';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { type HttpAgent, ManualClock, sessionOf, signIn } from '@nest-session/testing';
+import { WebSocket, WebSocketServer } from 'ws';
+import { UpgradeOrigins } from '../../src/http/upgrade-origins.js';
+import { Session, Sessions } from '../../src/index.js';
+import { GatedRepository } from '../support/gated.repository.js';
+import { requestWith } from '../support/node.request.js';
+import { closeApps, type SessionAppOptions, startApp } from '../support/session.app.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+type Handle = (sessions: Sessions, request: IncomingMessage, client: WebSocket) => unknown;
+
+/** A server of ws, as applications have it beside Nest. */
+function serveSockets(app: INestApplication, handle: Handle): void {
+  const server = app.getHttpServer() as Server;
+  const sockets = new WebSocketServer({ noServer: true });
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+    sockets.handleUpgrade(request, socket, head, (client) => {
+      void Promise.resolve(handle(app.get(Sessions), request, client)).then(
+        (said) => client.send(JSON.stringify(said)),
+        (error: Error) => client.send(JSON.stringify(error.message)),
+      );
+    }),
+  );
+}
+
+/** What the server says first, after which the client leaves. */
+async function firstMessage(app: INestApplication, agent: HttpAgent, headers: object = {}): Promise<unknown> {
+  const url = (await app.getUrl()).replace('http:', 'ws:');
+  const client = new WebSocket(url, { headers: { ...agent.headersFor('/'), ...headers } as Record<string, string> });
+  const [data] = (await once(client, 'message')) as [Buffer];
+  client.close();
+  await once(client, 'close');
+  return JSON.parse(data.toString());
+}
+
+async function startWith(handle: Handle, options: Partial<SessionAppOptions> = {}) {
+  const started = await startApp({ ...options, configure: (app) => serveSockets(app, handle) });
+  const client = await signIn(started.app, { principalName: 'ada', attributes: { visits: 1 } });
+  started.store.calls.length = 0;
+  return { ...started, client };
+}
+
+const visits: Handle = async (sessions, request) => {
+  const session = await sessions.load(request);
+  return session && { principal: session.principalName, visits: session.getAttribute('visits') };
+};
+
+const setVisits: Handle = async (sessions, request) => {
+  const session = await sessions.load(request);
+  session?.setAttribute('visits', 2);
+  return session?.save();
+};
+
+describe.each(['express', 'fastify'] as const)('Sessions.load() on %s', (platform) => {
+  it('gives the session of an upgrade, fresh at each call', async () => {
+    const { app, client, store } = await startWith(visits, { platform });
+    expect(await firstMessage(app, client)).toEqual({ principal: 'ada', visits: 1 });
+    const session = await sessionOf(app, client);
+    session!.setAttribute('visits', 2);
+    await session!.save();
+    store.calls.length = 0;
+    expect(await firstMessage(app, client)).toEqual({ principal: 'ada', visits: 2 });
+    expect(store.calls).toEqual(['load']);
+  });
+
+  it('gives a session that can be saved', async () => {
+    const { app, client } = await startWith(setVisits, { platform });
+    expect(await firstMessage(app, client)).toBe('saved');
+    expect((await sessionOf(app, client))?.getAttribute('visits')).toBe(2);
+  });
+
+  it('gives an HTTP request its own session', async () => {
+    @Controller()
+    class Visits {
+      constructor(@Inject(Sessions) private readonly sessions: Sessions) {}
+
+      @Post('visits')
+      async set(@Session() session: Session, @Req() request: object) {
+        session.setAttribute('visits', 3);
+        return (await this.sessions.load(request)) === session;
+      }
+
+      @Get('nobody')
+      async nobody(@Req() request: object) {
+        return { loaded: await this.sessions.load(request) };
+      }
+    }
+    const { client, agent, store } = await startWith(visits, { platform, controllers: [Visits] });
+    expect((await client.post('/visits')).text).toBe('true');
+    expect(store.calls).toEqual(['load', 'update']);
+    store.calls.length = 0;
+    expect((await agent().get('/nobody')).json()).toEqual({ loaded: null });
+    expect(store.calls).toEqual([]);
+  });
+});
+
+describe('Sessions.load()', () => {
+  it('gives null, and does not ask the store, without a token; and null for a token that opens nothing', async () => {
+    const { app, client, agent, store } = await startWith(visits);
+    expect(await firstMessage(app, agent())).toBeNull();
+    expect(store.calls).toEqual([]);
+    await store.deleteById((await sessionOf(app, client))!.id);
+    expect(await firstMessage(app, client)).toBeNull();
+  });
+
+  it('renews the idle timeout when a touch is due', async () => {
+    const clock = new ManualClock();
+    const store = new GatedRepository({ clock, timeout: 1800 });
+    const { app, client } = await startWith(visits, { store });
+    clock.advance(59_000);
+    await firstMessage(app, client);
+    expect(store.calls).toEqual(['load']);
+    clock.advance(1_000);
+    await firstMessage(app, client);
+    expect(store.calls).toEqual(['load', 'load', 'touch']);
+  });
+
+  it('does not renew the idle timeout of a request that keeps it idle', async () => {
+    const clock = new ManualClock();
+    const store = new GatedRepository({ clock, timeout: 1800 });
+    const { app, client } = await startWith(setVisits, { store, session: { keepIdle: () => true } });
+    clock.advance(60_000);
+    await firstMessage(app, client);
+    expect(store.calls).toEqual(['load', 'update']);
+    expect((await sessionOf(app, client))!.lastAccessedTime).toBe(clock.now() - 60_000);
+  });
+
+  it('throws when the store failed', async () => {
+    const { app, client, store } = await startWith(visits);
+    store.break('load');
+    expect(await firstMessage(app, client)).toBe('The test has broken the store');
+  });
+
+  it('gives a session whose id cannot be changed, because no cookie can be sent', async () => {
+    const { app, client } = await startWith(async (sessions, request) => {
+      const session = await sessions.load(request);
+      session?.changeSessionId();
+    });
+    expect(await firstMessage(app, client)).toMatch(/over an open connection, because no cookie can be sent/);
+  });
+
+  it('gives null for a WebSocket that a page of another origin opens, and says so once', async () => {
+    const { app, client, origin, log } = await startWith(visits);
+    const { host } = new URL(origin);
+    expect(await firstMessage(app, client, { origin })).not.toBeNull();
+    for (const foreign of ['https://evil.example', `http://evil.${host}`, 'null', `ftp://${host}`]) {
+      expect(await firstMessage(app, client, { origin: foreign })).toBeNull();
+    }
+    expect(log.lines.filter((line) => line.includes('from a page of another origin'))).toHaveLength(1);
+  });
+
+  it('refuses what is no request', async () => {
+    const { app } = await startApp({});
+    await expect(app.get(Sessions).load({})).rejects.toThrow(TypeError);
+  });
+});
+
+describe('the origin of a connection', () => {
+  const origins = new UpgradeOrigins();
+  origins.allow(['https://app.example.com']);
+
+  it.each([
+    ['no page', { host: 'shop.example' }, true],
+    ['the same host', { host: 'shop.example', origin: 'https://shop.example' }, true],
+    ['the same host and port', { host: 'localhost:3000', origin: 'http://localhost:3000' }, true],
+    [
+      'a port that a proxy names and the page leaves out',
+      { host: 'shop.example:443', origin: 'https://shop.example' },
+      true,
+    ],
+    ['a listed origin', { host: 'shop.example', origin: 'https://app.example.com' }, true],
+    ['another port', { host: 'localhost:3000', origin: 'http://localhost:4200' }, false],
+    ['the listed host on another scheme', { host: 'shop.example', origin: 'http://app.example.com' }, false],
+    ['a subdomain', { host: 'shop.example', origin: 'https://evil.shop.example' }, false],
+    ['a host that ends with it', { host: 'shop.example', origin: 'https://evilshop.example' }, false],
+    ['a page without an origin', { host: 'shop.example', origin: 'null' }, false],
+    ['no host', { origin: 'https://shop.example' }, false],
+  ] as [string, Record<string, string>, boolean][])('%s: %j is allowed: %s', (_, headers, allowed) => {
+    expect(origins.allows(requestWith(headers))).toBe(allowed);
+  });
+
+  it('is foreign where a connection over TLS is opened by a page that was not', () => {
+    const headers = { host: 'shop.example', origin: 'http://shop.example' };
+    expect(origins.allows(requestWith(headers))).toBe(true);
+    expect(origins.allows(requestWith(headers, { encrypted: true }))).toBe(false);
+  });
+});
