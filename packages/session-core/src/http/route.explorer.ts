@@ -7,7 +7,7 @@ import { SessionContext } from './session.context.js';
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
-/** A method of a controller that handles requests. */
+/** A method of a controller that handles requests, or of a resolver. */
 export interface Handler {
   readonly controller: Type;
   readonly method: object;
@@ -43,16 +43,19 @@ export class RouteExplorer {
    * the application, because that gets the request, or as part of a request-scoped controller, which may inject it.
    */
   handlersWithSession(): Handler[] {
-    return [...this.modules.values()].flatMap(({ controllers }) =>
-      [...controllers.values()].flatMap((wrapper) => {
-        const controller = wrapper.metatype as Type;
-        const isStatic = wrapper.isDependencyTreeStatic();
-        return this.#methodsOf(controller)
-          .filter(({ method }) => Reflect.hasMetadata(PATH_METADATA, method))
-          .filter(({ name }) => !isStatic || takesRequest(controller, name))
-          .map(({ method }) => ({ controller, method }));
-      }),
-    );
+    return [...this.modules.values()].flatMap(({ controllers, providers }) => [
+      ...[...controllers.values()].flatMap((wrapper) => this.#handlersOf(wrapper, isRoute)),
+      ...[...providers.values()].flatMap((wrapper) => this.#handlersOf(wrapper, isRootResolver)),
+    ]);
+  }
+
+  #handlersOf(wrapper: InstanceWrapper, isHandler: (method: object) => boolean): Handler[] {
+    if (!wrapper.metatype || wrapper.isFactory) return [];
+    const controller = wrapper.metatype as Type;
+    return this.#methodsOf(controller)
+      .filter(({ method }) => isHandler(method))
+      .filter(({ name }) => !wrapper.isDependencyTreeStatic() || takesRequest(controller, name))
+      .map(({ method }) => ({ controller, method }));
   }
 
   /** Everything that Nest has constructed, or constructs for each request. */
@@ -67,6 +70,19 @@ export class RouteExplorer {
     return methods ? this.scanner.getAllMethodNames(methods).map((name) => ({ name, method: methods[name]! })) : [];
   }
 }
+
+function isRoute(method: object): boolean {
+  return Reflect.hasMetadata(PATH_METADATA, method);
+}
+
+/** Whether a method resolves a query, mutation or subscription; the resolvers of fields have no interceptors. */
+function isRootResolver(method: object): boolean {
+  return ROOT_TYPES.has(Reflect.getMetadata(RESOLVER_TYPE, method));
+}
+
+// Of @nestjs/graphql, which an application need not have.
+const RESOLVER_TYPE = 'graphql:resolver_type';
+const ROOT_TYPES = new Set<unknown>(['Query', 'Mutation', 'Subscription']);
 
 function takesRequest(controller: Type, name: string): boolean {
   const parameters = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined;

@@ -1,0 +1,64 @@
+import type { ExecutionContext } from '@nestjs/common';
+import { SessionStateError } from '../errors/session.errors.js';
+import type { Session } from '../session/session.js';
+import { DetachedSession } from './detached-session.js';
+import { GraphqlOperation } from './graphql-operation.js';
+import { sessionOfOperation } from './operation-sessions.js';
+import { isUpgrade } from './request-of.js';
+import { SessionExchange } from './session-exchange.js';
+import { SessionMiddleware } from './session.middleware.js';
+
+interface HttpRequest {
+  readonly session?: Session;
+}
+
+/**
+ * What `read` makes of the session of a call: a handler of HTTP, a resolver of GraphQL or a message handler of a gateway.
+ * Of undefined, when its request is excluded.
+ * @throws SessionStateError where there can be no session
+ */
+export function readSession<T>(context: ExecutionContext, read: (session: Session | undefined) => T): T | Promise<T> {
+  const type = context.getType<string>();
+  if (type === 'graphql') return readOfOperation(GraphqlOperation.of(context), read);
+  if (type === 'ws') return read(ofMessage());
+  const request = type === 'rpc' ? undefined : context.switchToHttp().getRequest<HttpRequest | undefined>();
+  if (typeof request !== 'object') throw new SessionStateError(type === 'rpc' ? NO_REQUEST_IN_RPC : NO_REQUEST);
+  return read(ofRequest(request));
+}
+
+/** The exchange of the HTTP request that a call serves; undefined when there is none, or it is excluded. */
+export function exchangeOf(context: ExecutionContext): SessionExchange | undefined {
+  const type = context.getType<string>();
+  if (type === 'http') return SessionExchange.of(context.switchToHttp().getRequest());
+  if (type !== 'graphql') return undefined;
+  const operation = GraphqlOperation.find(context);
+  return !operation || isUpgrade(operation.incoming) ? undefined : SessionExchange.of(operation.incoming);
+}
+
+function readOfOperation<T>(operation: GraphqlOperation, read: (session: Session | undefined) => T): T | Promise<T> {
+  if (!isUpgrade(operation.incoming)) return read(ofRequest(operation.request));
+  return sessionOfOperation(operation).then((detached) => read(detached?.session.session));
+}
+
+function ofRequest({ session }: HttpRequest): Session | undefined {
+  if (session === undefined && !SessionMiddleware.isInstalled) throw new SessionStateError(SESSION_MODULE_MISSING);
+  return session;
+}
+
+function ofMessage(): Session | undefined {
+  const { current } = DetachedSession;
+  if (current === undefined) throw new SessionStateError(NO_SOCKETS);
+  return current?.session.session;
+}
+
+const SESSION_MODULE_MISSING =
+  'There are no sessions in this application: add SessionModule.forRoot() to the imports of the root module';
+
+const NO_SOCKETS =
+  'There is no session in this gateway: import SessionWebSocketModule.forRoot() of @nest-session/websockets';
+
+const NO_REQUEST_IN_RPC =
+  'There is no session here, because a message of a microservice has no request: send the session id along, and load ' +
+  'the session by SessionRepository.findById()';
+
+const NO_REQUEST = 'There is no session here, because this handler has no request';

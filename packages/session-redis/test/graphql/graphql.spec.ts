@@ -1,0 +1,226 @@
+import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
+import { Inject } from '@nestjs/common';
+import {
+  Field,
+  GraphQLModule,
+  Int,
+  Mutation,
+  ObjectType,
+  Parent,
+  Query,
+  ResolveField,
+  Resolver,
+  Subscription,
+} from '@nestjs/graphql';
+import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
+import {
+  KeepSessionIdle,
+  Session,
+  SessionAttribute,
+  SessionContext,
+  SessionId,
+  SessionOutagePolicy,
+} from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
+import { PubSub } from 'graphql-subscriptions';
+import { App } from '../support/app.fixture.js';
+import { ask, connect, disposeClients, iterate } from '../support/graphql.client.js';
+
+LeakGuard.install();
+
+@ObjectType()
+class Visitor {
+  @Field(() => String)
+  id!: string;
+
+  @Field(() => Int, { nullable: true })
+  visits?: number;
+
+  @Field(() => String, { nullable: true })
+  name?: string;
+}
+
+@Resolver(() => Visitor)
+class VisitorResolver {
+  static bell = new PubSub();
+
+  constructor(@Inject(SessionContext) private readonly context: SessionContext) {}
+
+  @Query(() => Visitor)
+  visitor(@SessionId() id: string) {
+    return { id };
+  }
+
+  @Query(() => Boolean)
+  isInContext(@Session() session: Session) {
+    return this.context.session === session;
+  }
+
+  @Query(() => Boolean)
+  @KeepSessionIdle()
+  @SessionOutagePolicy('reject')
+  poll() {
+    return true;
+  }
+
+  @Mutation(() => Visitor)
+  visit(@Session() session: Session) {
+    session.setAttribute('visits', session.getAttributeOrDefault('visits', 0) + 1);
+    return { id: session.id };
+  }
+
+  @Mutation(() => String)
+  rotate(@Session() session: Session) {
+    return session.changeSessionId();
+  }
+
+  @Subscription(() => Visitor, { resolve: (rung: object) => rung })
+  rung(@Session() session: Session, @SessionId() id: string, @SessionAttribute('visits') visits: number | undefined) {
+    if (visits === 100) throw new Error(`${session.id === id}`);
+    session.setAttribute('subscribed', visits ?? 0);
+    return VisitorResolver.bell.asyncIterableIterator('rung');
+  }
+
+  @ResolveField()
+  visits(@SessionAttribute('visits') visits: number | undefined) {
+    return visits;
+  }
+
+  @ResolveField()
+  name(@Parent() _: Visitor, @Session() session: Session) {
+    return session.principalName;
+  }
+}
+
+const apollo = () =>
+  GraphQLModule.forRoot<ApolloDriverConfig>({
+    driver: ApolloDriver,
+    autoSchemaFile: true,
+    subscriptions: { 'graphql-ws': true },
+  });
+const mercurius = () =>
+  GraphQLModule.forRoot<MercuriusDriverConfig>({
+    driver: MercuriusDriver,
+    autoSchemaFile: true,
+    subscription: { fullWsTransport: true },
+  });
+
+let redis: RedisServer;
+let app: App;
+let agent: HttpAgent;
+
+beforeAll(async () => {
+  redis = await RedisServer.start();
+});
+afterAll(() => redis.stop());
+afterEach(disposeClients);
+
+describe.each([
+  { driver: 'Apollo on Express', adapter: 'express', graphql: apollo },
+  { driver: 'Apollo on Fastify', adapter: 'fastify', graphql: apollo },
+  { driver: 'Mercurius', adapter: 'fastify', graphql: mercurius },
+] as const)('GraphQL by $driver', ({ adapter, graphql }) => {
+  beforeAll(async () => {
+    app = await App.start({
+      adapter,
+      session: { touchInterval: 0 },
+      redis: { url: redis.url, notifications: 'off' },
+      imports: [graphql()],
+      providers: [VisitorResolver],
+    });
+  });
+  afterAll(() => app.stop());
+  beforeEach(async () => {
+    agent = await signIn(app.nest, { principalName: 'ada', attributes: { visits: 6 } });
+  });
+
+  it('has the session in resolvers and in resolvers of fields', async () => {
+    const { id } = (await sessionOf(app.nest, agent))!;
+    expect(await ask(agent, '{ visitor { id visits name } isInContext }')).toEqual({
+      data: { visitor: { id, visits: 6, name: 'ada' }, isInContext: true },
+    });
+  });
+
+  it('saves it before the response, and sends the cookie of a new one', async () => {
+    agent.clearCookies();
+    const { data } = await ask(agent, 'mutation { visit { id visits } }');
+    expect(data).toEqual({ visit: { id: (await sessionOf(app.nest, agent))!.id, visits: 1 } });
+    await ask(agent, 'mutation { rotate }');
+    expect((await ask(agent, 'mutation { visit { visits } }')).data).toEqual({ visit: { visits: 2 } });
+  });
+
+  it('is renewed by a query, unless the resolver keeps it idle', async () => {
+    const lastAccess = async () => (await sessionOf(app.nest, agent))!.lastAccessedTime;
+    const created = await lastAccess();
+    expect(await ask(agent, '{ poll }')).toEqual({ data: { poll: true } });
+    expect(await lastAccess()).toBe(created);
+    await eventually(async () => {
+      await ask(agent, '{ visitor { name } }');
+      expect(await lastAccess()).toBeGreaterThan(created);
+    });
+  });
+
+  it('has it in a subscription, fresh for each event', async () => {
+    const client = connect(agent);
+    const events = iterate(client, 'subscription { rung { id visits name } }');
+    const heard: unknown[] = [];
+    const first = events.next().then(({ value }) => heard.push(value));
+    // The first event may come before the subscription is there.
+    await eventually(async () => {
+      await VisitorResolver.bell.publish('rung', { id: '1' });
+      expect(heard).toEqual([{ data: { rung: { id: '1', visits: 6, name: 'ada' } } }]);
+    });
+    await first;
+    expect((await sessionOf(app.nest, agent))!.getAttribute('subscribed')).toBe(6);
+
+    await ask(agent, 'mutation { visit { id } }');
+    await VisitorResolver.bell.publish('rung', { id: '2' });
+    await eventually(async () => {
+      const { value } = (await events.next()) as { value: { data: { rung: { id: string; visits: number } } } };
+      expect(value.data.rung).toEqual({ id: '2', visits: 7, name: 'ada' });
+    });
+    await events.return!();
+  });
+
+  it('saves what a mutation over a connection changes, and cannot start or rotate a session there', async () => {
+    const client = connect(agent);
+    expect((await iterate(client, 'mutation { visit { visits } }').next()).value).toEqual({
+      data: { visit: { visits: 7 } },
+    });
+    expect((await sessionOf(app.nest, agent))!.getAttribute('visits')).toBe(7);
+    const refused = (await iterate(client, 'mutation { rotate }').next()).value as { errors: { message: string }[] };
+    expect(refused.errors[0]!.message).toMatch(/over an open connection/);
+  });
+
+  it('refuses a subscription of a page from a foreign origin', async () => {
+    const own = connect(agent, { origin: agent.origin });
+    expect((await iterate(own, '{ visitor { name } }').next()).value).toEqual({ data: { visitor: { name: 'ada' } } });
+    const client = connect(agent, { origin: 'https://evil.example' });
+    const said = await iterate(client, 'subscription { rung { id name } }')
+      .next()
+      .then(
+        ({ value }) => JSON.stringify(value),
+        (error: unknown) => JSON.stringify(error),
+      );
+    expect(said).toContain('This page may not subscribe');
+    expect(said).not.toContain('ada');
+  });
+});
+
+it('says what to do when the GraphQL context has no request', async () => {
+  const started = await App.start({
+    redis: { url: redis.url, notifications: 'off' },
+    imports: [
+      GraphQLModule.forRoot<ApolloDriverConfig>({
+        driver: ApolloDriver,
+        autoSchemaFile: true,
+        context: () => 'nothing' as never,
+      }),
+    ],
+    providers: [VisitorResolver],
+  });
+  const { errors } = await ask(started.agent(), '{ isInContext }');
+  expect(errors?.[0]?.message).toMatch(/return it in the option `context` of GraphQLModule\.forRoot\(\)/);
+  await started.stop();
+});
