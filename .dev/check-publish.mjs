@@ -7,6 +7,7 @@ await main(async () => {
     'packages/session-core',
     'packages/session-redis',
     'packages/session-express',
+    'packages/session-websockets',
     'libs/testing',
   ]) {
     failures += await run('node_modules/.bin/publint', ['run', folder, '--strict']);

@@ -8,6 +8,7 @@ for (const folder of [
   'packages/session-core',
   'packages/session-redis',
   'packages/session-express',
+  'packages/session-websockets',
   'libs/testing',
   'libs/test-infrastructure',
   'apps/demo',

@@ -14,7 +14,7 @@ import { curlStandIn, differences, hasCurl, type Shell, systemShell } from './su
 LeakGuard.install();
 
 const DIST = join(ROOT, 'apps/demo/dist');
-const PACKAGES = ['packages/session-core', 'packages/session-redis', 'packages/session-express', 'libs/testing'];
+const PACKAGES = ['packages/session-core', 'packages/session-redis', 'packages/session-express', 'packages/session-websockets', 'libs/testing'];
 
 // Enough time for compilers and several programs on a busy machine.
 const SLOWLY = 300_000;

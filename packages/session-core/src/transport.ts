@@ -1,12 +1,19 @@
 // `@nest-session/core/transport`: binds requests to sessions, for the other packages of @nest-session. Not for
 // applications: it changes with every version.
+export { DetachedSession } from './http/detached-session.js';
+export { type Handler, putFirst } from './http/put-first.js';
+export { rememberRequest } from './http/request-of.js';
 export type { FoundSession, RequestSession } from './http/request-session.js';
+export { RequestSessions } from './http/request-sessions.js';
 export type { ResponseCommit } from './http/response-commit.js';
 export { SessionExchange } from './http/session-exchange.js';
 export { SessionExtension } from './http/session-extension.js';
+export type { SessionHolder } from './http/session-holder.js';
 export { COOKIE_MAX_AGE_ATTRIBUTE } from './http/session-lifetime.js';
+export { KEEP_SESSION_IDLE } from './http/session-route.decorators.js';
 export { SessionScope } from './http/session.scope.js';
 export type { ForeignSession, SessionTakeover } from './http/session-takeover.js';
+export { UpgradeOrigins } from './http/upgrade-origins.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { type SetCookieAttributes, cookieAttributes } from './resolvers/cookie-attributes.js';
 export { appendHeader } from './resolvers/response-headers.js';

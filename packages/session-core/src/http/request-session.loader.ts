@@ -37,6 +37,17 @@ export class RequestSessionLoader {
    * rejects: a failed load matters only when the session is used.
    */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
+    const presented = this.#presentedBy(request);
+    const [first] = presented;
+    return first && this.#find(presented, first);
+  }
+
+  /** The ids that belong to the tokens of a request. The store is not asked. */
+  presentedIds(request: IncomingMessage): string[] {
+    return this.#presentedBy(request).map(({ id }) => id);
+  }
+
+  #presentedBy(request: IncomingMessage): PresentedToken[] {
     const presented: PresentedToken[] = [];
     for (const token of this.resolver.resolve(request)) {
       const id = this.options.ids.find(token);
@@ -46,8 +57,7 @@ export class RequestSessionLoader {
     const id = foreign && this.options.ids.find(foreign.token);
     // Last: a session that is already kept here counts.
     if (foreign && id !== undefined) presented.push({ token: foreign.token, id, foreign });
-    const [first] = presented;
-    return first && this.#find(presented, first);
+    return presented;
   }
 
   async #find(all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {

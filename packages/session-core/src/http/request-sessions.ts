@@ -36,6 +36,7 @@ export class RequestSessions implements OnModuleInit {
     return server && applications.get(server);
   }
 
+  /** Remembers the HTTP server. Called by Nest. */
   onModuleInit(): void {
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
     const server = adapter?.getHttpServer() as object | undefined;
@@ -71,6 +72,11 @@ export class RequestSessions implements OnModuleInit {
     const detached = new DetachedSession(parts, await loader.load(request));
     if (this.options.keepIdle?.(request)) detached.session.keepIdle();
     return detached;
+  }
+
+  /** The session of a client that has none: it is empty and cannot be started. */
+  none(): DetachedSession {
+    return new DetachedSession(this.parts);
   }
 
   // Not before it is used: the module of the store may be constructed later.

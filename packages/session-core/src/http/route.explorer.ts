@@ -3,15 +3,10 @@ import { CUSTOM_ROUTE_ARGS_METADATA, PATH_METADATA, ROUTE_ARGS_METADATA } from '
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { type DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { BrowserSessions } from './browser-sessions.js';
+import type { Handler } from './put-first.js';
 import { SessionContext } from './session.context.js';
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
-
-/** A method of a controller that handles requests, or of a resolver. */
-export interface Handler {
-  readonly controller: Type;
-  readonly method: object;
-}
 
 /** Finds out at start which parts of the application have to do with sessions, so that the others pay nothing. */
 @Injectable()

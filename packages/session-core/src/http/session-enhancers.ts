@@ -1,8 +1,8 @@
-import { Inject, Injectable, type NestInterceptor, type OnModuleInit, Optional } from '@nestjs/common';
-import { INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
+import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { putFirst } from './put-first.js';
 import { RouteExplorer } from './route.explorer.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';
 import { SessionRouteGuard } from './session-route.guard.js';
@@ -36,7 +36,7 @@ export class SessionEnhancers implements OnModuleInit {
       this.config?.getGlobalGuards().unshift(this.guard);
     }
     if (this.#isForAllRoutes) this.config?.getGlobalInterceptors().unshift(interceptor);
-    else for (const handler of this.routes.handlersWithSession()) putFirst(handler);
+    else for (const handler of this.routes.handlersWithSession()) putFirst(interceptor, handler);
   }
 
   onModuleInit(): void {
@@ -50,17 +50,4 @@ export class SessionEnhancers implements OnModuleInit {
     const others = [...(config?.getGlobalInterceptors() ?? []), ...(config?.getGlobalRequestInterceptors() ?? [])];
     return options.context || others.length > 0 || routes.injectsContext;
   }
-}
-
-/** Interceptors of a class run around those of its methods. */
-function putFirst({ controller, method }: { readonly controller: object; readonly method: object }): void {
-  const target = interceptorsOf(controller).length > 0 ? controller : method;
-  const others = interceptorsOf(target);
-  if (others.includes(interceptor)) return;
-  // A new list: that of a class may belong to the class it extends.
-  Reflect.defineMetadata(INTERCEPTORS_METADATA, [interceptor, ...others], target);
-}
-
-function interceptorsOf(target: object): (NestInterceptor | object)[] {
-  return (Reflect.getMetadata(INTERCEPTORS_METADATA, target) as object[] | undefined) ?? [];
 }

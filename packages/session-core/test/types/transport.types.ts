@@ -2,7 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expectTypeOf } from 'expect-type';
 import type { Session } from '@nest-session/core';
-import { SessionExchange, type SessionScope } from '@nest-session/core/transport';
+import {
+  DetachedSession,
+  type RequestSessions,
+  SessionExchange,
+  type SessionScope,
+} from '@nest-session/core/transport';
 
 export function exchange(request: IncomingMessage, scope: SessionScope): void {
   const found = SessionExchange.of(request);
@@ -15,6 +20,15 @@ export function exchange(request: IncomingMessage, scope: SessionScope): void {
   expectTypeOf(scope.run(found, () => 1)).toEqualTypeOf<number>();
   // @ts-expect-error read-only
   found.request = request;
+}
+
+export async function message(request: IncomingMessage, sessions: RequestSessions, scope: SessionScope): Promise<void> {
+  const detached = await sessions.detached(request);
+  expectTypeOf(detached.session.session).toEqualTypeOf<Session>();
+  expectTypeOf(DetachedSession.run(detached, scope, () => 1)).toEqualTypeOf<number>();
+  expectTypeOf(detached.save()).toEqualTypeOf<Promise<void> | undefined>();
+  // @ts-expect-error it has no response
+  void detached.response;
 }
 
 type Transport = typeof import('@nest-session/core/transport');

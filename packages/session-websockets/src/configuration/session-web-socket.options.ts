@@ -1,0 +1,41 @@
+import { OptionReader } from '@nest-session/core/store';
+
+/** Options of `SessionWebSocketModule.forRoot()`. */
+export interface SessionWebSocketModuleOptions {
+  /**
+   * Other origins whose pages may open connections, such as `https://app.example.com`; the pages of the application's own
+   * host always may. Browsers send cookies with every WebSocket, so list only pages that may act for their visitors.
+   * @default none
+   */
+  origins?: readonly string[];
+}
+
+/** The options of `SessionWebSocketModule`, checked. */
+export interface ResolvedSessionWebSocketOptions {
+  readonly origins: readonly string[];
+}
+
+/** Reads and checks the options. @throws InvalidSessionOptionsError naming all problems at once */
+export function resolveSessionWebSocketOptions(
+  options: SessionWebSocketModuleOptions = {},
+): ResolvedSessionWebSocketOptions {
+  const reader = new OptionReader('SessionWebSocketModule', options);
+  const origins = reader.value('origins', isList, "a list of origins, such as ['https://app.example.com']") ?? [];
+  for (const origin of origins) {
+    if (!isOrigin(origin)) {
+      reader.problem(
+        `Option \`origins\` has ${JSON.stringify(origin)}, which is no origin: write a scheme, a host and no path, as in 'https://app.example.com'.`,
+      );
+    }
+  }
+  reader.finish();
+  return Object.freeze({ origins });
+}
+
+function isList(value: unknown): value is readonly string[] {
+  return Array.isArray(value);
+}
+
+function isOrigin(value: unknown): boolean {
+  return typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value;
+}

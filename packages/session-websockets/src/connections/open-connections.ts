@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+
+/** Why the application closes a connection. */
+export type CloseReason = 'session ended' | 'session id changed';
+
+/** A connection that its request has opened in one session, or would have in one of several. */
+export interface OpenConnection {
+  /** Closes it. Called once at most. */
+  readonly close: (reason: CloseReason) => void;
+}
+
+/** The open connections of this instance, by the ids of their sessions. */
+@Injectable()
+export class OpenConnections {
+  readonly #byId = new Map<string, Set<OpenConnection>>();
+
+  /** The ids of all sessions that have a connection. */
+  get ids(): string[] {
+    return [...this.#byId.keys()];
+  }
+
+  /** From now on, a connection is closed when a session with one of these ids ends. */
+  add(connection: OpenConnection, ids: readonly string[]): void {
+    for (const id of ids) {
+      const connections = this.#byId.get(id) ?? new Set();
+      this.#byId.set(id, connections.add(connection));
+    }
+  }
+
+  /** Forgets that a connection belongs to sessions. */
+  remove(connection: OpenConnection, ids: readonly string[]): void {
+    for (const id of ids) {
+      const connections = this.#byId.get(id);
+      connections?.delete(connection);
+      if (connections?.size === 0) this.#byId.delete(id);
+    }
+  }
+
+  /** Closes all connections of a session. */
+  close(id: string, reason: CloseReason): void {
+    const connections = this.#byId.get(id);
+    this.#byId.delete(id);
+    for (const connection of connections ?? []) connection.close(reason);
+  }
+}

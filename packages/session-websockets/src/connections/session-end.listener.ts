@@ -1,0 +1,63 @@
+import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import {
+  OnSessionEvent,
+  OnSessionEventGap,
+  SessionDestroyedEvent,
+  SessionIdChangedEvent,
+  SessionRepository,
+} from '@nest-session/core';
+import { PollingLoop } from '@nest-session/core/store';
+import { OpenConnections } from './open-connections.js';
+
+/** How many sessions are asked for at once. */
+const BATCH_SIZE = 100;
+/** Milliseconds. */
+const PAUSE = 1000;
+
+/**
+ * Closes the connections of a session on every instance when it ends. Also when its id changes: a connection that was
+ * opened with a planted token must not follow the login of its victim.
+ */
+@Injectable()
+export class SessionEndListener implements BeforeApplicationShutdown {
+  readonly #search = new PollingLoop('The search for connections of ended sessions', PAUSE, () => this.#closeEnded());
+
+  constructor(
+    @Inject(OpenConnections) private readonly connections: OpenConnections,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+  ) {}
+
+  @OnSessionEvent(SessionDestroyedEvent, { broadcast: true })
+  onDestroyed({ sessionId }: SessionDestroyedEvent): void {
+    this.connections.close(sessionId, 'session ended');
+  }
+
+  @OnSessionEvent(SessionIdChangedEvent, { broadcast: true })
+  onIdChanged({ previousSessionId }: SessionIdChangedEvent): void {
+    this.connections.close(previousSessionId, 'session id changed');
+  }
+
+  /** Events were missed, perhaps because Redis was down: looks which sessions are still there, until it replies. */
+  @OnSessionEventGap()
+  search(): void {
+    this.#search.start();
+  }
+
+  /** Stops looking. Called by Nest. */
+  beforeApplicationShutdown(): Promise<void> {
+    return this.#search.stop();
+  }
+
+  async #closeEnded(): Promise<void> {
+    const repository = this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
+    const { ids } = this.connections;
+    while (ids.length > 0) {
+      const batch = ids.splice(0, BATCH_SIZE);
+      const sessions = await repository.findByIds(batch);
+      for (const [index, id] of batch.entries()) if (!sessions[index]) this.connections.close(id, 'session ended');
+    }
+    // Not awaited: this is the step that it waits for.
+    void this.#search.stop();
+  }
+}

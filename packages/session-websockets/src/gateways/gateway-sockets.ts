@@ -1,0 +1,132 @@
+import type { IncomingMessage } from 'node:http';
+import { Inject, Injectable } from '@nestjs/common';
+import { DetachedSession, rememberRequest, RequestSessions, SessionScope } from '@nest-session/core/transport';
+import { isObservable, Observable } from 'rxjs';
+import { OpenConnections } from '../connections/open-connections.js';
+import { UpgradeListener } from '../connections/upgrade.listener.js';
+import type { GatewayBinding } from './bind-to-adapter.js';
+import { GatewayClient } from './gateway.client.js';
+import {
+  allowRequests,
+  type IoServer,
+  type IoSocket,
+  isIoServer,
+  isWsServer,
+  verifyClients,
+  type WsSocket,
+} from './platforms.js';
+
+/** The code with which a WebSocket of ws is closed when its session is over: unauthorized. */
+const UNAUTHORIZED = 4401;
+
+/** What a client of socket.io is told while the store is down; one of ws gets the status 503. */
+const UNAVAILABLE = 'Session store unavailable';
+
+/** Gives the clients of gateways, and each of their messages, the session. */
+@Injectable()
+export class GatewaySockets implements GatewayBinding {
+  readonly #guarded = new WeakSet<object>();
+  /** By socket; before a client of ws has one, by request. */
+  readonly #clients = new WeakMap<object, GatewayClient>();
+
+  constructor(
+    @Inject(RequestSessions) private readonly sessions: RequestSessions,
+    @Inject(OpenConnections) private readonly open: OpenConnections,
+    @Inject(UpgradeListener) private readonly upgrades: UpgradeListener,
+    @Inject(SessionScope) private readonly scope: SessionScope,
+  ) {}
+
+  guard(server: object): void {
+    if (this.#guarded.has(server)) return;
+    this.#guarded.add(server);
+    const allows = (request: IncomingMessage): boolean => this.sessions.allowsOriginOf(request);
+    if (isIoServer(server)) {
+      this.#guardEngine(server, allows);
+      server.use((socket, next) => void this.#openIo(socket).then(next, () => next(new Error(UNAVAILABLE))));
+    } else if (isWsServer(server)) {
+      verifyClients(server, allows, (request) => this.#openWs(request));
+    }
+  }
+
+  connect(args: readonly unknown[], connect: () => void): void {
+    const [socket, request] = args as [object, IncomingMessage?];
+    const client = this.#clients.get(socket) ?? this.#adopt(socket, request);
+    if (!client) return connect();
+    if (client.closing === undefined) DetachedSession.run(client.opening, this.scope, connect);
+  }
+
+  async handle(
+    socket: object,
+    args: readonly unknown[],
+    handle: (args: readonly unknown[]) => unknown,
+  ): Promise<unknown> {
+    const client = this.#clients.get(socket);
+    if (!client) return handle(args);
+    const held = await client.session();
+    if (held === undefined) return undefined;
+    const result = await DetachedSession.run(held, this.scope, () => handle(held ? savedFirst(args, held) : args));
+    // Nest subscribes outside of our context, and the handler runs only then.
+    if (isObservable(result)) {
+      return new Observable((subscriber) => DetachedSession.run(held, this.scope, () => result.subscribe(subscriber)));
+    }
+    // A guard has refused the message. The failure of a save is logged.
+    await held?.save()?.catch(() => undefined);
+    return result;
+  }
+
+  #guardEngine(server: IoServer, allows: (request: IncomingMessage) => boolean): void {
+    const root = server.engine ? server : server.server;
+    if (!root?.engine || this.#guarded.has(root.engine)) return;
+    this.#guarded.add(root.engine);
+    allowRequests(root.engine, allows);
+    // A client that comes back after an interruption needs its session as well.
+    if (root.opts?.connectionStateRecovery) root.opts.connectionStateRecovery.skipMiddlewares = false;
+    // It says goodbye to its clients before it hangs up.
+    if (root.path) this.upgrades.leave(root.path());
+  }
+
+  async #openIo(socket: IoSocket): Promise<Error | undefined> {
+    const client = await this.#openClient(socket.request);
+    socket.conn.once('close', () => client.disconnect());
+    this.#clients.set(socket, client);
+    // Over long polling, closing the connection as well would wait for a poll that does not come.
+    client.connect(() => socket.disconnect(socket.conn.transport.name !== 'polling'));
+    return client.closing === undefined ? undefined : new Error(client.closing);
+  }
+
+  async #openWs(request: IncomingMessage): Promise<void> {
+    const client = await this.#openClient(request);
+    request.socket.once('close', () => client.disconnect());
+    this.#clients.set(request, client);
+  }
+
+  /** A socket of ws appears with its request. */
+  #adopt(socket: object, request: IncomingMessage | undefined): GatewayClient | undefined {
+    const client = request && this.#clients.get(request);
+    if (!client) return undefined;
+    rememberRequest(socket, request);
+    this.#clients.set(socket, client);
+    client.connect((reason) => (socket as WsSocket).close(UNAUTHORIZED, reason));
+    return client;
+  }
+
+  #openClient(request: IncomingMessage): Promise<GatewayClient> {
+    const opening = GatewayClient.open(this.sessions, this.open, request);
+    this.upgrades.release(request);
+    return opening;
+  }
+}
+
+/** Makes the functions among the arguments, which acknowledge the message, wait until the session is saved. */
+function savedFirst(args: readonly unknown[], held: DetachedSession): unknown[] {
+  return args.map((arg) => {
+    if (typeof arg !== 'function') return arg;
+    return (...values: unknown[]): void => {
+      const acknowledge = (): unknown => Reflect.apply(arg, undefined, values);
+      const saving = held.save();
+      if (!saving) acknowledge();
+      // When the handler has finished, the interceptor reports the failure to the filters.
+      else saving.then(acknowledge, () => undefined);
+    };
+  });
+}

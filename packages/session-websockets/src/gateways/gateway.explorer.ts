@@ -1,0 +1,58 @@
+import { Inject, Injectable, type Type } from '@nestjs/common';
+import { type ApplicationConfig, MetadataScanner, ModulesContainer } from '@nestjs/core';
+import { type Handler, putFirst } from '@nest-session/core/transport';
+import { bindToAdapter, type GatewayBinding } from './bind-to-adapter.js';
+import { MessageInterceptor } from './message.interceptor.js';
+
+// Of @nestjs/websockets.
+const GATEWAY_METADATA = 'websockets:is_gateway';
+const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
+
+// One for all applications of the process, because they share the classes of gateways, which refer to it.
+const interceptor = new MessageInterceptor();
+
+/** Finds the gateways of the application, and puts the binding and the interceptor of sessions where they are needed. */
+@Injectable()
+export class GatewayExplorer {
+  constructor(
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
+  ) {}
+
+  /**
+   * Waits until Nest asks for the adapter, right before it connects the gateways: before `NestModule.configure()` and all
+   * hooks of modules. By then, the adapter and the global interceptors of the application are known.
+   */
+  install(config: ApplicationConfig, binding: GatewayBinding): void {
+    const getIoAdapter = config.getIoAdapter.bind(config);
+    let isPut = false;
+    config.getIoAdapter = () => {
+      if (!isPut) this.#putInterceptor(config);
+      isPut = true;
+      const adapter = getIoAdapter() as ReturnType<typeof getIoAdapter> | undefined;
+      if (adapter) bindToAdapter(adapter, binding);
+      return adapter!;
+    };
+  }
+
+  /** Around all interceptors of the application, which may change the session after the handler. */
+  #putInterceptor(config: ApplicationConfig): void {
+    const others = [...config.getGlobalInterceptors(), ...config.getGlobalRequestInterceptors()];
+    if (others.length > 0) config.getGlobalInterceptors().unshift(interceptor);
+    else for (const handler of this.#handlers()) putFirst(interceptor, handler);
+  }
+
+  *#handlers(): Iterable<Handler> {
+    for (const { providers } of this.modules.values()) {
+      for (const { metatype } of providers.values()) {
+        if (!metatype || !Reflect.hasMetadata(GATEWAY_METADATA, metatype)) continue;
+        const controller = metatype as Type;
+        const methods = controller.prototype as Record<string, object>;
+        for (const name of this.scanner.getAllMethodNames(methods)) {
+          const method = methods[name]!;
+          if (Reflect.hasMetadata(MESSAGE_MAPPING_METADATA, method)) yield { controller, method };
+        }
+      }
+    }
+  }
+}

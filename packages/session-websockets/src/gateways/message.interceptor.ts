@@ -1,0 +1,35 @@
+import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import { DetachedSession, KEEP_SESSION_IDLE } from '@nest-session/core/transport';
+import { catchError, concat, concatMap, defer, EMPTY, ignoreElements, type Observable, of, throwError } from 'rxjs';
+
+const reflector = new Reflector();
+
+/**
+ * Saves the session of a message before each value of its handler is sent, and when the handler has finished, so that a
+ * failed save reaches the exception filters and nothing is acknowledged. Renews the session if that is due.
+ */
+@Injectable()
+export class MessageInterceptor implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const held = context.getType() === 'ws' ? DetachedSession.current : undefined;
+    if (!held) return next.handle();
+    const handler = [context.getHandler(), context.getClass()];
+    if (reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, handler)) held.session.keepIdle();
+    // Before the handler: a session with five seconds left must outlive one of ten.
+    void held.session.touch.send();
+    const saved = defer(() => held.save() ?? EMPTY).pipe(ignoreElements());
+    return concat(
+      next.handle().pipe(
+        catchError((error: unknown) =>
+          concat(
+            saved,
+            throwError(() => error),
+          ),
+        ),
+        concatMap((value) => concat(saved, of(value))),
+      ),
+      saved,
+    );
+  }
+}

@@ -1,0 +1,45 @@
+import { type DynamicModule, Inject, Module, Optional } from '@nestjs/common';
+import { ApplicationConfig, MetadataScanner } from '@nestjs/core';
+import { UpgradeOrigins } from '@nest-session/core/transport';
+import {
+  SESSION_WEB_SOCKET_MODULE_OPTIONS,
+  SessionWebSocketModuleDefinition,
+} from './configuration/session-web-socket.module-definition.js';
+import {
+  resolveSessionWebSocketOptions,
+  type SessionWebSocketModuleOptions,
+} from './configuration/session-web-socket.options.js';
+import { OpenConnections } from './connections/open-connections.js';
+import { SessionEndListener } from './connections/session-end.listener.js';
+import { UpgradeListener } from './connections/upgrade.listener.js';
+import { GatewayExplorer } from './gateways/gateway.explorer.js';
+import { GatewaySockets } from './gateways/gateway-sockets.js';
+
+/**
+ * Gives gateways their sessions, over socket.io and ws. Import it once, in the root module, beside `SessionModule`.
+ */
+@Module({
+  providers: [OpenConnections, UpgradeListener, SessionEndListener, GatewaySockets, MetadataScanner, GatewayExplorer],
+})
+export class SessionWebSocketModule extends SessionWebSocketModuleDefinition {
+  /**
+   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
+   * the options
+   */
+  static override forRoot(options: SessionWebSocketModuleOptions = {}): DynamicModule {
+    return super.forRoot(options);
+  }
+
+  constructor(
+    @Inject(SESSION_WEB_SOCKET_MODULE_OPTIONS) options: SessionWebSocketModuleOptions,
+    @Inject(UpgradeOrigins) origins: UpgradeOrigins,
+    @Inject(GatewayExplorer) gateways: GatewayExplorer,
+    @Inject(GatewaySockets) sockets: GatewaySockets,
+    // Optional, because Nest provides it in every module but does not document that.
+    @Optional() @Inject(ApplicationConfig) config?: ApplicationConfig,
+  ) {
+    super();
+    origins.allow(resolveSessionWebSocketOptions(options).origins);
+    if (config) gateways.install(config, sockets);
+  }
+}

@@ -1,0 +1,102 @@
+import { SessionRepository } from '@nest-session/core';
+import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, sessionOf, signIn } from '@nest-session/testing';
+import { closeApps, PLATFORMS, SocketApp, VisitsGateway } from '../support/socket.app.js';
+import { closeClients, connect, type SocketClient } from '../support/socket.client.js';
+
+LeakGuard.install();
+
+const MINUTE = 60_000;
+
+let redis: SteppableRedisServer;
+beforeEach(async () => {
+  redis = await SteppableRedisServer.start();
+});
+afterEach(async () => {
+  closeClients();
+  await closeApps();
+  await redis.stop();
+});
+
+describe.each(PLATFORMS)('the sockets of %s on another instance', (platform) => {
+  let [one, two]: SocketApp[] = [];
+  let agent: HttpAgent;
+  beforeEach(async () => {
+    one = await SocketApp.start({ platform, url: redis.url });
+    two = await SocketApp.start({ platform, url: redis.url });
+    agent = await signIn(one.nest, { principalName: 'ada' });
+  });
+
+  const connectToTwo = (): Promise<SocketClient> => connect(platform, agent, { origin: two!.origin });
+
+  it('are closed when the session is deleted', async () => {
+    const clients = await Promise.all(Array.from({ length: 20 }, connectToTwo));
+    await agent.post('/logout');
+    await Promise.all(clients.map(({ closed }) => closed));
+  });
+
+  it('are closed when the session id changes, and do not follow the login', async () => {
+    const planted = await connectToTwo();
+    await agent.post('/login/bob');
+    await planted.closed;
+    expect(await (await connectToTwo()).ask('read')).toMatchObject({ user: 'bob' });
+  });
+
+  it('keep a session alive that they use, and are closed when one that they do not use expires', async () => {
+    const client = await connectToTwo();
+    await eventually(() => expect(two!.nest.get(VisitsGateway).connected).toHaveLength(1));
+    const lastAccess = async () => (await sessionOf(one!.nest, agent))?.lastAccessedTime;
+    await redis.stepClock(20 * MINUTE);
+    const before = await lastAccess();
+    await client.ask('ping');
+    expect(await lastAccess()).toBe(before);
+    await client.ask('read');
+    await eventually(async () => expect(await lastAccess()).toBeGreaterThan(before!));
+    await redis.stepClock(20 * MINUTE);
+    expect(await client.ask('read')).toMatchObject({ user: 'ada' });
+    await eventually(async () => expect(await lastAccess()).toBeGreaterThan(before! + 20 * MINUTE));
+    await redis.stepClock(31 * MINUTE);
+    await client.closed;
+    expect(await lastAccess()).toBeUndefined();
+  });
+
+  it('do not handle a message of a session that has ended, whose event has not come yet', async () => {
+    const client = await connectToTwo();
+    const { id } = (await sessionOf(one!.nest, agent))!;
+    const repository = one!.nest.get(SessionRepository, { strict: false });
+    const ending = repository.deleteById(id);
+    client.tell('visit');
+    await ending;
+    client.tell('visit');
+    await client.closed;
+    expect(two!.nest.get(VisitsGateway).visits).toBeLessThan(2);
+  });
+});
+
+it('sockets whose session is gone are closed when events were missed, and others stay open', async () => {
+  const app = await SocketApp.start({ platform: 'ws', url: redis.url });
+  const client = await connect('ws', await signIn(app.nest, { principalName: 'ada' }));
+  const stranger = await connect('ws', app.agent());
+  await eventually(() => expect(app.nest.get(VisitsGateway).connected).toHaveLength(2));
+  await redis.kill();
+  // Its positions are before those of the events that were read so far.
+  await redis.stepClock(-10 * MINUTE);
+  await redis.restart();
+  await client.closed;
+  expect(stranger.isOpen).toBe(true);
+});
+
+it.each(PLATFORMS)(
+  'a client of %s with a session is refused while the store is down, and one without is not',
+  async (platform) => {
+    const app = await SocketApp.start({ platform, url: redis.url, redis: { commandTimeout: '300ms' } });
+    const agent = await signIn(app.nest, { principalName: 'ada' });
+    const client = await connect(platform, agent);
+    await client.ask('read');
+    await redis.kill();
+    await expect(client.ask('read')).rejects.toThrow('Internal server error');
+    await expect(connect(platform, agent)).rejects.toThrow(/refused: .*(503|Session store unavailable)/);
+    expect((await connect(platform, app.agent())).isOpen).toBe(true);
+    await redis.restart();
+  },
+);

@@ -1,0 +1,215 @@
+import {
+  type CallHandler,
+  type CanActivate,
+  type ExecutionContext,
+  type INestApplication,
+  Injectable,
+  type NestInterceptor,
+  UseGuards,
+} from '@nestjs/common';
+import { Ack, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
+import { Session, SessionContext } from '@nest-session/core';
+import { DetachedSession } from '@nest-session/core/transport';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, freePort, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
+import { map, range, tap } from 'rxjs';
+import { io } from 'socket.io-client';
+import { closeApps, PLATFORMS, reply, SocketApp, type SocketAppOptions, VisitsGateway } from '../support/socket.app.js';
+import { closeClients, connect } from '../support/socket.client.js';
+
+LeakGuard.install();
+
+let redis: RedisServer;
+let app: SocketApp;
+let agent: HttpAgent;
+
+beforeAll(async () => {
+  redis = await RedisServer.start();
+});
+afterAll(() => redis.stop());
+afterEach(async () => {
+  closeClients();
+  await closeApps();
+});
+
+const currentSession = () => DetachedSession.current!.session.session;
+
+@Injectable()
+class Denies implements CanActivate {
+  canActivate(): boolean {
+    currentSession().setAttribute('denied', true);
+    return false;
+  }
+}
+
+@Injectable()
+class MarksAfterwards implements NestInterceptor {
+  intercept(_: ExecutionContext, next: CallHandler) {
+    return next.handle().pipe(tap(() => currentSession().setAttribute('marked', true)));
+  }
+}
+
+@WebSocketGateway({ path: '/sockets' })
+class Messages {
+  @SubscribeMessage('denied')
+  @UseGuards(Denies)
+  denied() {}
+
+  @SubscribeMessage('marked')
+  marked() {
+    return reply('marked', true);
+  }
+
+  @SubscribeMessage('circle')
+  circle(@Session() session: Session) {
+    const list = session.getRequiredAttribute<unknown[]>('list');
+    list.push(list);
+    return reply('circle', true);
+  }
+
+  @SubscribeMessage('count')
+  count(@Session() session: Session) {
+    return range(1, 3).pipe(
+      tap((count) => session.setAttribute('visits', count)),
+      map((count) => reply('count', count)),
+    );
+  }
+
+  @SubscribeMessage('by hand')
+  byHand(@Session() session: Session, @Ack() acknowledge: (answer: unknown) => void) {
+    session.setAttribute('visits', 5);
+    acknowledge({ said: 5 });
+  }
+}
+
+async function start(options: Partial<SocketAppOptions> & Pick<SocketAppOptions, 'platform'>): Promise<void> {
+  app = await SocketApp.start({ url: redis.url, providers: [Messages], ...options });
+  agent = await signIn(app.nest, { principalName: 'ada', attributes: { list: [1] } });
+}
+
+const stored = async (name: string) => (await sessionOf(app.nest, agent))!.getAttribute(name);
+
+describe.each(PLATFORMS)('a message to %s', (platform) => {
+  it('that a guard refuses has its changes saved', async () => {
+    await start({ platform });
+    const client = await connect(platform, agent);
+    await expect(client.ask('denied')).rejects.toThrow('Forbidden resource');
+    await eventually(async () => expect(await stored('denied')).toBe(true));
+  });
+
+  it('is acknowledged after a save of what a global interceptor changes', async () => {
+    const configure = (nest: INestApplication) => void nest.useGlobalInterceptors(new MarksAfterwards());
+    await start({ platform, configure });
+    const client = await connect(platform, agent);
+    expect(await client.ask('marked')).toBe(true);
+    expect(await stored('marked')).toBe(true);
+  });
+
+  it('whose session cannot be saved is an exception, and is not acknowledged', async () => {
+    await start({ platform });
+    const client = await connect(platform, agent);
+    await expect(client.ask('circle')).rejects.toThrow('Internal server error');
+    expect(app.log.lines.join('\n')).toContain('Session attribute "list"');
+    expect(await stored('list')).toEqual([1]);
+  });
+
+  it('gets each value of an Observable after a save', async () => {
+    await start({ platform });
+    const client = await connect(platform, agent);
+    expect(await client.ask('count')).toBe(1);
+    await eventually(async () => expect(await stored('visits')).toBe(3));
+  });
+
+  it('has no session where the request is excluded', async () => {
+    await start({
+      platform,
+      providers: [Plain, { provide: 'context', useExisting: SessionContext }],
+      session: { exclude: ({ url }) => url?.startsWith('/sockets') === true },
+    });
+    const client = await connect(platform, agent);
+    expect(await client.ask('plain')).toBe('none');
+  });
+});
+
+@WebSocketGateway({ path: '/sockets' })
+class Plain {
+  @SubscribeMessage('plain')
+  plain(@Session() session: Session | undefined) {
+    return reply('plain', session ? 'some' : 'none');
+  }
+}
+
+it('a message that is acknowledged by hand is saved first', async () => {
+  await start({ platform: 'socket.io' });
+  const client = await connect('socket.io', agent);
+  expect(await client.ask('by hand')).toBe(5);
+  expect(await stored('visits')).toBe(5);
+});
+
+it.each(PLATFORMS)('a gateway of %s on a port of its own has sessions, and refuses foreign pages', async (platform) => {
+  const port = await freePort();
+  @WebSocketGateway(port, { path: '/own' })
+  class OnOwnPort extends VisitsGateway {}
+  await start({ platform, providers: [OnOwnPort] });
+  const options = { origin: `http://127.0.0.1:${port}`, path: '/own' };
+  const client = await connect(platform, agent, options);
+  expect(await client.ask('read')).toMatchObject({ user: 'ada' });
+  const headers = { origin: app.origin };
+  await expect(connect(platform, agent, { ...options, headers })).rejects.toThrow('refused');
+  await agent.post('/logout');
+  await client.closed;
+});
+
+it('a namespace of socket.io has sessions, over long polling as well', async () => {
+  @WebSocketGateway({ path: '/sockets', namespace: 'chat' })
+  class Chat extends VisitsGateway {}
+  await start({ platform: 'socket.io', providers: [Chat, Messages] });
+  const options = { namespace: '/chat', transports: ['polling'] };
+  expect(await (await connect('socket.io', agent, options)).ask('read')).toMatchObject({ user: 'ada' });
+  const client = await connect('socket.io', agent, { ...options, transports: ['polling', 'websocket'] });
+  await expect(
+    connect('socket.io', agent, { ...options, headers: { origin: 'https://evil.example' } }),
+  ).rejects.toThrow('refused');
+  await agent.post('/logout');
+  expect(await client.closed).toBe('io server disconnect');
+});
+
+it('a page of a listed origin may connect', async () => {
+  await start({ platform: 'ws', sockets: { origins: ['https://app.example.com'] } });
+  expect((await connect('ws', agent, { headers: { origin: 'https://app.example.com' } })).isOpen).toBe(true);
+});
+
+it('an origin that is none is refused at start', async () => {
+  await expect(
+    SocketApp.start({
+      platform: 'ws',
+      url: redis.url,
+      sockets: { origins: ['https://app.example.com/', 'app.example'] },
+    }),
+  ).rejects.toThrow(/"https:\/\/app\.example\.com\/", which is no origin.*"app\.example", which is no origin/);
+});
+
+it('a client of socket.io that recovers its connection has its session', async () => {
+  @WebSocketGateway({ path: '/sockets', connectionStateRecovery: {} })
+  class Recovering {
+    handleConnection(client: { emit(event: string): void }) {
+      client.emit('hello');
+    }
+
+    @SubscribeMessage('user')
+    user(@Session() session: Session) {
+      return session.principalName;
+    }
+  }
+  await start({ platform: 'socket.io', providers: [Recovering] });
+  const extraHeaders = agent.headersFor('/') as Record<string, string>;
+  const client = io(app.origin, { path: '/sockets', transports: ['websocket'], extraHeaders, reconnectionDelay: 1 });
+  try {
+    await new Promise((resolve) => client.once('hello', resolve));
+    client.io.engine.close();
+    await eventually(() => expect(client.recovered).toBe(true));
+    expect(await client.emitWithAck('user')).toBe('ada');
+  } finally {
+    client.disconnect();
+  }
+});

@@ -1,0 +1,22 @@
+import { Controller, Param, Post } from '@nestjs/common';
+import { Session } from '@nest-session/core';
+
+/** The account pages that belong to the sockets. */
+@Controller()
+export class AccountController {
+  @Post('login/:name')
+  login(@Session() session: Session, @Param('name') name: string) {
+    session.changeSessionId();
+    session.principalName = name;
+  }
+
+  @Post('visits/:count')
+  set(@Session() session: Session, @Param('count') count: string) {
+    session.setAttribute('visits', Number(count));
+  }
+
+  @Post('logout')
+  logout(@Session() session: Session) {
+    session.invalidate();
+  }
+}
