@@ -35,12 +35,15 @@ beforeAll(async () => {
     'docs/events.md',
     'docs/from-express-session.md',
     'docs/from-spring-session.md',
+    'docs/graphql.md',
     'docs/keyspace-notifications.md',
+    'docs/microservices.md',
     'docs/options.md',
     'docs/requests.md',
     'docs/several-sessions.md',
     'docs/testing.md',
     'docs/timeouts.md',
+    'docs/websockets.md',
     'docs/writing-a-store.md',
   ];
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
@@ -88,7 +91,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(7);
+      expect(programs).toHaveLength(11);
       for (const program of programs) {
         const run = Program.start([join(folder, program)]);
         expect([await run.exit, run.output]).toEqual([[0, null], expect.any(String)]);
