@@ -29,7 +29,7 @@ export class UpgradeListener implements OnModuleInit {
   onModuleInit(): void {
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
-    if (server) beforeOthers(server, (request, socket) => this.#see(request, socket));
+    if (server) putBeforeUpgrades(server, (request, socket) => this.#accept(request, socket));
   }
 
   /** Leaves the connections of a path to their server. */
@@ -43,15 +43,20 @@ export class UpgradeListener implements OnModuleInit {
     if (known) this.open.remove(known.connection, known.ids);
   }
 
-  #see(request: IncomingMessage, socket: Duplex): void {
+  #accept(request: IncomingMessage, socket: Duplex): boolean {
     if (!this.sessions.allowsOriginOf(request)) {
-      socket.end(FORBIDDEN);
-      return;
+      // Nothing else listens to the socket yet.
+      socket.on('error', () => undefined).end(FORBIDDEN, () => socket.destroy());
+      return false;
     }
-    if (this.sessions.excludes(request) || this.#isLeft(request)) return;
+    if (!this.sessions.excludes(request) && !this.#isLeft(request)) this.#watch(request, socket);
+    return true;
+  }
+
+  #watch(request: IncomingMessage, socket: Duplex): void {
     const ids = this.sessions.loader.presentedIds(request);
     if (ids.length === 0) return;
-    const connection = { close: () => socket.destroy() };
+    const connection = { close: () => void socket.destroy() };
     this.#connections.set(request, { connection, ids });
     this.open.add(connection, ids);
     socket.once('close', () => this.open.remove(connection, ids));
@@ -63,18 +68,13 @@ export class UpgradeListener implements OnModuleInit {
 }
 
 /**
- * Calls a listener first at every upgrade, once another listens as well: where nobody listens, Node.js serves an upgrade
- * as a plain request.
+ * Hides the upgrades that are not accepted from everything that listens to a server. A listener of our own could not: the
+ * others would still be called. And where nobody listens, Node.js has to serve an upgrade as a plain request.
  */
-function beforeOthers(server: Server, listener: (request: IncomingMessage, socket: Duplex) => void): void {
-  if (server.listenerCount('upgrade') > 0) {
-    server.prependListener('upgrade', listener);
-    return;
-  }
-  const wait = (event: string | symbol): void => {
-    if (event !== 'upgrade') return;
-    server.off('newListener', wait);
-    server.prependListener('upgrade', listener);
+function putBeforeUpgrades(server: Server, accept: (request: IncomingMessage, socket: Duplex) => boolean): void {
+  const { emit } = server;
+  server.emit = function (this: Server, event: string, ...args: unknown[]): boolean {
+    if (event === 'upgrade' && !accept(...(args as [IncomingMessage, Duplex]))) return true;
+    return Reflect.apply(emit, this, [event, ...args]) as boolean;
   };
-  server.on('newListener', wait);
 }

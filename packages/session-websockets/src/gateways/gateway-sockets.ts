@@ -86,8 +86,9 @@ export class GatewaySockets implements GatewayBinding {
   }
 
   async #openIo(socket: IoSocket): Promise<Error | undefined> {
-    const client = await this.#openClient(socket.request);
+    const client = this.#newClient(socket.request);
     socket.conn.once('close', () => client.disconnect());
+    await client.load();
     this.#clients.set(socket, client);
     // Over long polling, closing the connection as well would wait for a poll that does not come.
     client.connect(() => socket.disconnect(socket.conn.transport.name !== 'polling'));
@@ -95,8 +96,9 @@ export class GatewaySockets implements GatewayBinding {
   }
 
   async #openWs(request: IncomingMessage): Promise<void> {
-    const client = await this.#openClient(request);
+    const client = this.#newClient(request);
     request.socket.once('close', () => client.disconnect());
+    await client.load();
     this.#clients.set(request, client);
   }
 
@@ -110,10 +112,9 @@ export class GatewaySockets implements GatewayBinding {
     return client;
   }
 
-  #openClient(request: IncomingMessage): Promise<GatewayClient> {
-    const opening = GatewayClient.open(this.sessions, this.open, request);
+  #newClient(request: IncomingMessage): GatewayClient {
     this.upgrades.release(request);
-    return opening;
+    return new GatewayClient(this.sessions, this.open, request);
   }
 }
 

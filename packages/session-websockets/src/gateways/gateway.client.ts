@@ -13,27 +13,14 @@ export class GatewayClient implements OpenConnection {
   /** The id of the session that it has been found to be open in. */
   #id: string | undefined;
   #closing: CloseReason | undefined;
+  #isGone = false;
   #hangUp: ((reason: CloseReason) => void) | undefined;
   #opening: DetachedSession | undefined;
 
-  private constructor(sessions: RequestSessions, open: OpenConnections, request: IncomingMessage) {
+  constructor(sessions: RequestSessions, open: OpenConnections, request: IncomingMessage) {
     this.#sessions = sessions;
     this.#open = open;
     this.#request = request;
-  }
-
-  /**
-   * Loads the session of a handshake.
-   * @throws SessionStoreError when the store failed: who the client is would stay unknown for as long as it is connected
-   */
-  static async open(
-    sessions: RequestSessions,
-    open: OpenConnections,
-    request: IncomingMessage,
-  ): Promise<GatewayClient> {
-    const client = new GatewayClient(sessions, open, request);
-    if (!sessions.excludes(request)) await client.#load();
-    return client;
   }
 
   /** Why it must be closed, if its session has ended meanwhile. */
@@ -46,6 +33,26 @@ export class GatewayClient implements OpenConnection {
     return this.#opening ?? null;
   }
 
+  /**
+   * Loads the session of its handshake.
+   * @throws SessionStoreError when the store failed: who the client is would stay unknown for as long as it is connected
+   */
+  async load(): Promise<void> {
+    if (this.#sessions.excludes(this.#request)) return;
+    // Before the load: an end that comes after it must not be missed.
+    this.#belongTo(this.#sessions.loader.presentedIds(this.#request));
+    const opening = await this.#sessions.detached(this.#request);
+    const { session } = opening;
+    if (session.isUnavailable) {
+      this.disconnect();
+      throw new SessionStoreError('The session of a WebSocket could not be loaded');
+    }
+    void session.touch.send();
+    this.#opening = opening;
+    this.#id = session.existing?.id;
+    this.#belongTo(this.#id === undefined ? [] : [this.#id]);
+  }
+
   /** From now on, `hangUp` closes it. */
   connect(hangUp: (reason: CloseReason) => void): void {
     this.#hangUp = hangUp;
@@ -55,6 +62,7 @@ export class GatewayClient implements OpenConnection {
   /** It was closed, by whomever. */
   disconnect(): void {
     this.#belongTo([]);
+    this.#isGone = true;
   }
 
   close(reason: CloseReason): void {
@@ -76,22 +84,9 @@ export class GatewayClient implements OpenConnection {
     return undefined;
   }
 
-  async #load(): Promise<void> {
-    // Before the load: an end that comes after it must not be missed.
-    this.#belongTo(this.#sessions.loader.presentedIds(this.#request));
-    const opening = await this.#sessions.detached(this.#request);
-    const { session } = opening;
-    if (session.isUnavailable) {
-      this.disconnect();
-      throw new SessionStoreError('The session of a WebSocket could not be loaded');
-    }
-    void session.touch.send();
-    this.#opening = opening;
-    this.#id = session.existing?.id;
-    this.#belongTo(this.#id === undefined ? [] : [this.#id]);
-  }
-
   #belongTo(ids: readonly string[]): void {
+    // It may have left while its session was being loaded.
+    if (this.#isGone) return;
     this.#open.remove(this, this.#ids);
     this.#ids = ids;
     this.#open.add(this, ids);

@@ -1,3 +1,4 @@
+import type { IncomingMessage, Server } from 'node:http';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { Field, GraphQLModule, ObjectType, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { Session } from '@nest-session/core';
@@ -104,4 +105,13 @@ it('subscriptions of GraphQL end with the session', async () => {
   await agent.post('/logout');
   expect(await ended).toMatchObject({ code: 1006 });
   await client.dispose();
+});
+
+it('nothing but this module sees a refused upgrade', async () => {
+  const { app, open } = await start();
+  const seen: unknown[] = [];
+  (app.nest.getHttpServer() as Server).on('upgrade', ({ headers }: IncomingMessage) => seen.push(headers.origin));
+  await outcome(open('https://evil.example'));
+  await outcome(open('https://app.example.com'));
+  expect(seen).toEqual(['https://app.example.com']);
 });

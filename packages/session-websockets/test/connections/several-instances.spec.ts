@@ -1,6 +1,7 @@
 import { SessionRepository } from '@nest-session/core';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, sessionOf, signIn } from '@nest-session/testing';
+import { OpenConnections } from '../../src/connections/open-connections.js';
 import { closeApps, PLATFORMS, SocketApp, VisitsGateway } from '../support/socket.app.js';
 import { closeClients, connect, type SocketClient } from '../support/socket.client.js';
 
@@ -100,3 +101,21 @@ it.each(PLATFORMS)(
     await redis.restart();
   },
 );
+
+it.each(PLATFORMS)('a client of %s that leaves while its session is loaded leaves nothing behind', async (platform) => {
+  const app = await SocketApp.start({ platform, url: redis.url });
+  const agent = await signIn(app.nest, { principalName: 'ada' });
+  const { id } = (await sessionOf(app.nest, agent))!;
+  const connections = app.nest.get(OpenConnections, { strict: false });
+  process.kill(redis.pid, 'SIGSTOP');
+  const connecting = connect(platform, agent).catch(() => undefined);
+  try {
+    await eventually(() => expect(connections.ids).toEqual([id]));
+    closeClients();
+  } finally {
+    process.kill(redis.pid, 'SIGCONT');
+  }
+  await eventually(() => expect(connections.ids).toEqual([]));
+  // A client of socket.io that was closed never hears anything.
+  if (platform === 'ws') await connecting;
+});
