@@ -17,6 +17,7 @@ import { operation } from './mutants/operation.mutants.mjs';
 import { findPlaces, locate } from './mutants/places.mjs';
 import { redisStore } from './mutants/redis-store.mutants.mjs';
 import { requests } from './mutants/requests.mutants.mjs';
+import { sockets } from './mutants/sockets.mutants.mjs';
 import { main } from './processes.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
@@ -26,7 +27,8 @@ await main(async () => {
     allowPositionals: true,
   });
   await ensurePackages();
-  const all = [...operation, ...delivery, ...requests, ...redisStore, ...contract, ...mapStore, ...expressSession];
+  const stores = [...redisStore, ...contract, ...mapStore];
+  const all = [...operation, ...delivery, ...requests, ...sockets, ...stores, ...expressSession];
   const { chosen, problems } = placed(all, await findPlaces(), words);
   if (problems.length > 0) throw new Error(problems.join('\n'));
   process.env.REDIS_SERVER = await ensureRedis();

@@ -14,6 +14,7 @@ import {
 } from '@nest-session/testing';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
+import './sockets.js';
 import { type Adapter, type Basket, Heard, openShop, testShop } from './shop.js';
 
 const adapter = process.env['ADAPTER'] as Adapter;

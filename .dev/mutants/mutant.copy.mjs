@@ -5,7 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from '../processes.mjs';
 
-const PACKAGES = ['packages/session-core', 'packages/session-redis', 'packages/session-express'];
+const PACKAGES = [
+  'packages/session-core',
+  'packages/session-redis',
+  'packages/session-express',
+  'packages/session-websockets',
+];
 const NEEDED = ['package.json', 'docs', ...PACKAGES, 'libs'];
 const INSTALLED = ['node_modules', ...PACKAGES.map((path) => `${path}/node_modules`)];
 const LEFT_OUT = /\/(node_modules|dist)$|\.tsbuildinfo$/;

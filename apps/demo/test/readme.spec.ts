@@ -7,6 +7,7 @@ import { eventually, freePort, HttpAgent } from '@nest-session/testing';
 import { resolveSessionOptions } from '../../../packages/session-core/src/configuration/session.options.js';
 import { resolveMapSessionOptions } from '../../../packages/session-core/src/memory/map-session.options.js';
 import { resolveRedisSessionOptions } from '../../../packages/session-redis/src/configuration/redis-session.options.js';
+import { resolveSessionWebSocketOptions } from '../../../packages/session-websockets/src/configuration/session-web-socket.options.js';
 import { codeBlocks, section } from './support/markdown.js';
 import { compile, Program, ROOT } from './support/program.js';
 import { curlStandIn, differences, hasCurl, type Shell, systemShell } from './support/transcript.js';
@@ -188,11 +189,13 @@ describe('the versions of the README', () => {
 
 describe('the options', () => {
   const [ofSession, ofRedis, ofMap] = ['SessionModule', 'RedisSessionModule', 'MapSessionModule'];
+  const ofSockets = 'SessionWebSocketModule';
 
   it.each([
     { module: ofSession, resolve: resolveSessionOptions },
     { module: ofRedis, resolve: resolveRedisSessionOptions },
     { module: ofMap, resolve: resolveMapSessionOptions },
+    { module: ofSockets, resolve: resolveSessionWebSocketOptions },
   ])('are all options of $module, with their defaults', ({ module, resolve }) => {
     const table = optionTable(module);
     expect([...table.keys()].toSorted()).toEqual(knownOptions(resolve, [...table.keys()]).toSorted());
@@ -215,6 +218,8 @@ describe('the options', () => {
     expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), 'exclude', 'keepIdle']);
     expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
     expect(dashes(ofRedis)).toEqual(['client']);
+    expect(dashes(ofSockets)).toEqual(['origins']);
+    expect(resolveSessionWebSocketOptions().origins).toEqual([]);
   });
 
   it('have the computed defaults of touchInterval and serializer', () => {

@@ -1,5 +1,5 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
-import { Observable } from 'rxjs';
+import { catchError, concat, defer, EMPTY, ignoreElements, Observable, throwError } from 'rxjs';
 import { GraphqlOperation } from './graphql-operation.js';
 import { usedSessionOfOperation } from './operation-sessions.js';
 import { isUpgrade } from './request-of.js';
@@ -11,8 +11,8 @@ import { SessionExchange } from './session-exchange.js';
  * saved before the first byte is sent. Once the response has begun, as with server-sent events, it neither saves nor
  * throws. Where several of them run for a request, the outermost saves.
  *
- * Of GraphQL, it saves what came over a connection, such as the start of a subscription: other operations are requests,
- * whose session is saved before the response.
+ * Of GraphQL, it saves what came over a connection, such as the start of a subscription, also when that fails: other
+ * operations are requests, whose session is saved before the response, whatever it is.
  */
 @Injectable()
 export class SessionInterceptor implements NestInterceptor {
@@ -25,7 +25,10 @@ export class SessionInterceptor implements NestInterceptor {
   #interceptResolver(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const operation = GraphqlOperation.find(context);
     if (!operation || !isUpgrade(operation.incoming)) return next.handle();
-    return saveAfter(next.handle(), () => usedSessionOfOperation(operation)?.then((detached) => detached?.save()));
+    const save = () => usedSessionOfOperation(operation)?.then((detached) => detached?.save());
+    const saved = defer(() => save() ?? EMPTY).pipe(ignoreElements());
+    const result = next.handle().pipe(catchError((error: unknown) => concat(saved, throwError(() => error))));
+    return saveAfter(result, save);
   }
 }
 

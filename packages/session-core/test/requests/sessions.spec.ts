@@ -141,7 +141,7 @@ describe('Sessions.load()', () => {
   it('gives a session whose id cannot be changed, because no cookie can be sent', async () => {
     const { app, client } = await startWith(async (sessions, request) => {
       const session = await sessions.load(request);
-      session?.changeSessionId();
+      return session?.changeSessionId();
     });
     expect(await firstMessage(app, client)).toMatch(/over an open connection, because no cookie can be sent/);
   });

@@ -70,6 +70,12 @@ class VisitorResolver {
     return { id: session.id };
   }
 
+  @Mutation(() => Boolean)
+  fail(@Session() session: Session) {
+    session.setAttribute('failed', true);
+    throw new Error('The resolver fails on purpose');
+  }
+
   @Mutation(() => String)
   rotate(@Session() session: Session) {
     return session.changeSessionId();
@@ -189,6 +195,9 @@ describe.each([
       data: { visit: { visits: 7 } },
     });
     expect((await sessionOf(app.nest, agent))!.getAttribute('visits')).toBe(7);
+    const failed = await iterate(client, 'mutation { fail }').next();
+    expect(failed.value).toMatchObject({ errors: [{ message: 'The resolver fails on purpose' }] });
+    expect((await sessionOf(app.nest, agent))!.getAttribute('failed')).toBe(true);
     const refused = (await iterate(client, 'mutation { rotate }').next()).value as { errors: { message: string }[] };
     expect(refused.errors[0]!.message).toMatch(/over an open connection/);
   });

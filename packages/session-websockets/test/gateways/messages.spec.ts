@@ -80,6 +80,12 @@ class Messages {
     session.setAttribute('visits', 5);
     acknowledge({ said: 5 });
   }
+
+  @SubscribeMessage('circle by hand')
+  circleByHand(@Session() session: Session, @Ack() acknowledge: (answer: unknown) => void) {
+    this.circle(session);
+    acknowledge({ said: true });
+  }
 }
 
 async function start(options: Partial<SocketAppOptions> & Pick<SocketAppOptions, 'platform'>): Promise<void> {
@@ -144,6 +150,7 @@ it('a message that is acknowledged by hand is saved first', async () => {
   const client = await connect('socket.io', agent);
   expect(await client.ask('by hand')).toBe(5);
   expect(await stored('visits')).toBe(5);
+  await expect(client.ask('circle by hand')).rejects.toThrow('Internal server error');
 });
 
 it.each(PLATFORMS)('a gateway of %s on a port of its own has sessions, and refuses foreign pages', async (platform) => {

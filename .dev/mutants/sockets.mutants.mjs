@@ -1,0 +1,169 @@
+// Mistakes in what connections do with their session: WebSockets of gateways, and operations of GraphQL.
+const byGateways = (test) => ({ spec: 'gateways.spec.ts', test });
+const byMessages = (test) => ({ spec: 'messages.spec.ts', test });
+const byInstances = (test) => ({ spec: 'several-instances.spec.ts', test });
+const bySubscriptions = (test) => ({ spec: 'subscriptions.spec.ts', test });
+const byGraphql = (test) => ({ spec: 'graphql.spec.ts', test });
+const bySessions = (test) => ({ spec: 'sessions.spec.ts', test });
+
+export const sockets = [
+  {
+    mistake: 'A socket has the session of its handshake for ever',
+    in: 'GatewayClient.session',
+    code: 'const current = await this.#sessions.detached(this.#request);',
+    instead: 'const current = await Promise.resolve(opening);',
+    killedBy: byGateways('a gateway of ws has the session in each message, as an HTTP request has just stored it'),
+  },
+  {
+    mistake: 'A socket follows the login of the victim of a planted token',
+    in: 'SessionEndListener',
+    code: "this.connections.close(previousSessionId, 'session id changed');",
+    instead: '',
+    killedBy: byInstances(
+      'the sockets of ws on another instance are closed when the session id changes, and do not follow the login',
+    ),
+  },
+  {
+    mistake: 'The sockets of an ended session are closed on one instance only',
+    in: 'SessionEndListener',
+    code: 'SessionDestroyedEvent, { broadcast: true }',
+    instead: 'SessionDestroyedEvent',
+    killedBy: byInstances('the sockets of ws on another instance are closed when the session is deleted'),
+  },
+  {
+    mistake: 'A message is acknowledged before its session is saved',
+    in: 'MessageInterceptor',
+    code: 'concatMap((value) => concat(saved, of(value)))',
+    instead: 'concatMap((value) => of(value))',
+    killedBy: byMessages('a message to ws whose session cannot be saved is an exception, and is not acknowledged'),
+  },
+  {
+    mistake: 'An acknowledgement by hand does not wait for the save',
+    in: 'savedFirst',
+    code: 'saving.then(acknowledge, () => undefined)',
+    instead: 'saving.then(acknowledge, acknowledge)',
+    killedBy: byMessages('a message that is acknowledged by hand is saved first'),
+  },
+  {
+    mistake: 'What a guard changes before it refuses a message is lost',
+    in: 'GatewaySockets.handle',
+    code: 'await held?.save()?.catch(() => undefined);',
+    instead: '',
+    killedBy: byMessages('a message to ws that a guard refuses has its changes saved'),
+  },
+  {
+    mistake: 'A message does not renew its session',
+    in: 'MessageInterceptor',
+    code: 'void held.session.touch.send();',
+    instead: '',
+    killedBy: byInstances(
+      'the sockets of ws on another instance keep a session alive that they use, and are closed when one that they do not use expires',
+    ),
+  },
+  {
+    mistake: 'A handler that keeps sessions idle renews them',
+    in: 'MessageInterceptor',
+    code: 'held.session.keepIdle();',
+    instead: '{}',
+    killedBy: byInstances(
+      'the sockets of ws on another instance keep a session alive that they use, and are closed when one that they do not use expires',
+    ),
+  },
+  {
+    mistake: 'A page of a foreign origin opens a socket of socket.io',
+    in: 'allowRequests',
+    code: 'if (!allows(request))',
+    instead: 'if (false)',
+    killedBy: byMessages('a gateway of socket.io on a port of its own has sessions, and refuses foreign pages'),
+  },
+  {
+    mistake: 'A page of a foreign origin opens a WebSocket of ws',
+    in: 'verifyClients',
+    code: 'if (!allows(info.req))',
+    instead: 'if (false)',
+    killedBy: byMessages('a gateway of ws on a port of its own has sessions, and refuses foreign pages'),
+  },
+  {
+    mistake: 'Other listeners see an upgrade that was refused',
+    in: 'putBeforeUpgrades',
+    code: "if (event === 'upgrade' && !accept(...(args as [IncomingMessage, Duplex]))) return true;",
+    instead: "if (event === 'upgrade') accept(...(args as [IncomingMessage, Duplex]));",
+    killedBy: bySubscriptions('nothing but this module sees a refused upgrade'),
+  },
+  {
+    mistake: 'A subscription outlives its session',
+    in: 'UpgradeListener',
+    code: 'this.open.add(connection, ids);',
+    instead: '',
+    killedBy: bySubscriptions('subscriptions of GraphQL end with the session'),
+  },
+  {
+    mistake: 'A client that left while its session was loaded stays in the list',
+    in: 'GatewayClient',
+    code: 'if (this.#isGone) return;',
+    instead: '',
+    killedBy: byInstances('a client of socket.io that leaves while its session is loaded leaves nothing behind'),
+  },
+  {
+    mistake: 'After missed events, sockets of ended sessions stay open',
+    in: 'SessionEndListener.search',
+    code: 'this.#search.start();',
+    instead: '',
+    killedBy: byInstances('sockets whose session is gone are closed when events were missed, and others stay open'),
+  },
+  {
+    mistake: 'A client that recovers its connection has no session',
+    in: 'GatewaySockets',
+    code: 'root.opts.connectionStateRecovery.skipMiddlewares = false;',
+    instead: '{}',
+    killedBy: byMessages('a client of socket.io that recovers its connection has its session'),
+  },
+  {
+    mistake: 'An event of a subscription has the session of its start',
+    in: 'GraphqlOperation',
+    code: 'return this.#info?.variableValues ?? this;',
+    instead: 'return this.request;',
+    killedBy: byGraphql('GraphQL by Apollo on Express has it in a subscription, fresh for each event'),
+  },
+  {
+    mistake: 'A mutation over a connection loses its changes',
+    in: 'SessionInterceptor',
+    code: '?.then((detached) => detached?.save())',
+    instead: '?.then(() => undefined)',
+    killedBy: byGraphql(
+      'GraphQL by Apollo on Express saves what a mutation over a connection changes, and cannot start or rotate a session there',
+    ),
+  },
+  {
+    mistake: 'A page of a foreign origin subscribes',
+    in: 'load',
+    code: 'if (!requests.allowsOriginOf(incoming)) throw new ForbiddenException(FOREIGN_ORIGIN);',
+    instead: '',
+    killedBy: byGraphql('GraphQL by Mercurius refuses a subscription of a page from a foreign origin'),
+  },
+  {
+    mistake: 'An upgrade by a page of a foreign origin gets its session',
+    in: 'Sessions.load',
+    code: 'isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)',
+    instead: 'false',
+    killedBy: bySessions(
+      'Sessions.load() gives null for a WebSocket that a page of another origin opens, and says so once',
+    ),
+  },
+  {
+    mistake: 'A page on http opens a connection over TLS',
+    in: 'UpgradeOrigins',
+    code: "|| (isSecure(request) && page.protocol !== 'https:')",
+    instead: '',
+    killedBy: bySessions(
+      'the origin of a connection is foreign where a connection over TLS is opened by a page that was not',
+    ),
+  },
+  {
+    mistake: 'The id of a session is changed over a connection, and its client loses it',
+    in: 'DetachedSession',
+    code: 'this.session.bindTo(NO_RESPONSE);',
+    instead: '',
+    killedBy: bySessions('Sessions.load() gives a session whose id cannot be changed, because no cookie can be sent'),
+  },
+];
