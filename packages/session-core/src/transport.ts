@@ -13,7 +13,7 @@ export { COOKIE_MAX_AGE_ATTRIBUTE } from './http/session-lifetime.js';
 export { KEEP_SESSION_IDLE } from './http/session-route.decorators.js';
 export { SessionScope } from './http/session.scope.js';
 export type { ForeignSession, SessionTakeover } from './http/session-takeover.js';
-export { UpgradeOrigins } from './http/upgrade-origins.js';
+export type { UpgradeOrigins } from './http/upgrade-origins.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { type SetCookieAttributes, cookieAttributes } from './resolvers/cookie-attributes.js';
 export { appendHeader } from './resolvers/response-headers.js';

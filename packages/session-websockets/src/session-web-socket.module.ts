@@ -1,6 +1,6 @@
 import { type DynamicModule, Inject, Module, Optional } from '@nestjs/common';
 import { ApplicationConfig, MetadataScanner } from '@nestjs/core';
-import { UpgradeOrigins } from '@nest-session/core/transport';
+import type { RequestSessions } from '@nest-session/core/transport';
 import {
   SESSION_WEB_SOCKET_MODULE_OPTIONS,
   SessionWebSocketModuleDefinition,
@@ -9,6 +9,7 @@ import {
   resolveSessionWebSocketOptions,
   type SessionWebSocketModuleOptions,
 } from './configuration/session-web-socket.options.js';
+import { REQUEST_SESSIONS, requestSessions } from './configuration/session-web-socket.tokens.js';
 import { OpenConnections } from './connections/open-connections.js';
 import { SessionEndListener } from './connections/session-end.listener.js';
 import { UpgradeListener } from './connections/upgrade.listener.js';
@@ -19,7 +20,15 @@ import { GatewaySockets } from './gateways/gateway-sockets.js';
  * Gives gateways their sessions, over socket.io and ws. Import it once, in the root module, beside `SessionModule`.
  */
 @Module({
-  providers: [OpenConnections, UpgradeListener, SessionEndListener, GatewaySockets, MetadataScanner, GatewayExplorer],
+  providers: [
+    requestSessions,
+    OpenConnections,
+    UpgradeListener,
+    SessionEndListener,
+    GatewaySockets,
+    MetadataScanner,
+    GatewayExplorer,
+  ],
 })
 export class SessionWebSocketModule extends SessionWebSocketModuleDefinition {
   /**
@@ -32,14 +41,14 @@ export class SessionWebSocketModule extends SessionWebSocketModuleDefinition {
 
   constructor(
     @Inject(SESSION_WEB_SOCKET_MODULE_OPTIONS) options: SessionWebSocketModuleOptions,
-    @Inject(UpgradeOrigins) origins: UpgradeOrigins,
+    @Inject(REQUEST_SESSIONS) sessions: RequestSessions,
     @Inject(GatewayExplorer) gateways: GatewayExplorer,
     @Inject(GatewaySockets) sockets: GatewaySockets,
     // Optional, because Nest provides it in every module but does not document that.
     @Optional() @Inject(ApplicationConfig) config?: ApplicationConfig,
   ) {
     super();
-    origins.allow(resolveSessionWebSocketOptions(options).origins);
+    sessions.origins.allow(resolveSessionWebSocketOptions(options).origins);
     if (config) gateways.install(config, sockets);
   }
 }

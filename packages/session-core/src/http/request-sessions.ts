@@ -11,6 +11,7 @@ import { RequestSessionLoader } from './request-session.loader.js';
 import { SharedResponseFunctions } from './response-functions.js';
 import type { SessionExchangeParts } from './session-exchange.js';
 import { SessionExtension } from './session-extension.js';
+import { SessionScope } from './session.scope.js';
 import { StoreFailureLog } from './store-failure.log.js';
 import { UpgradeOrigins } from './upgrade-origins.js';
 
@@ -25,7 +26,10 @@ export class RequestSessions implements OnModuleInit {
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
     @Inject(SESSION_OPTIONS) private readonly options: ResolvedSessionOptions,
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
-    @Inject(UpgradeOrigins) private readonly origins: UpgradeOrigins,
+    /** From which pages connections may be opened. */
+    @Inject(UpgradeOrigins) readonly origins: UpgradeOrigins,
+    /** On behalf of what the code runs. */
+    @Inject(SessionScope) readonly scope: SessionScope,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(SessionExtension) private readonly extension: SessionExtension,
   ) {}

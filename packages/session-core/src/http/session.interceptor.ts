@@ -27,7 +27,14 @@ export class SessionInterceptor implements NestInterceptor {
     if (!operation || !isUpgrade(operation.incoming)) return next.handle();
     const save = () => usedSessionOfOperation(operation)?.then((detached) => detached?.save());
     const saved = defer(() => save() ?? EMPTY).pipe(ignoreElements());
-    const result = next.handle().pipe(catchError((error: unknown) => concat(saved, throwError(() => error))));
+    const result = next.handle().pipe(
+      catchError((error: unknown) =>
+        concat(
+          saved,
+          throwError(() => error),
+        ),
+      ),
+    );
     return saveAfter(result, save);
   }
 }

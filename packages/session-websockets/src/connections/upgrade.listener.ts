@@ -2,7 +2,8 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
-import { RequestSessions } from '@nest-session/core/transport';
+import type { RequestSessions } from '@nest-session/core/transport';
+import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
 import { type OpenConnection, OpenConnections } from './open-connections.js';
 
 const FORBIDDEN = 'HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
@@ -22,7 +23,7 @@ export class UpgradeListener implements OnModuleInit {
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
-    @Inject(RequestSessions) private readonly sessions: RequestSessions,
+    @Inject(REQUEST_SESSIONS) private readonly sessions: RequestSessions,
     @Inject(OpenConnections) private readonly open: OpenConnections,
   ) {}
 

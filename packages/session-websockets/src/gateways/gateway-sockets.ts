@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
-import { DetachedSession, rememberRequest, RequestSessions, SessionScope } from '@nest-session/core/transport';
+import { DetachedSession, rememberRequest, type RequestSessions } from '@nest-session/core/transport';
 import { isObservable, Observable } from 'rxjs';
+import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
 import { OpenConnections } from '../connections/open-connections.js';
 import { UpgradeListener } from '../connections/upgrade.listener.js';
 import type { GatewayBinding } from './bind-to-adapter.js';
@@ -30,10 +31,9 @@ export class GatewaySockets implements GatewayBinding {
   readonly #clients = new WeakMap<object, GatewayClient>();
 
   constructor(
-    @Inject(RequestSessions) private readonly sessions: RequestSessions,
+    @Inject(REQUEST_SESSIONS) private readonly sessions: RequestSessions,
     @Inject(OpenConnections) private readonly open: OpenConnections,
     @Inject(UpgradeListener) private readonly upgrades: UpgradeListener,
-    @Inject(SessionScope) private readonly scope: SessionScope,
   ) {}
 
   guard(server: object): void {
@@ -52,7 +52,7 @@ export class GatewaySockets implements GatewayBinding {
     const [socket, request] = args as [object, IncomingMessage?];
     const client = this.#clients.get(socket) ?? this.#adopt(socket, request);
     if (!client) return connect();
-    if (client.closing === undefined) DetachedSession.run(client.opening, this.scope, connect);
+    if (client.closing === undefined) DetachedSession.run(client.opening, this.sessions.scope, connect);
   }
 
   async handle(
@@ -64,10 +64,14 @@ export class GatewaySockets implements GatewayBinding {
     if (!client) return handle(args);
     const held = await client.session();
     if (held === undefined) return undefined;
-    const result = await DetachedSession.run(held, this.scope, () => handle(held ? savedFirst(args, held) : args));
+    const result = await DetachedSession.run(held, this.sessions.scope, () =>
+      handle(held ? savedFirst(args, held) : args),
+    );
     // Nest subscribes outside of our context, and the handler runs only then.
     if (isObservable(result)) {
-      return new Observable((subscriber) => DetachedSession.run(held, this.scope, () => result.subscribe(subscriber)));
+      return new Observable((subscriber) =>
+        DetachedSession.run(held, this.sessions.scope, () => result.subscribe(subscriber)),
+      );
     }
     // A guard has refused the message. The failure of a save is logged.
     await held?.save()?.catch(() => undefined);

@@ -7,6 +7,7 @@ import {
   type NestInterceptor,
   UseGuards,
 } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { Ack, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { Session, SessionContext } from '@nest-session/core';
 import { DetachedSession } from '@nest-session/core/transport';
@@ -14,6 +15,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
 import { map, range, tap } from 'rxjs';
 import { io } from 'socket.io-client';
+import { SessionWebSocketModule } from '../../src/index.js';
 import { closeApps, PLATFORMS, reply, SocketApp, type SocketAppOptions, VisitsGateway } from '../support/socket.app.js';
 import { closeClients, connect } from '../support/socket.client.js';
 
@@ -219,4 +221,12 @@ it('a client of socket.io that recovers its connection has its session', async (
   } finally {
     client.disconnect();
   }
+});
+
+it('the module says that SessionModule is missing', async () => {
+  class AppModule {}
+  const module = { module: AppModule, imports: [SessionWebSocketModule.forRoot()] };
+  await expect(NestFactory.create(module, { logger: false, abortOnError: false })).rejects.toThrow(
+    'SessionWebSocketModule: SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.',
+  );
 });
