@@ -127,9 +127,9 @@ export const sockets = [
   },
   {
     mistake: 'A mutation over a connection loses its changes',
-    in: 'SessionInterceptor',
-    code: '?.then((detached) => detached?.save())',
-    instead: '?.then(() => undefined)',
+    in: 'handleInSession',
+    code: 'held.save() ?? EMPTY',
+    instead: 'EMPTY',
     killedBy: byGraphql(
       'GraphQL by Apollo on Express saves what a mutation over a connection changes, and cannot start or rotate a session there',
     ),

@@ -3,7 +3,7 @@ import { SessionStateError } from '../errors/session.errors.js';
 import type { Session } from '../session/session.js';
 import { DetachedSession } from './detached-session.js';
 import { GraphqlOperation } from './graphql-operation.js';
-import { sessionOfOperation } from './operation-sessions.js';
+import { sessionOfOperation } from './session-of-operation.js';
 import { isUpgrade } from './request-of.js';
 import { SessionExchange } from './session-exchange.js';
 import { SessionMiddleware } from './session.middleware.js';

@@ -1,9 +1,12 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
-import { catchError, concat, defer, EMPTY, ignoreElements, Observable, throwError } from 'rxjs';
+import { catchError, concat, defer, EMPTY, from, ignoreElements, mergeMap, Observable, throwError } from 'rxjs';
+import type { DetachedSession } from './detached-session.js';
 import { GraphqlOperation } from './graphql-operation.js';
-import { usedSessionOfOperation } from './operation-sessions.js';
+import { sessionOfOperation } from './session-of-operation.js';
 import { isUpgrade } from './request-of.js';
+import { RequestSessions } from './request-sessions.js';
 import { SessionExchange } from './session-exchange.js';
+import type { SessionScope } from './session.scope.js';
 
 /**
  * Saves the session when the handler has finished, after the last value of an Observable, so that a failed save reaches
@@ -11,45 +14,56 @@ import { SessionExchange } from './session-exchange.js';
  * saved before the first byte is sent. Once the response has begun, as with server-sent events, it neither saves nor
  * throws. Where several of them run for a request, the outermost saves.
  *
- * Of GraphQL, it saves what came over a connection, such as the start of a subscription, also when that fails: other
- * operations are requests, whose session is saved before the response, whatever it is.
+ * Of GraphQL, it serves operations that came over a connection, such as the start of a subscription, and saves their
+ * session: other operations are requests, whose session is saved before the response, whatever it is.
  */
 @Injectable()
 export class SessionInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     if (context.getType<string>() === 'graphql') return this.#interceptResolver(context, next);
     const exchange = context.getType() === 'http' && SessionExchange.of(context.switchToHttp().getRequest());
-    return exchange && exchange.takeSave() ? saveAfter(next.handle(), () => exchange.saveEarly()) : next.handle();
+    return exchange && exchange.takeSave() ? saveAfter(next.handle(), exchange) : next.handle();
   }
 
   #interceptResolver(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const operation = GraphqlOperation.find(context);
-    if (!operation || !isUpgrade(operation.incoming)) return next.handle();
-    const save = () => usedSessionOfOperation(operation)?.then((detached) => detached?.save());
-    const saved = defer(() => save() ?? EMPTY).pipe(ignoreElements());
-    const result = next.handle().pipe(
+    const isConnected = operation && isUpgrade(operation.incoming);
+    const scope = isConnected && RequestSessions.serving(operation.incoming)?.scope;
+    if (!scope) return next.handle();
+    return from(sessionOfOperation(operation)).pipe(
+      mergeMap((held) => (held ? handleInSession(next, held, scope) : next.handle())),
+    );
+  }
+}
+
+/** Saves also when the handler fails, as before the response to a request. */
+function handleInSession(next: CallHandler, held: DetachedSession, scope: SessionScope): Observable<unknown> {
+  const saved = defer(() => held.save() ?? EMPTY).pipe(ignoreElements());
+  const handled = new Observable((subscriber) => scope.run(held, () => next.handle().subscribe(subscriber)));
+  return concat(
+    handled.pipe(
       catchError((error: unknown) =>
         concat(
           saved,
           throwError(() => error),
         ),
       ),
-    );
-    return saveAfter(result, save);
-  }
+    ),
+    saved,
+  );
 }
 
 /**
  * The values of `source`; completes when the session is saved, and at once when there is nothing to save. Written by
  * hand, because `concat()` and `defer()` would cost a request more than everything else that its session does.
  */
-function saveAfter(source: Observable<unknown>, save: () => Promise<void> | undefined): Observable<unknown> {
+function saveAfter(source: Observable<unknown>, exchange: SessionExchange): Observable<unknown> {
   return new Observable((subscriber) =>
     source.subscribe({
       next: (value) => subscriber.next(value),
       error: (error: unknown) => subscriber.error(error),
       complete: () => {
-        const saving = save();
+        const saving = exchange.saveEarly();
         if (!saving) return subscriber.complete();
         saving.then(
           () => subscriber.complete(),

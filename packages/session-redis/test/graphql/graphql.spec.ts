@@ -83,7 +83,7 @@ class VisitorResolver {
 
   @Subscription(() => Visitor, { resolve: (rung: object) => rung })
   rung(@Session() session: Session, @SessionId() id: string, @SessionAttribute('visits') visits: number | undefined) {
-    if (visits === 100) throw new Error(`${session.id === id}`);
+    if (this.context.session !== session || session.id !== id) throw new Error('Not one session');
     session.setAttribute('subscribed', visits ?? 0);
     return VisitorResolver.bell.asyncIterableIterator('rung');
   }

@@ -20,11 +20,6 @@ export function sessionOfOperation(operation: GraphqlOperation): Promise<Detache
   return loading;
 }
 
-/** The same, if anything asked for it. */
-export function usedSessionOfOperation(operation: GraphqlOperation): Promise<DetachedSession | undefined> | undefined {
-  return sessions.get(operation.execution);
-}
-
 async function load({ incoming, isEvent }: GraphqlOperation): Promise<DetachedSession | undefined> {
   const requests = RequestSessions.serving(incoming);
   if (!requests) throw new SessionStateError(FOREIGN_SERVER);
