@@ -95,7 +95,7 @@ export const sockets = [
     in: 'UpgradeListener',
     code: 'this.open.add(connection, ids);',
     instead: '',
-    killedBy: bySubscriptions('subscriptions of GraphQL end with the session'),
+    killedBy: bySubscriptions('subscriptions by Apollo end with the session'),
   },
   {
     mistake: 'A client that left while its session was loaded stays in the list',

@@ -1,6 +1,9 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Field, GraphQLModule, ObjectType, Query, Resolver, Subscription } from '@nestjs/graphql';
+import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import { Session } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, RedisServer, signIn } from '@nest-session/testing';
@@ -42,18 +45,28 @@ beforeAll(async () => {
 afterAll(() => redis.stop());
 afterEach(closeApps);
 
-async function start() {
+const apollo = () =>
+  GraphQLModule.forRoot<ApolloDriverConfig>({
+    driver: ApolloDriver,
+    autoSchemaFile: true,
+    subscriptions: { 'graphql-ws': true },
+  });
+const mercurius = () =>
+  GraphQLModule.forRoot<MercuriusDriverConfig>({ driver: MercuriusDriver, autoSchemaFile: true, subscription: true });
+
+const DRIVERS = [
+  { driver: 'Apollo', graphql: apollo, adapter: () => new ExpressAdapter() },
+  { driver: 'Mercurius', graphql: mercurius, adapter: () => new FastifyAdapter() },
+];
+
+async function start({ graphql, adapter } = DRIVERS[0]!) {
+  NewsResolver.subscribers = 0;
   const app = await SocketApp.start({
     platform: 'ws',
     url: redis.url,
     sockets: { origins: ['https://app.example.com'] },
-    imports: [
-      GraphQLModule.forRoot<ApolloDriverConfig>({
-        driver: ApolloDriver,
-        autoSchemaFile: true,
-        subscriptions: { 'graphql-ws': true },
-      }),
-    ],
+    adapter: adapter(),
+    imports: [graphql()],
     providers: [NewsResolver],
   });
   const agent = await signIn(app.nest, { principalName: 'ada' });
@@ -84,16 +97,19 @@ const outcome = (socket: WebSocket): Promise<string> =>
     socket.on('error', ({ message }) => resolve(message));
   });
 
-it('subscriptions of GraphQL are refused to foreign pages, and open to pages that are listed', async () => {
-  const { app, open } = await start();
-  expect(await outcome(open('https://evil.example'))).toBe('Unexpected server response: 403');
-  expect(await outcome(open('https://app.example.com'))).toBe('open');
-  expect(await outcome(open(app.origin))).toBe('open');
-  expect(await outcome(open())).toBe('open');
-});
+it.each(DRIVERS)(
+  'subscriptions by $driver are refused to foreign pages, and open to pages that are listed',
+  async (driver) => {
+    const { app, open } = await start(driver);
+    expect(await outcome(open('https://evil.example'))).toBe('Unexpected server response: 403');
+    expect(await outcome(open('https://app.example.com'))).toBe('open');
+    expect(await outcome(open(app.origin))).toBe('open');
+    expect(await outcome(open())).toBe('open');
+  },
+);
 
-it('subscriptions of GraphQL end with the session', async () => {
-  const { app, agent } = await start();
+it.each(DRIVERS)('subscriptions by $driver end with the session', async (driver) => {
+  const { app, agent } = await start(driver);
   const client = createClient({ url: webSocketUrl(app), webSocketImpl: withCookies(agent), retryAttempts: 0 });
   const ended = new Promise<unknown>((resolve) => {
     client.subscribe(

@@ -1,5 +1,5 @@
 import { type INestApplication, Inject, type ModuleMetadata, type Provider, type Type } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { WsAdapter } from '@nestjs/platform-ws';
 import {
@@ -91,6 +91,8 @@ export interface SocketAppOptions {
   readonly imports?: ModuleMetadata['imports'];
   readonly providers?: Provider[];
   readonly controllers?: Type[];
+  /** @default that of Express */
+  readonly adapter?: AbstractHttpAdapter;
   readonly configure?: (app: INestApplication) => unknown;
 }
 
@@ -117,7 +119,7 @@ export class SocketApp {
         controllers: [AccountController, ...(options.controllers ?? [])],
         providers: options.providers ?? [VisitsGateway],
       },
-      new ExpressAdapter(),
+      options.adapter ?? new ExpressAdapter(),
       { logger: log, abortOnError: false },
     );
     if (options.platform === 'ws') nest.useWebSocketAdapter(new WsAdapter(nest));
