@@ -33,7 +33,8 @@ describe.each(PLATFORMS)('the sockets of %s on another instance', (platform) => 
   it('are closed when the session is deleted', async () => {
     const clients = await Promise.all(Array.from({ length: 20 }, connectToTwo));
     await agent.post('/logout');
-    await Promise.all(clients.map(({ closed }) => closed));
+    const reasons = await Promise.all(clients.map(({ closed }) => closed));
+    expect(new Set(reasons)).toEqual(new Set([platform === 'ws' ? '4401 session ended' : 'io server disconnect']));
   });
 
   it('are closed when the session id changes, and do not follow the login', async () => {
