@@ -97,6 +97,7 @@ it.each(PLATFORMS)(
     await client.ask('read');
     await redis.kill();
     await expect(client.ask('read')).rejects.toThrow('Internal server error');
+    expect(await client.ask('ping', 'pong')).toBe('pong');
     await expect(connect(platform, agent)).rejects.toThrow(/refused: .*(503|Session store unavailable)/);
     expect((await connect(platform, app.agent())).isOpen).toBe(true);
     await redis.restart();
