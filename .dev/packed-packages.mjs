@@ -5,7 +5,13 @@ import { ensurePackages, ensureRedis } from './install.mjs';
 import { runQuietly } from './processes.mjs';
 import { runIn, temporaryFolder } from './temporary-folder.mjs';
 
-const PACKAGES = ['packages/session-core', 'packages/session-redis', 'packages/session-express', 'packages/session-websockets', 'libs/testing'];
+const PACKAGES = [
+  'packages/session-core',
+  'packages/session-redis',
+  'packages/session-express',
+  'packages/session-websockets',
+  'libs/testing',
+];
 
 /** Of no use to applications: for the program of the matrix alone. */
 export const TEST_INFRASTRUCTURE = 'libs/test-infrastructure';

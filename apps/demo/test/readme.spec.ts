@@ -15,7 +15,13 @@ import { curlStandIn, differences, hasCurl, type Shell, systemShell } from './su
 LeakGuard.install();
 
 const DIST = join(ROOT, 'apps/demo/dist');
-const PACKAGES = ['packages/session-core', 'packages/session-redis', 'packages/session-express', 'packages/session-websockets', 'libs/testing'];
+const PACKAGES = [
+  'packages/session-core',
+  'packages/session-redis',
+  'packages/session-express',
+  'packages/session-websockets',
+  'libs/testing',
+];
 
 // Enough time for compilers and several programs on a busy machine.
 const SLOWLY = 300_000;
@@ -58,15 +64,6 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** What the compiler says about these files. */
-async function compiled(files: readonly string[]): Promise<string> {
-  const compilerOptions = { composite: false, declaration: false, declarationMap: false, sourceMap: false };
-  const config = { extends: join(ROOT, 'tsconfig.base.json'), compilerOptions, files };
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config));
-  const tsc = spawnSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
-  return tsc.stdout.toString();
-}
-
 describe('the code of the READMEs', () => {
   it('begins with a complete program of at most 25 lines, and its transcript', () => {
     const [first = '', second = ''] = [...readme.matchAll(/^```\w+\n/gm)].map(([fence]) => fence.trim());
@@ -82,7 +79,8 @@ describe('the code of the READMEs', () => {
       // What declares attributes declares them for all files that are compiled with it.
       const declaring = files.filter((_, i) => /interface SessionAttributes\b/.test(blocks[i]!));
       const others = files.filter((file) => !declaring.includes(file));
-      for (const together of [others, ...declaring.map((file) => [file])]) expect(await compile(folder, together)).toBe('');
+      const programs = [others, ...declaring.map((file) => [file])];
+      for (const program of programs) expect(await compile(folder, program)).toBe('');
     },
     SLOWLY,
   );

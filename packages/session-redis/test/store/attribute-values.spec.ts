@@ -1,4 +1,4 @@
-import { JsonAttributeSerializer } from '@nest-session/core';
+import { type AttributeSerializer, JsonAttributeSerializer } from '@nest-session/core';
 import { DevalueAttributeSerializer } from '@nest-session/core/devalue';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterEach(() => app.stop());
 afterAll(() => server.stop());
 
-async function start(serializer?: JsonAttributeSerializer): Promise<void> {
+async function start(serializer?: AttributeSerializer): Promise<void> {
   app = await App.start({ redis: { url: server.url, ...(serializer ? { serializer } : {}) } });
   sessions = app.nest.get(RedisSessionRepository, { strict: false });
 }
