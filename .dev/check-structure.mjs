@@ -1,8 +1,9 @@
 // npm run check:structure: whether the sources keep the rules that CONTRIBUTING.md lists under "Where things are": which
-// folder may import from which, what files are called, and how long they may be.
+// folder may import from which, what files are called, how long they may be, and that they load anywhere.
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { root } from './processes.mjs';
+import { publishedPackages } from './workspaces.mjs';
 
 const MOST_LINES = 300;
 // One check after the other, as a store author reads them.
@@ -16,6 +17,8 @@ const [, table = ''] = /^\| source .*\n\|.*\n((?:\|.*\n)+)/m.exec(rules) ?? [];
 const rows = table.split('\n').filter((row) => row !== '');
 const orders = rows.map(quotedIn).map(([folder, ...order]) => [folder, order]);
 
+const published = publishedPackages().map(({ folder }) => folder);
+
 const problems = orders.flatMap(([folder, order]) => problemsOf(folder, order));
 if (roles.size === 0 || orders.length === 0) problems.push('CONTRIBUTING.md lists no roles, or no order of folders');
 for (const problem of problems) console.error(problem);
@@ -28,6 +31,7 @@ function problemsOf(packageFolder, order) {
   return files.flatMap((file) => {
     const text = readFileSync(join(source, file), 'utf8');
     const found = [...importProblems(file, text, order), ...nameProblems(file, text), ...lengthProblems(file, text)];
+    if (published.includes(packageFolder)) found.push(...loadProblems(text));
     return found.map((problem) => `${packageFolder}/src/${file}: ${problem}`);
   });
 }
@@ -64,6 +68,11 @@ function* nameProblems(file, text) {
 function* lengthProblems(file, text) {
   const lines = text.split('\n').length - 1;
   if (lines > MOST_LINES && !LONG_FILES.test(file)) yield `has ${lines} lines, more than ${MOST_LINES}`;
+}
+
+/** CommonJS has no `import.meta`, and nothing lies beside a bundle. */
+function* loadProblems(text) {
+  if (/\bimport\.meta\b/.test(text)) yield 'uses import.meta, and must load as CommonJS and from a bundle';
 }
 
 function quotedIn(list) {

@@ -4,14 +4,7 @@ import { join } from 'node:path';
 import { ensurePackages, ensureRedis } from './install.mjs';
 import { runQuietly } from './processes.mjs';
 import { runIn, temporaryFolder } from './temporary-folder.mjs';
-
-const PACKAGES = [
-  'packages/session-core',
-  'packages/session-redis',
-  'packages/session-express',
-  'packages/session-websockets',
-  'libs/testing',
-];
+import { publishedPackages } from './workspaces.mjs';
 
 /** Of no use to applications: for the program of the matrix alone. */
 export const TEST_INFRASTRUCTURE = 'libs/test-infrastructure';
@@ -24,7 +17,7 @@ export async function packPackages(...further) {
   const folder = temporaryFolder('packed');
   await runQuietly('npm', [
     'pack',
-    ...[...PACKAGES, ...further].flatMap((path) => ['-w', path]),
+    ...[...publishedPackages().map((each) => each.folder), ...further].flatMap((path) => ['-w', path]),
     '--pack-destination',
     folder,
   ]);

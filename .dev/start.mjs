@@ -16,12 +16,12 @@ await main(async () => {
   onStopSignal(() => told.abort());
   onEndOfNpm(() => told.abort());
   const redis = process.env.REDIS_URL ? undefined : await startRedis();
-  const compiler = watch ? startCompiler() : undefined;
+  const compilers = watch ? startCompilers() : [];
   try {
     const store = redis ? { REDIS_URL: redis.url } : process.env.REDIS_URL ? {} : { SESSION_STORE: 'memory' };
     return await runDemo({ ...process.env, ...store, PORT: `${await choosePort()}` }, told.signal);
   } finally {
-    compiler?.kill();
+    for (const compiler of compilers) compiler.kill();
     await redis?.stop();
   }
 });
@@ -44,9 +44,12 @@ async function startRedis() {
   }
 }
 
-function startCompiler() {
-  const args = ['node_modules/typescript/bin/tsc', '-b', '--watch', '--preserveWatchOutput', 'apps/demo'];
-  return spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+/** Of the Lua scripts, which become TypeScript, and of TypeScript. */
+function startCompilers() {
+  return [
+    ['.dev/embed-scripts.mjs', '--watch'],
+    ['node_modules/typescript/bin/tsc', '-b', '--watch', '--preserveWatchOutput', 'apps/demo'],
+  ].map((args) => spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] }));
 }
 
 /** Resolves to the demo's exit code; 0 when it ended because we were told to stop. */

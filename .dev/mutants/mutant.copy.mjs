@@ -5,13 +5,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from '../processes.mjs';
 
+// Before its tests, Jest embeds the scripts of the copy.
+const EMBED = '.dev/embed-scripts.mjs';
 const PACKAGES = [
   'packages/session-core',
   'packages/session-redis',
   'packages/session-express',
   'packages/session-websockets',
 ];
-const NEEDED = ['package.json', 'docs', ...PACKAGES, 'libs'];
+const NEEDED = ['package.json', 'docs', ...PACKAGES, 'libs', EMBED];
 const INSTALLED = ['node_modules', ...PACKAGES.map((path) => `${path}/node_modules`)];
 const LEFT_OUT = /\/(node_modules|dist)$|\.tsbuildinfo$/;
 

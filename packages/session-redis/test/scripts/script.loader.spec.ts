@@ -1,12 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
 import { Store } from '../support/store.fixture.js';
 
 const folder = new URL('../../src/scripts/', import.meta.url);
 const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
-const names = files
-  .filter((name) => name.endsWith('.lua') && !name.startsWith('includes/'))
-  .map((name) => name.slice(0, -'.lua'.length));
+const nameOf = (file: string) => file.slice(0, -'.lua'.length);
+const luaFiles = files.filter((file) => file.endsWith('.lua'));
+const names = luaFiles.filter((file) => !file.startsWith('includes/')).map(nameOf);
 /** The declarations of outcomes: beside the scripts, and in core for those of a store. */
 const declarations = [
   ...files.filter((name) => name.endsWith('.scripts.ts')).map((name) => new URL(name, folder)),
@@ -38,6 +39,11 @@ const REPLY_TYPES: Record<string, string | null> = {
   'stream/read-events': 'ReadReply',
   'stream/replay-dead-letter': 'ReplayReply',
 };
+
+it('the embedded scripts are what the .lua files have now', () => {
+  const texts = luaFiles.map((file) => [nameOf(file), readFileSync(new URL(file, folder), 'utf8')]);
+  expect(LUA_SOURCES).toEqual(Object.fromEntries(texts));
+});
 
 it('the table of reply types names each script', () => {
   expect(Object.keys(REPLY_TYPES).toSorted()).toEqual(names.toSorted());

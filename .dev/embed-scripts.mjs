@@ -1,0 +1,36 @@
+// Writes packages/session-redis/src/scripts/lua-sources.ts: the text of every .lua file beside it, so that no program has
+// to find these files when it runs, wherever it was bundled into. The build, the type check and Jest (as its
+// `globalSetup`) call this first; with --watch, it runs until it is stopped and follows changes.
+import { existsSync, readdirSync, readFileSync, renameSync, watch, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const FOLDER = fileURLToPath(new URL('../packages/session-redis/src/scripts/', import.meta.url));
+const TARGET = `${FOLDER}lua-sources.ts`;
+const LUA = /\.lua$/;
+
+export default function embedScripts() {
+  const names = readdirSync(FOLDER, { encoding: 'utf8', recursive: true }).filter((path) => LUA.test(path));
+  const entries = names.toSorted().map((path) => {
+    const source = readFileSync(`${FOLDER}${path}`, 'utf8');
+    return `  ${JSON.stringify(path.replace(LUA, ''))}: ${JSON.stringify(source)},\n`;
+  });
+  const text = [
+    '// Written by .dev/embed-scripts.mjs out of the .lua files beside it: change those.\n',
+    'export const LUA_SOURCES: Readonly<Record<string, string>> = {\n',
+    ...entries,
+    '};\n',
+  ].join('');
+  // What is as it should be stays untouched: a compiler that watches it would start again.
+  if (existsSync(TARGET) && readFileSync(TARGET, 'utf8') === text) return;
+  // In one step: another process may be reading it.
+  const unfinished = `${TARGET}.${process.pid}`;
+  writeFileSync(unfinished, text);
+  renameSync(unfinished, TARGET);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  embedScripts();
+  if (process.argv.includes('--watch')) {
+    watch(FOLDER, { recursive: true }, (_, path) => path && LUA.test(path) && embedScripts());
+  }
+}
