@@ -1,18 +1,50 @@
-// npm run check:publish: what would be published can be used, by its exports and its types.
+// npm run check:publish: what would be published can be used, by its exports and its types, from ES modules and CommonJS.
+import { isDeepStrictEqual } from 'node:util';
 import { main, run } from './processes.mjs';
+import { publishedPackages } from './workspaces.mjs';
 
 await main(async () => {
   let failures = 0;
-  for (const folder of [
-    'packages/session-core',
-    'packages/session-redis',
-    'packages/session-express',
-    'packages/session-websockets',
-    'libs/testing',
-  ]) {
+  for (const { folder, manifest } of publishedPackages()) {
+    const wanted = wantedEntries(manifest);
+    const isAsWanted = Object.keys(wanted).every((field) => isDeepStrictEqual(manifest[field], wanted[field]));
+    if (!isAsWanted) console.error(`${folder}/package.json must have:\n${JSON.stringify(wanted, null, 2)}`);
+    failures += isAsWanted ? 0 : 1;
     failures += await run('node_modules/.bin/publint', ['run', folder, '--strict']);
-    // Every package is ESM only: CommonJS applications load it with Node's require(esm).
-    failures += await run('node_modules/.bin/attw', ['--pack', folder, '--profile', 'esm-only']);
+    failures += await run('node_modules/.bin/attw', ['--pack', folder, '--profile', 'strict']);
   }
   return failures === 0 ? 0 : 1;
 });
+
+/** The fields that say what is imported and required, for the entry points that `exports` names. */
+function wantedEntries({ exports }) {
+  const names = Object.keys(exports).flatMap((path) => (path === './package.json' ? [] : [path.slice('./'.length)]));
+  const subpaths = names.filter((name) => name !== '');
+  const fields = {
+    main: './dist/cjs/index.js',
+    types: './dist/cjs/index.d.ts',
+    exports: {
+      '.': conditionsOf('index'),
+      ...Object.fromEntries(subpaths.map((name) => [`./${name}`, conditionsOf(name)])),
+      './package.json': './package.json',
+    },
+  };
+  if (subpaths.length === 0) return fields;
+  // For compilers that do not read `exports`: "moduleResolution": "node10", which Nest 11 had at first.
+  const declarations = Object.fromEntries(subpaths.map((name) => [name, [`./dist/cjs/${name}.d.ts`]]));
+  return { ...fields, typesVersions: { '*': declarations } };
+}
+
+/**
+ * `module-sync` is what Node.js asks for where it can require() ES modules, and `module` what bundlers ask for: both get
+ * the ES modules for `import` and for `require`, so that no process has two copies of a package. The CommonJS build is
+ * for whoever cannot require() ES modules, such as Jest.
+ */
+function conditionsOf(name) {
+  return {
+    import: { types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` },
+    'module-sync': `./dist/${name}.js`,
+    module: `./dist/${name}.js`,
+    default: { types: `./dist/cjs/${name}.d.ts`, default: `./dist/cjs/${name}.js` },
+  };
+}
