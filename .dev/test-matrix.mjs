@@ -1,11 +1,13 @@
 // npm run test:matrix: the packages as they would be published, with everything they are said to work with. They are
 // packed, and installed outside of the repository once for each folder of .dev/matrix. The application that lies there
-// is compiled against them, as an ES module and as CommonJS, and its checks run on Express and on Fastify.
+// is compiled against them, as an ES module and as CommonJS, and its checks run on Express and on Fastify. Words choose
+// folders: `npm run test:matrix -- nest-11`.
 import { readdirSync } from 'node:fs';
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { check, conclude, countsOf, report } from './checks.mjs';
+import { entryPoints } from './entry-points.mjs';
 import { installPacked, packPackages, TEST_INFRASTRUCTURE } from './packed-packages.mjs';
 import { main, root } from './processes.mjs';
 import { runIn } from './temporary-folder.mjs';
@@ -16,11 +18,18 @@ const ADAPTERS = { express: 'Express', fastify: 'Fastify' };
 const PASSED_IN_TAP = /^# Subtest: .*\nok .*\n {2}---\n(?: {2}.*\n)*/gm;
 
 await main(async () => {
-  const { outputFile } = parseArgs({ options: { outputFile: { type: 'string' } } }).values;
+  const { values, positionals: words } = parseArgs({
+    options: { outputFile: { type: 'string' } },
+    allowPositionals: true,
+  });
   const packed = await packPackages(TEST_INFRASTRUCTURE);
-  const folders = readdirSync(APPLICATION, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  const rows = await Promise.all(folders.map(({ name }) => checkVersions(name, packed)));
-  return conclude(rows.flat(), outputFile);
+  const names = readdirSync(APPLICATION, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() && words.every((word) => entry.name.includes(word)) ? [entry.name] : [],
+  );
+  if (names.length === 0)
+    throw new Error(`No folder of .dev/matrix has all of these words in its name: ${words.join(' ')}`);
+  const rows = await Promise.all(names.map((name) => checkVersions(name, packed)));
+  return conclude(rows.flat(), values.outputFile);
 });
 
 /** Resolves to the rows of the table: what was tried, and its checks. */
@@ -58,7 +67,13 @@ async function compile(folder, type) {
 
 async function runChecks(folder, adapter) {
   const args = ['--test-reporter=tap', 'checks.js'];
-  const { code, output } = await runIn(folder, process.execPath, args, { ADAPTER: adapter });
+  const env = {
+    ADAPTER: adapter,
+    ENTRY_POINTS: entryPoints()
+      .map(({ name }) => name)
+      .join(),
+  };
+  const { code, output } = await runIn(folder, process.execPath, args, env);
   const lines = output.matchAll(/^(ok|not ok) \d+ - (.*?)( # SKIP.*)?$/gm);
   const checks = [...lines].map(([, result, name, skip]) => ({ name, result: skip ? 'skipped' : result }));
   // The reporter writes its plan last.

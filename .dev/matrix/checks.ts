@@ -1,5 +1,7 @@
-// What a user relies on, checked on the adapter that ADAPTER names. Prints TAP; ends by itself if nothing is left open.
+// What a user relies on, checked on the adapter that ADAPTER names. ENTRY_POINTS: everything that can be imported from the
+// packages. Prints TAP; ends by itself if nothing is left open.
 import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
 import { before, test } from 'node:test';
 import type { INestApplication } from '@nestjs/common';
 import { SchedulerRegistry } from '@nestjs/schedule';
@@ -18,6 +20,7 @@ import './sockets.js';
 import { type Adapter, type Basket, Heard, openShop, testShop } from './shop.js';
 
 const adapter = process.env['ADAPTER'] as Adapter;
+const entryPoints = process.env['ENTRY_POINTS']!.split(',');
 const leaks = new LeakGuard();
 
 let redis: RedisServer;
@@ -128,6 +131,15 @@ test('two applications on one Redis have a session each and see nothing of the o
   for (const shop of [books, music]) assert.equal((await basketOf(await enter(shop), swapped)).isNew, true);
 });
 
+test('import and require() give the same copy of the packages', async () => {
+  const require = createRequire(`${process.cwd()}/`);
+  for (const name of entryPoints) {
+    const [imported, required] = [await import(name), require(name)];
+    assert.ok(Object.keys(imported).length > 0);
+    for (const key of Object.keys(imported)) assert.equal(required[key], imported[key], `${key} of ${name}`);
+  }
+});
+
 test('@nestjs/schedule lists the cleanup job', () => {
   assert.equal(books.get(SchedulerRegistry).doesExist('cron', 'session-cleanup'), true);
 });
@@ -146,6 +158,12 @@ test('a test of the application does without Redis, and need not wait for an exp
 
 test('all of it closes and leaves nothing open', async () => {
   await Promise.all([books.close(), music.close()]);
+  // As tests do: it is closed while some of its connections are being made.
+  for (let i = 0; i < 5; i++) {
+    const brief = await openShop('brief', adapter, redis.url);
+    await (await enter(brief)).get('/plain');
+    await brief.close();
+  }
   await admin.quit();
   await redis.stop();
   // What is closed in the wrong way is closed by ioredis after two seconds.
