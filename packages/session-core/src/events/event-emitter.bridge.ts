@@ -10,15 +10,13 @@ interface EventEmitter2Like {
 
 interface ReadinessWatcherLike {
   waitUntilReady(): Promise<void>;
+  setReady(): void;
 }
-
-// The class that eventemitter2 exports is named EventEmitter. The one of Node.js has no emitAsync().
-const EMITTER_NAMES = ['EventEmitter2', 'EventEmitter'];
 
 /**
  * Emits session events to the `@OnEvent` listeners of @nestjs/event-emitter, if the application has that module.
- * Best effort: the emitter does not tell whether a listener succeeded. The emitter is found by the name of its class,
- * so that the package is not a dependency and the application's own copy of it is used.
+ * Best effort: the emitter does not tell whether a listener succeeded. The emitter is found by its methods, so that the
+ * package is not a dependency and the application's own copy of it is used. Bundlers change the names of classes.
  */
 @Injectable()
 export class EventEmitterBridge {
@@ -29,7 +27,7 @@ export class EventEmitterBridge {
 
   /** Resolves when the `@OnEvent` listeners are attached. */
   async ready(): Promise<void> {
-    const watchers = this.#find<ReadinessWatcherLike>(['EventEmitterReadinessWatcher'], 'waitUntilReady');
+    const watchers = this.#find<ReadinessWatcherLike>('waitUntilReady', 'setReady');
     // A watcher rejects when attaching failed: the application hears of that itself, and our handlers do not need it.
     await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
   }
@@ -51,16 +49,22 @@ export class EventEmitterBridge {
 
   /** At most one emitter: with two EventEmitterModules every `@OnEvent` listener is attached to both. */
   #listenedTo(eventName: string): EventEmitter2Like | undefined {
-    this.#emitters ??= this.#find<EventEmitter2Like>(EMITTER_NAMES, 'emitAsync');
+    // The emitters of Node.js have no emitAsync().
+    this.#emitters ??= this.#find<EventEmitter2Like>('emitAsync', 'listenerCount');
     return this.#emitters.find((emitter) => emitter.listenerCount(eventName) > 0);
   }
 
-  #find<T extends object>(classNames: readonly string[], method: keyof T): T[] {
-    const found = this.discovery
+  #find<T extends object>(...methods: readonly (string & keyof T)[]): T[] {
+    // `in` first: a provider may be a proxy that throws for a name that it does not know.
+    const hasMethods = (instance: T | null | undefined): instance is T =>
+      typeof instance === 'object' &&
+      instance !== null &&
+      methods.every((each) => each in instance && typeof instance[each] === 'function');
+    return this.discovery
       .getProviders()
-      .filter(({ token, isAlias }) => typeof token === 'function' && classNames.includes(token.name) && !isAlias)
-      .map(({ instance }) => instance as T | undefined);
-    return found.filter((instance): instance is T => typeof instance?.[method] === 'function');
+      .filter(({ token, isAlias }) => typeof token === 'function' && !isAlias)
+      .map(({ instance }) => instance as T | undefined)
+      .filter(hasMethods);
   }
 }
 

@@ -154,15 +154,21 @@ describe('EventEmitterBridge', () => {
 
   it('waits for a late readiness watcher of the EventEmitter, and ignores one that failed', async () => {
     let ready!: () => void;
-    class EventEmitterReadinessWatcher {
+    const setReady = () => undefined;
+    class Late {
+      readonly setReady = setReady;
       readonly waitUntilReady = () => new Promise<void>((resolve) => (ready = resolve));
     }
-    const Failed = { EventEmitterReadinessWatcher: class EventEmitterReadinessWatcher {} }.EventEmitterReadinessWatcher;
+    class Failed {}
+    class OtherWatcher {
+      readonly waitUntilReady = () => new Promise(() => undefined);
+    }
     module = await Test.createTestingModule({
       imports: [SessionEventModule],
       providers: [
-        EventEmitterReadinessWatcher,
-        { provide: Failed, useValue: { waitUntilReady: () => Promise.reject(new Error('no')) } },
+        Late,
+        { provide: Failed, useValue: { setReady, waitUntilReady: () => Promise.reject(new Error('no')) } },
+        OtherWatcher,
       ],
     }).compile();
     void module
@@ -187,16 +193,21 @@ describe('EventEmitterBridge', () => {
     expect(heard).toEqual([expired]);
   });
 
-  it('finds an EventEmitter of another copy of the package, and ignores providers that only have its name', async () => {
-    class Copy {
-      static readonly EventEmitter2 = class EventEmitter2 {
-        listenerCount = (name: string) => (name === 'session.expired' ? 1 : 0);
-        emitAsync = async (...event: unknown[]) => void heard.push(...event);
-      };
+  it('finds an EventEmitter of another copy of the package, renamed by a bundler, and no other provider', async () => {
+    class Renamed {
+      listenerCount = (name: string) => (name === 'session.expired' ? 1 : 0);
+      emitAsync = async (...event: unknown[]) => void heard.push(...event);
+    }
+    class EventEmitter2 {
+      listenerCount = () => 1;
     }
     module = await Test.createTestingModule({
       imports: [SessionEventModule],
-      providers: [Copy.EventEmitter2, { provide: 'EventEmitter2', useValue: { not: 'an emitter' } }],
+      providers: [
+        EventEmitter2,
+        Renamed,
+        { provide: 'EventEmitter2', useValue: { listenerCount: () => 1, emitAsync: () => heard.push('by name') } },
+      ],
     }).compile();
     await module.init();
     const dispatcher = module.get(SessionEventDispatcher);
