@@ -1,6 +1,8 @@
 // npm run check:publish: what would be published can be used, by its exports and its types, from ES modules and CommonJS.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { main, run } from './processes.mjs';
+import { main, root, run } from './processes.mjs';
 import { publishedPackages } from './workspaces.mjs';
 
 await main(async () => {
@@ -9,12 +11,21 @@ await main(async () => {
     const wanted = wantedEntries(manifest);
     const isAsWanted = Object.keys(wanted).every((field) => isDeepStrictEqual(manifest[field], wanted[field]));
     if (!isAsWanted) console.error(`${folder}/package.json must have:\n${JSON.stringify(wanted, null, 2)}`);
-    failures += isAsWanted ? 0 : 1;
+    const dead = deadLinks(folder);
+    for (const link of dead) console.error(`${folder}/README.md links to ${link}, which is not in the package`);
+    failures += (isAsWanted ? 0 : 1) + dead.length;
     failures += await run('node_modules/.bin/publint', ['run', folder, '--strict']);
     failures += await run('node_modules/.bin/attw', ['--pack', folder, '--profile', 'strict']);
   }
   return failures === 0 ? 0 : 1;
 });
+
+/** The links of the README to what is neither on the web nor a file of the package. */
+function deadLinks(folder) {
+  const links = readFileSync(join(root, folder, 'README.md'), 'utf8').matchAll(/\]\(([^)#]+)/g);
+  const relative = [...links].map(([, link]) => link).filter((link) => !/^https?:/.test(link));
+  return relative.filter((link) => link.startsWith('..') || !existsSync(join(root, folder, link)));
+}
 
 /** The fields that say what is imported and required, for the entry points that `exports` names. */
 function wantedEntries({ exports }) {

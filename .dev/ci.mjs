@@ -23,6 +23,7 @@ await main(() =>
     npm('check:unused'),
     npm('test', { report: 'jest' }),
     npm('test:matrix', { report: 'checks' }),
+    npm('test:applications', { report: 'checks' }),
     npm('test:examples', { report: 'checks' }),
     // Counts of commands, and ratios of times in Redis: another machine, or other work on it, does not change them.
     npm('bench', { args: ['budgets', '--quick', '--check', '--node=here'] }),

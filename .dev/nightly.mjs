@@ -12,10 +12,7 @@ await main(async () => {
   const steps = [
     onServer("this machine's Redis"),
     ...OTHER_SERVERS.map((name) => onServer(name, async () => ({ REDIS_SERVER: await programOf(name) }))),
-    ...NODES.map((name) => {
-      const step = npm('test:matrix', { report: 'checks', env: () => withNode(name) });
-      return { ...step, title: `${step.title} on ${name}` };
-    }),
+    ...NODES.flatMap((name) => [onNode('test:matrix', name), onNode('test:applications', name)]),
     npm('test:mutants', { report: 'checks' }),
     npm('test:mutants', { args: ['--model'], report: 'checks' }),
     npm('chaos', { report: 'jest' }),
@@ -24,6 +21,11 @@ await main(async () => {
   if (chosen.length === 0) throw new Error(`No step has all of these words in its title: ${words.join(' ')}`);
   return runSteps(chosen);
 });
+
+function onNode(script, name) {
+  const step = npm(script, { report: 'checks', env: () => withNode(name) });
+  return { ...step, title: `${step.title} on ${name}` };
+}
 
 function onServer(name, env) {
   const step = npm('test', { args: ['packages/session-redis/test/'], report: 'jest', env });

@@ -24,9 +24,9 @@ export async function packPackages(...further) {
   return folder;
 }
 
-/** Installs them, and what the application in a folder below theirs asks for. */
-export function installPacked(folder, packed) {
+/** Installs them, `further` packages, and what the application in a folder below theirs asks for. */
+export function installPacked(folder, packed, ...further) {
   const tarballs = readdirSync(packed).filter((name) => name.endsWith('.tgz'));
   const options = ['--strict-peer-deps', '--prefer-offline', '--no-package-lock', '--no-audit', '--no-fund'];
-  return runIn(folder, 'npm', ['install', ...options, ...tarballs.map((name) => join(packed, name))]);
+  return runIn(folder, 'npm', ['install', ...options, ...tarballs.map((name) => join(packed, name)), ...further]);
 }
