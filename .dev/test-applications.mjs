@@ -25,6 +25,9 @@ const RSPACK = ['@rspack/core@2.3.2', 'webpack-node-externals@3.0.0', 'tsconfig-
 const nestBuild = (...options) => ({ title: ['nest build', ...options].join(' '), nest: options });
 const oneFile = (bundler, format) => ({ title: `one file: ${bundler}, ${format}`, bundler, format });
 
+// Its dependencies ask for later versions still.
+const CLI_12_NEEDS = { version: [20, 20], node: 'node-22' };
+
 const APPLICATIONS = [
   {
     // "module": "commonjs", and a compiler that does not read `exports`.
@@ -45,6 +48,7 @@ const APPLICATIONS = [
   {
     name: 'nest-12, Vitest',
     generator: { cli: 'nest-12', command: [...NEW, '--no-observe'] },
+    cliNeeds: CLI_12_NEEDS,
     with: [...WITH_NEST_12, ESBUILD, ...RSPACK, '@swc/cli@0.8.1', '@swc/core@1.16.22'],
     tests: [['test'], ['test:e2e']],
     builds: [
@@ -62,10 +66,11 @@ const APPLICATIONS = [
       cli: 'nest-12-schematics',
       command: ['@nestjs/schematics:application', '--name=NAME', '--language=ts', '--type=cjs'],
     },
+    cliNeeds: CLI_12_NEEDS,
     with: [...WITH_NEST_12, ESBUILD],
     tests: [['test'], ['test:e2e']],
     // Jest cannot load Nest 12 as CommonJS before.
-    testsNeed: { node: 'node-24', from: [24, 9] },
+    testsNeed: { version: [24, 9], node: 'node-24' },
     builds: [nestBuild(), oneFile('esbuild', 'commonjs')],
   },
 ];
@@ -92,6 +97,7 @@ await main(async () => {
 /** Resolves to the rows of the table: what was done, and its checks. */
 async function checkApplication(application, packed, redis) {
   const { name, generator, tests, builds } = application;
+  const [cli, test] = await Promise.all([application.cliNeeds, application.testsNeed].map(nodeFor));
   const folder = join(packed, name.replaceAll(/\W+/g, '-').toLowerCase());
   const rows = [];
   const step = async (title, expected, run) => {
@@ -99,22 +105,23 @@ async function checkApplication(application, packed, redis) {
     rows.push(report([name, title], { output, checks: [check(expected, code === 0)] }));
     return code === 0;
   };
-  if (!(await step('generated', 'the Nest CLI generates it', generate(generator, folder)))) return rows;
+  if (!(await step('generated', 'the Nest CLI generates it', generate(generator, folder, cli)))) return rows;
   const installed = installPacked(folder, packed, ...application.with);
   if (!(await step('npm install', 'npm installs the packages, and all peers fit', installed))) return rows;
-  const env = { REDIS_URL: redis.url, ...(await nodeFor(application)) };
   for (const args of tests) {
-    await step(`npm run ${args.join(' ')}`, 'its tests pass', runIn(folder, 'npm', ['run', '--silent', ...args], env));
+    const run = runIn(folder, 'npm', ['run', '--silent', ...args], { REDIS_URL: redis.url, ...test });
+    await step(`npm run ${args.join(' ')}`, 'its tests pass', run);
   }
-  for (const build of builds)
-    await step(build.title, 'it is built, starts and has sessions', use(build, folder, redis));
+  for (const build of builds) {
+    await step(build.title, 'it is built, starts and has sessions', use(build, folder, redis, cli));
+  }
   return rows;
 }
 
 /** Of one build after the other: a bundle is made of what the last `nest build` has compiled. */
-async function use({ nest, bundler, format }, folder, redis) {
+async function use({ nest, bundler, format }, folder, redis, cli) {
   if (nest) {
-    const built = await runIn(folder, 'npx', ['nest', 'build', ...nest]);
+    const built = await runIn(folder, 'npx', ['nest', 'build', ...nest], cli);
     return built.code === 0 ? visit(folder, 'dist/main.js', redis) : built;
   }
   // Where no packages are installed.
@@ -123,10 +130,9 @@ async function use({ nest, bundler, format }, folder, redis) {
   return bundled.code === 0 ? visit(`${folder}-${bundler}`, file, redis) : bundled;
 }
 
-/** The environment with the Node.js that its tests need, where this one is older. */
-async function nodeFor({ testsNeed }) {
-  if (!testsNeed) return {};
-  const [[major, minor], [needed, neededMinor]] = [process.versions.node.split('.').map(Number), testsNeed.from];
-  const isNew = major > needed || (major === needed && minor >= neededMinor);
-  return isNew ? {} : withNode(testsNeed.node);
+/** The environment with the Node.js that is needed, where this one is older. */
+async function nodeFor(needed) {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  const isOlder = needed && (major < needed.version[0] || (major === needed.version[0] && minor < needed.version[1]));
+  return isOlder ? withNode(needed.node) : {};
 }

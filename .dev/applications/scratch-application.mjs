@@ -11,13 +11,9 @@ const ADDED = fileURLToPath(new URL('./added/', import.meta.url));
  * Runs the command of the CLI, and adds the files of `added`. Resolves to the exit code and the output.
  * @param {{ cli: string, command: string[] }} generator a name of other-versions.mjs, and its arguments before the name
  */
-export async function generate({ cli, command }, folder) {
-  const [program, name] = [await programOf(cli), basename(folder)];
-  const result = await runIn(
-    dirname(folder),
-    program,
-    command.map((each) => each.replace('NAME', name)),
-  );
+export async function generate({ cli, command }, folder, env) {
+  const args = command.map((each) => each.replace('NAME', basename(folder)));
+  const result = await runIn(dirname(folder), await programOf(cli), args, env);
   if (result.code === 0) await addSessions(folder);
   return result;
 }
