@@ -19,6 +19,11 @@ const TIMEOUTS = inSpec(
 );
 const RIGHTS = inSpec('rights', 'an instance needs all documented rights and no others');
 
+const EMITTER = inSpec(
+  'event-emitter.bridge',
+  'finds an EventEmitter of another copy of the package, renamed by a bundler, and no other provider',
+);
+
 export const operation = [
   {
     mistake: 'A lease is renewed after it has ended',
@@ -436,5 +441,19 @@ export const operation = [
       'redis.connections',
       'the connection of requests pauses between two attempts for a quarter of the command timeout at most',
     ),
+  },
+  {
+    mistake: 'The EventEmitter is found by the name of its class, which a bundler changes',
+    in: 'EventEmitterBridge.#find',
+    code: "typeof token === 'function' && !isAlias",
+    instead: "typeof token === 'function' && token.name === 'EventEmitter2' && !isAlias",
+    ...EMITTER,
+  },
+  {
+    mistake: 'A provider with one method of an EventEmitter is taken for one',
+    in: 'EventEmitterBridge.#find',
+    code: 'methods.every(',
+    instead: 'methods.some(',
+    ...EMITTER,
   },
 ];
