@@ -6,7 +6,9 @@ import { ROOT } from './support/program.js';
 
 /** What the tests use as tools: not beside sessions. */
 const TOOLS = ['@jest/globals', '@opentelemetry/sdk-trace-node', 'expect-type', 'fast-check', 'playwright-core'];
-const OF_THE_TESTS = [...TOOLS, 'cluster-key-slot', 'selfsigned', 'tough-cookie', 'typescript'];
+/** Imported for their types alone. */
+const TYPES = ['express', 'fastify'];
+const OF_THE_TESTS = [...TOOLS, ...TYPES, 'cluster-key-slot', 'selfsigned', 'tough-cookie', 'typescript'];
 
 interface Row {
   readonly name: string;
