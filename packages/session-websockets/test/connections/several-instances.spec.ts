@@ -77,9 +77,14 @@ describe.each(PLATFORMS)('the sockets of %s on another instance', (platform) => 
 
 it('sockets whose session is gone are closed when events were missed, and others stay open', async () => {
   const app = await SocketApp.start({ platform: 'ws', url: redis.url });
+  // Events are recorded, which Redis will lose.
+  const bob = await signIn(app.nest, { principalName: 'bob' });
+  const witness = await connect('ws', bob);
+  await app.nest.get(SessionRepository, { strict: false }).deleteById((await sessionOf(app.nest, bob))!.id);
+  await witness.closed;
   const client = await connect('ws', await signIn(app.nest, { principalName: 'ada' }));
   const stranger = await connect('ws', app.agent());
-  await eventually(() => expect(app.nest.get(VisitsGateway).connected).toHaveLength(2));
+  await eventually(() => expect(app.nest.get(VisitsGateway).connected).toHaveLength(3));
   await redis.kill();
   // Its positions are before those of the events that were read so far.
   await redis.stepClock(-10 * MINUTE);
