@@ -34,6 +34,7 @@ import { SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
 declare module '@nest-session/core' {
   interface SessionAttributes {
     items: string[];
+    visits: number;
   }
 }
 

@@ -21,7 +21,7 @@ class VisitsGateway {
   @SubscribeMessage('visit')
   async visit(@Session() session: Session) {
     assert.equal(this.context.session, session);
-    await session.updateAttribute<number>('visits', (visits = 0) => visits + 1);
+    await session.updateAttribute('visits', (visits = 0) => visits + 1);
     return { event: 'visits', data: session.getAttribute('visits') };
   }
 }

@@ -1,6 +1,11 @@
 import type { CookieOptions } from 'express-session';
 import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/store';
-import type { ResolvedExpressSessionOptions } from './express-session.options.js';
+
+/** Where browsers keep the old cookie. */
+export interface OldCookie {
+  readonly path: string;
+  readonly domain?: string | undefined;
+}
 
 const WHERE = 'in SessionModule.forRoot()';
 
@@ -12,7 +17,7 @@ export function readCookie(
   reader: OptionReader,
   given: CookieOptions | undefined,
   cookie: ResolvedCookieOptions,
-): ResolvedExpressSessionOptions['oldCookie'] {
+): OldCookie {
   if (typeof given === 'function') {
     reader.value('cookie', isNever, `an object: a function is the option \`cookie.attributes\` ${WHERE}`);
     return { path: '/' };

@@ -1,7 +1,7 @@
 import type { CookieOptions, SessionOptions } from 'express-session';
 import { OptionReader, type ResolvedCookieOptions } from '@nest-session/core/store';
 import { answerOptions } from './answer-options.js';
-import { readCookie } from './cookie-answers.js';
+import { type OldCookie, readCookie } from './cookie-answers.js';
 import { type PrincipalOfSession, type PrincipalRule, principalRule } from './principal-rule.js';
 
 /**
@@ -29,8 +29,7 @@ export interface ResolvedExpressSessionOptions {
   readonly secrets: readonly Secret[];
   readonly name: string;
   readonly prefix: string;
-  /** Path and domain of the old cookie. */
-  readonly oldCookie: { readonly path: string; readonly domain?: string | undefined };
+  readonly oldCookie: OldCookie;
   readonly principal: PrincipalRule;
   readonly unset: 'keep' | 'destroy';
   readonly saveUninitialized: boolean;
