@@ -67,9 +67,9 @@ const csrf = [
   },
   {
     mistake: 'An origin without a name counts as the own',
-    in: 'isFromOtherOrigin',
-    code: 'if (!URL.canParse(origin)) return true;',
-    instead: 'if (!URL.canParse(origin)) return false;',
+    in: 'isOriginOf',
+    code: "if (!page || !['http:', 'https:'].includes(page.protocol)) return false;",
+    instead: 'if (!page) return true;',
     killedBy: byCsrfGuard('the origin of no origin that has a name, with a valid token'),
   },
 ];

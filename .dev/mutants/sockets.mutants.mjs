@@ -152,8 +152,8 @@ export const sockets = [
   },
   {
     mistake: 'A page on http opens a connection over TLS',
-    in: 'UpgradeOrigins',
-    code: "|| (isSecure(request) && page.protocol !== 'https:')",
+    in: 'isOriginOf',
+    code: "if (isSecure(request) && page.protocol !== 'https:') return false;",
     instead: '',
     killedBy: bySessions(
       'the origin of a connection is foreign where a connection over TLS is opened by a page that was not',

@@ -26,7 +26,10 @@ export class CsrfGuard implements CanActivate {
     @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'csrf'>,
   ) {}
 
-  /** Whether a request may go on: always, or it throws. @throws CsrfError for a request that is refused; SessionStoreError when the session could not be loaded */
+  /**
+   * Whether a request may go on: always, or it throws.
+   * @throws CsrfError for a request that is refused; SessionStoreError when the session could not be loaded
+   */
   canActivate(context: ExecutionContext): boolean {
     const request = requestOf(context);
     if (!request || isSafe(request)) return true;

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ExecutionContext } from '@nestjs/common';
+import { GraphqlOperation } from '../http/graphql-operation.js';
+import { isUpgrade } from '../http/request-of.js';
 
 /** A request of Express or Fastify. */
 export interface HttpRequest {
@@ -14,22 +16,13 @@ export interface HttpRequest {
   readonly raw?: IncomingMessage;
 }
 
-/** What GraphQL drivers put into the context of a query: Apollo the request, Mercurius the reply. */
-interface GraphQlContext {
-  readonly req?: HttpRequest;
-  readonly reply?: { readonly request: HttpRequest };
-}
-
-/** The HTTP request on whose behalf a handler or resolver runs; undefined for messages and events, which have none. */
+/**
+ * The HTTP request on whose behalf a handler or resolver runs; undefined for messages and events, and for operations of
+ * GraphQL over a connection, whose origin is checked when it is opened.
+ */
 export function requestOf(context: ExecutionContext): HttpRequest | undefined {
-  switch (context.getType<'http' | 'graphql' | 'rpc' | 'ws'>()) {
-    case 'http':
-      return context.switchToHttp().getRequest<HttpRequest>();
-    case 'graphql': {
-      const { req, reply } = context.getArgByIndex<GraphQlContext>(2);
-      return req ?? reply?.request;
-    }
-    default:
-      return undefined;
-  }
+  const type = context.getType<string>();
+  if (type === 'http') return context.switchToHttp().getRequest<HttpRequest>();
+  const operation = type === 'graphql' ? GraphqlOperation.find(context) : undefined;
+  return operation && !isUpgrade(operation.incoming) ? (operation.request as HttpRequest) : undefined;
 }

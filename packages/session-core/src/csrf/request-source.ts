@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isSecure } from '../resolvers/request-origin.js';
+import { isOriginOf } from '../resolvers/request-origin.js';
 
 /** What Express and Fastify add: the host with its port, trusted proxies taken into account. */
 interface WithHost {
@@ -21,17 +21,5 @@ export function isFromOtherOrigin(
   // `none`: the user typed the address. `same-site` is another host of the domain, which is not this application.
   if (site !== undefined) return site !== 'same-origin' && site !== 'none';
   if (origin === undefined) return false;
-  // Also `null`, which sandboxed frames of other pages have.
-  if (!URL.canParse(origin)) return true;
-  const page = new URL(origin);
-  // A page that came over http may have been changed on its way.
-  if (page.protocol !== 'https:' && isSecure(request)) return true;
-  const own = [host, request.headers[':authority'], platform.host];
-  return !own.some((each) => isHostOf(page, each));
-}
-
-/** Whether a Host header names the host and the port of a page. It leaves the usual port of the scheme out. */
-function isHostOf(page: URL, host: unknown): boolean {
-  if (typeof host !== 'string' || !URL.canParse(`${page.protocol}//${host}`)) return false;
-  return new URL(`${page.protocol}//${host}`).host === page.host;
+  return !isOriginOf(origin, request, [host, request.headers[':authority'], platform.host]);
 }

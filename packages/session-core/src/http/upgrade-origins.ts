@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import { isSecure } from '../resolvers/request-origin.js';
+import { isOriginOf } from '../resolvers/request-origin.js';
 
 /**
  * From which pages browsers may open connections. A browser sends the cookies of a site with every WebSocket that a page
@@ -19,14 +19,6 @@ export class UpgradeOrigins {
   /** Whether a request comes from a page of its own host or of a listed origin, or from no page: no Origin header. */
   allows(request: IncomingMessage): boolean {
     const { origin, host } = request.headers;
-    if (origin === undefined || this.#listed.has(origin)) return true;
-    const page = URL.canParse(origin) ? new URL(origin) : undefined;
-    if (!page || host === undefined || (isSecure(request) && page.protocol !== 'https:')) return false;
-    // Behind a proxy that ends TLS, only the page knows the scheme, and with it the port that a URL leaves out.
-    return ['http:', 'https:'].includes(page.protocol) && hostIn(`${page.protocol}//${host}`) === page.host;
+    return origin === undefined || this.#listed.has(origin) || isOriginOf(origin, request, [host]);
   }
-}
-
-function hostIn(url: string): string | undefined {
-  return URL.canParse(url) ? new URL(url).host : undefined;
 }

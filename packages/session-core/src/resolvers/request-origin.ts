@@ -32,6 +32,20 @@ export function hostOf(request: IncomingMessage): string | undefined {
   return typeof host === 'string' ? host.replace(/:\d*$/, '').toLowerCase() : undefined;
 }
 
+/**
+ * Whether an Origin header names one of these hosts, as Host headers spell them. False for `null`, which sandboxed frames
+ * of other pages have.
+ */
+export function isOriginOf(origin: string, request: IncomingMessage, hosts: readonly unknown[]): boolean {
+  const page = URL.canParse(origin) ? new URL(origin) : undefined;
+  if (!page || !['http:', 'https:'].includes(page.protocol)) return false;
+  // A page that came over http may have been changed on its way.
+  if (isSecure(request) && page.protocol !== 'https:') return false;
+  // Behind a proxy that ends TLS, only the page knows the scheme, and with it the port that a Host header leaves out.
+  const named = (host: unknown) => (typeof host === 'string' ? `${page.protocol}//${host}` : '');
+  return hosts.map(named).some((url) => URL.canParse(url) && new URL(url).host === page.host);
+}
+
 /** Whether a host is a domain, or one of its subdomains. */
 export function isWithin(host: string, domain: string): boolean {
   return host === domain.toLowerCase() || host.endsWith(`.${domain.toLowerCase()}`);

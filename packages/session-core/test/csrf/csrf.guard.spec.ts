@@ -360,7 +360,7 @@ it('CsrfGuard checks the HTTP request of a GraphQL resolver, and lets messages w
     @Post(':kind/:driver')
     resolve(@Req() req: RequestWithSession & { body: unknown }, @Param() { kind, driver }: Record<string, string>) {
       const context = driver === 'apollo' ? { req } : { reply: { request: req } };
-      const host = new ExecutionContextHost([undefined, {}, context], ResolverController, this.resolve);
+      const host = new ExecutionContextHost([undefined, {}, context, {}], ResolverController, this.resolve);
       host.setType(kind!);
       return { passes: this.guard.canActivate(host) };
     }

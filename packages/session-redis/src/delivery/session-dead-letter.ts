@@ -18,7 +18,8 @@ export interface SessionDeadLetter {
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
   /**
-   * The event as it was in the last attempt, with the data that the session had. Log lines name it by its `id`; undefined for an event of a newer version and for what is foreign.
+   * The event as it was in the last attempt, with the data that the session had. Log lines name it by its `id`. Undefined
+   * for an event of a newer version and for what is foreign.
    */
   readonly event: SessionEvent | undefined;
   /** The foreign key, or the member of a bucket; undefined for an event. */

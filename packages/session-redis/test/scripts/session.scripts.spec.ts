@@ -130,6 +130,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     });
   });
 
+  it.each([0, -2])('take-over-session stores nothing of an entry that has just ended: PTTL %d', async (timeToLive) => {
+    const id = store.id();
+    const session = { id, maxInactiveInterval: 60, absoluteTimeout: -1, attributes: new Map(), indexes: new Map() };
+    expect(await store.scripts.takeOver(session, timeToLive)).toEqual({ outcome: 'gone' });
+    expect(await store.isAlive(id)).toBe(false);
+    expect(await store.client.exists(store.keysOf(id).takeoverMark(id))).toBe(0);
+  });
+
   describe('save-session', () => {
     it('writes only changed fields', async () => {
       const id = await store.create({ a: '1', b: '2', c: '3' });

@@ -23,6 +23,8 @@ const PAUSE = 1000;
 export class SessionEndListener implements BeforeApplicationShutdown {
   readonly #search = new PollingLoop('The search for connections of ended sessions', PAUSE, () => this.#closeEnded());
 
+  #gaps = 0;
+
   constructor(
     @Inject(OpenConnections) private readonly connections: OpenConnections,
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -41,6 +43,7 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   /** Events were missed, perhaps because Redis was down: looks which sessions are still there, until it replies. */
   @OnSessionEventGap()
   search(): void {
+    this.#gaps++;
     this.#search.start();
   }
 
@@ -52,12 +55,13 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   async #closeEnded(): Promise<void> {
     const repository = this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
     const { ids } = this.connections;
+    const gaps = this.#gaps;
     while (ids.length > 0) {
       const batch = ids.splice(0, BATCH_SIZE);
       const sessions = await repository.findByIds(batch);
       for (const [index, id] of batch.entries()) if (!sessions[index]) this.connections.close(id, 'session ended');
     }
-    // Not awaited: this is the step that it waits for.
-    void this.#search.stop();
+    // Not after another gap: sessions that this step has found may have ended in it. Not awaited: stop() waits for this.
+    if (this.#gaps === gaps) void this.#search.stop();
   }
 }

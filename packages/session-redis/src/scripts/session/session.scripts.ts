@@ -79,7 +79,7 @@ export class SessionScripts {
     return toCreateReply(await this.#run('createSession', keys, args));
   }
 
-  /** `timeToLive`: how long the entry of the other library would live, in milliseconds; negative: for ever. */
+  /** `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. */
   async takeOver(session: Omit<CreateSession, 'kind' | 'presentedIds'>, timeToLive: number): Promise<CreateReply> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
     const partition = this.partitions.of(id);

@@ -18,19 +18,19 @@
   ARGV[4] maxInactiveInterval in s
   ARGV[5] absolute timeout in s; negative: none
   ARGV[6] number of indexes
-  ARGV[7] how long the entry of the other library would live, in ms; negative: for ever
+  ARGV[7] how long the entry of the other library would live, in ms, as PTTL replies: -1 for ever, 0 or -2 for none
   ARGV[8..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
     {'collision'}  the id is taken
-    {'gone'}       it was taken over before
+    {'gone'}       it was taken over before, or its entry has just ended
 ]]
 -- include: keys
 local bucket_list, events = KEYS[1], KEYS[2]
 local id, key, shadow, most = ARGV[2], KEYS[3], KEYS[4], tonumber(ARGV[7])
 local first_index, first_attribute, last = 8, 8 + 2 * ARGV[6], #ARGV
-if redis.call('EXISTS', KEYS[8]) == 1 then return { 'gone' } end
+if most == 0 or most == -2 or redis.call('EXISTS', KEYS[8]) == 1 then return { 'gone' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 if most < 0 then most = nil end
 -- include: create
