@@ -16,7 +16,7 @@ await main(async () => {
       '--disable-warning=ExperimentalWarning',
       // Jest keeps about 16 MB of every test file, and V8 far more garbage as long as it may. A worker is replaced
       // between two files when it has more than `workerIdleMemoryLimit`.
-      '--max-old-space-size=640',
+      '--max-old-space-size=900',
       'node_modules/jest/bin/jest.js',
       ...process.argv.slice(2),
     ],

@@ -37,8 +37,8 @@ describe('the limiter of background work', () => {
     await Promise.all(Array.from({ length: 20 }, (_, n) => call(`${n}`)));
     const pauses = ends.slice(0, -1).map((end, n) => begins[n + 1]! - end);
     expect(pauses).toHaveLength(19);
-    // The median, because a timer of Node.js may come a little early.
-    expect(pauses.toSorted((a, b) => a - b)[9]).toBeGreaterThanOrEqual(1);
+    // A timer of Node.js may come early, by less than a millisecond of its clock.
+    expect(pauses.toSorted((a, b) => a - b)[9]).toBeGreaterThan(0.5);
   });
 
   it('passes on the error of a call, and runs the next one', async () => {
