@@ -1,4 +1,5 @@
 // npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis.
+import { availableParallelism } from 'node:os';
 import { ensureChromium, ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
 import { main, run, runQuietly } from './processes.mjs';
 
@@ -18,8 +19,15 @@ await main(async () => {
       // between two files when it has more than `workerIdleMemoryLimit`.
       '--max-old-space-size=900',
       'node_modules/jest/bin/jest.js',
+      ...workers(process.argv),
       ...process.argv.slice(2),
     ],
     { REDIS_SERVER: redisServer, CHROMIUM: chromium },
   );
 });
+
+/** More workers than processors, because many tests wait for Redis, browsers and timers; Jest takes no percentage above 100. */
+function workers(args) {
+  if (args.some((arg) => /^(-i|-w|--runInBand|--maxWorkers)(=|$)/.test(arg))) return [];
+  return [`--maxWorkers=${Math.ceil(1.5 * availableParallelism())}`];
+}
