@@ -1,45 +1,60 @@
+import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { launchChromium } from '@nest-session/test-infrastructure/browser';
 import { eventually, freePort, HttpAgent, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { OAuth2Provider } from '../../../packages/session-express/test/support/oauth2.provider.js';
+import { ask, connect, disposeClients, iterate } from '../../../packages/session-redis/test/support/graphql.client.js';
 import { codeBlocks, namedBlocks } from './support/markdown.js';
 import { compile, Program, ROOT } from './support/program.js';
-import { curlStandIn, differences, hasCurl, type Shell, systemShell } from './support/transcript.js';
+import { curlStandIn, differences, hasCurl, systemShell } from './support/transcript.js';
 
 LeakGuard.install();
 
 /** The recipes whose first block is a whole program, which listens on PORT and uses the Redis of REDIS_URL. */
-const PROGRAMS = ['sign-in-with-roles', 'my-devices', 'health-and-deploys'];
+const programs: string[] = [];
+const TESTS = 'tests';
 const RECIPES = join(ROOT, 'docs/recipes');
 
 // Enough time for compilers, test runners and several programs on a busy machine.
 const SLOWLY = 300_000;
 
+// `npm run test:examples` has installed the packed packages in a project of its own, and names the packages of that.
+const PACKAGES = process.env['RECIPES_PACKAGES'] ?? join(ROOT, 'node_modules');
+
 /** The folder with a folder for each recipe, as projects that have installed the packages. */
 let folder: string;
+
+const textOf = (recipe: string) => readFileSync(join(RECIPES, `${recipe}.md`), 'utf8');
+
+/** The files of a recipe, with what they hold. */
+function filesOf(recipe: string): Map<string, string> {
+  const text = textOf(recipe);
+  return recipe === TESTS ? namedBlocks(text) : new Map([['main.ts', codeBlocks(text, 'ts')[0]!]]);
+}
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'recipes-'));
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
-  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-});
+  await symlink(PACKAGES, join(folder, 'node_modules'));
+  const projects = new Map<string, string[]>();
+  for (const recipe of [...programs, TESTS]) {
+    const files = filesOf(recipe);
+    await mkdir(join(folder, recipe));
+    for (const [name, code] of files) await writeFile(join(folder, recipe, name), code);
+    projects.set(
+      join(folder, recipe, 'tsconfig.json'),
+      [...files.keys()].filter((name) => name.endsWith('.ts')),
+    );
+  }
+  expect(await compile(projects, { types: ['node', 'jest'] })).toBe('');
+}, SLOWLY);
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
-
-const textOf = (recipe: string) => readFile(join(RECIPES, `${recipe}.md`), 'utf8');
-
-/** Writes the code of a recipe as files, and compiles it. */
-async function prepare(recipe: string): Promise<{ files: readonly string[]; problems: string }> {
-  const text = await textOf(recipe);
-  const named = namedBlocks(text);
-  const blocks = named.size > 0 ? named : new Map([['main.ts', codeBlocks(text, 'ts')[0]!]]);
-  await mkdir(join(folder, recipe));
-  for (const [name, code] of blocks) await writeFile(join(folder, recipe, name), code);
-  const files = [...blocks.keys()];
-  const sources = files.filter((file) => file.endsWith('.ts'));
-  return { files, problems: await compile(join(folder, recipe), sources, { types: ['node', 'jest'] }) };
-}
 
 /** An instance of the program of a recipe. */
 class Instance {
@@ -48,16 +63,22 @@ class Instance {
     readonly origin: string,
   ) {}
 
-  static async start(recipe: string, redis: RedisServer): Promise<Instance> {
+  static async start(recipe: string, redis: RedisServer, settings: NodeJS.ProcessEnv = {}): Promise<Instance> {
     const port = await freePort();
-    const program = Program.start([join(folder, recipe, 'main.js')], { REDIS_URL: redis.url, PORT: `${port}` });
+    const env = { ...settings, REDIS_URL: redis.url, PORT: `${port}` };
+    const program = Program.start([join(folder, recipe, 'main.js')], env);
     const instance = new Instance(program, `http://localhost:${port}`);
     await eventually(() => instance.agent().get('/'), { timeout: 60_000 });
     return instance;
   }
 
+  /** A client without cookies. */
   agent(): HttpAgent {
     return new HttpAgent(this.origin);
+  }
+
+  get output(): string {
+    return this.program.output;
   }
 
   async stop(): Promise<void> {
@@ -66,105 +87,266 @@ class Instance {
   }
 }
 
-it.each(PROGRAMS)('the recipe %s begins with its whole program, and has no other', async (recipe) => {
-  const text = await textOf(recipe);
-  expect(codeBlocks(text, 'ts')).toHaveLength(1);
-  expect(/^```(\w+)$/m.exec(text)?.[1]).toBe('ts');
-});
+/** The running program of a recipe, for the tests of one block. */
+let instance: Instance;
 
-describe.each(PROGRAMS)('the recipe %s', (recipe) => {
-  let redis: RedisServer;
-  let instance: Instance | undefined;
+/** Starts the program of a recipe once; its Redis is empty before each test. The environment is asked for before. */
+function describeRecipe(recipe: string, tests: () => void = () => undefined, environment?: () => NodeJS.ProcessEnv) {
+  programs.push(recipe);
+  describe(`the recipe ${recipe}`, () => {
+    let redis: RedisServer;
+    let client: Redis;
+    let started: Instance | undefined;
 
-  beforeAll(async () => {
-    expect(await prepare(recipe)).toEqual({ files: ['main.ts'], problems: '' });
-  }, SLOWLY);
-
-  beforeEach(async () => {
-    redis = await RedisServer.start();
-    instance = await Instance.start(recipe, redis);
-  }, SLOWLY);
-
-  afterEach(async () => {
-    await instance?.stop();
-    await redis?.stop();
-  });
-
-  const transcripts = async () => codeBlocks(await textOf(recipe), 'console').join('');
-
-  // Not every machine with Node.js has curl.
-  if (hasCurl()) {
-    it('prints what the page shows, with curl', async () => {
-      const jar = await mkdtemp(join(tmpdir(), 'recipe-'));
-      expect(await differences(await transcripts(), systemShell(jar), instance!.origin)).toEqual([]);
-      await rm(jar, { recursive: true });
-    });
-  }
-
-  it('prints what the page shows, with a client like curl', async () => {
-    const { shell, close }: { shell: Shell; close: () => void } = curlStandIn(instance!.origin);
-    expect(await differences(await transcripts(), shell, instance!.origin)).toEqual([]);
-    close();
-  });
-
-  if (recipe === 'sign-in-with-roles') {
-    it('takes the token from before the sign-in away, and signs out', async () => {
-      const browser = instance!.agent();
-      await browser.post('/cart', { item: 'apple' });
-      const thief = browser.fork();
-      expect((await browser.post('/sign-in', { name: 'ada', password: 'engine' })).status).toBe(201);
-      expect((await thief.get('/orders')).status).toBe(401);
-      expect((await browser.post('/sign-in', { name: 'bob', password: 'builder' })).status).toBe(409);
-      await browser.post('/sign-out');
-      expect((await browser.get('/orders')).status).toBe(401);
+    beforeAll(async () => {
+      redis = await RedisServer.start();
+      client = new Redis(redis.url);
+      started = instance = await Instance.start(recipe, redis, environment?.());
+    }, SLOWLY);
+    beforeEach(() => client.flushall());
+    afterAll(async () => {
+      await started?.stop();
+      await client?.quit();
+      await redis?.stop();
     });
 
-    it('refuses to sign in with anything but a name and its password', async () => {
-      const wrong = [
-        { name: 'ada', password: 'builder' },
-        { name: 'nobody', password: 'engine' },
-        { name: 'ada' },
-        { name: ['ada'], password: ['engine'] },
-        {},
-      ];
-      for (const body of wrong) {
-        const { status, setCookies } = await instance!.agent().post('/sign-in', body);
-        expect({ body, status, setCookies }).toEqual({ body, status: 401, setCookies: [] });
-      }
-    });
-  }
+    const text = textOf(recipe);
+    const transcripts = codeBlocks(text, 'console').join('');
 
-  if (recipe === 'my-devices') {
-    async function signedIn(name: string): Promise<HttpAgent> {
-      const agent = instance!.agent();
-      await agent.post('/sign-in', { name });
-      return agent;
+    it('begins with its whole program, and has no other', () => {
+      expect(codeBlocks(text, 'ts')).toHaveLength(1);
+      expect(/^```(\w+)$/m.exec(text)?.[1]).toBe('ts');
+    });
+
+    // Not every machine with Node.js has curl.
+    if (transcripts !== '' && hasCurl()) {
+      it('prints what the page shows, with curl', async () => {
+        const jar = await mkdtemp(join(tmpdir(), 'recipe-'));
+        expect(await differences(transcripts, systemShell(jar), instance.origin)).toEqual([]);
+        await rm(jar, { recursive: true });
+      });
     }
 
-    const devices = async (agent: HttpAgent) =>
-      (await agent.get('/devices')).json<{ id: string; isThisOne: boolean }[]>();
-    const idOf = async (agent: HttpAgent) => (await devices(agent)).find(({ isThisOne }) => isThisOne)!.id;
+    if (transcripts !== '') {
+      it('prints what the page shows, with a client like curl', async () => {
+        const { shell, close } = curlStandIn(instance.origin);
+        expect(await differences(transcripts, shell, instance.origin)).toEqual([]);
+        close();
+      });
+    }
 
-    it('ends a device of the user, and no device of another user', async () => {
-      const [laptop, phone, bobs] = await Promise.all(['ada', 'ada', 'bob'].map(signedIn));
-      const [ofLaptop, ofBob] = [await idOf(laptop!), await idOf(bobs!)];
-      const statusOf = async (agent: HttpAgent, id: string) => (await agent.request('DELETE', `/devices/${id}`)).status;
-      expect(await statusOf(phone!, ofBob)).toBe(404);
-      expect(await statusOf(phone!, 'unknown')).toBe(404);
-      expect(await statusOf(instance!.agent(), ofBob)).toBe(401);
-      expect(await devices(bobs!)).toHaveLength(1);
-      expect(await statusOf(phone!, ofLaptop)).toBe(204);
-      expect((await laptop!.get('/devices')).status).toBe(401);
-      expect(await devices(phone!)).toHaveLength(1);
-    });
+    tests();
+  });
+}
 
-    it('signs out the device in use, and expires its cookie', async () => {
-      const phone = await signedIn('ada');
-      const { status } = await phone.request('DELETE', `/devices/${await idOf(phone)}`);
-      expect([status, phone.cookies]).toEqual([204, {}]);
-    });
-  }
+describeRecipe('sign-in-with-roles', () => {
+  it('takes the token from before the sign-in away, and signs out', async () => {
+    const browser = instance.agent();
+    await browser.post('/cart', { item: 'apple' });
+    const thief = browser.fork();
+    expect((await browser.post('/sign-in', { name: 'ada', password: 'engine' })).status).toBe(201);
+    expect((await thief.get('/orders')).status).toBe(401);
+    expect((await browser.post('/sign-in', { name: 'bob', password: 'builder' })).status).toBe(409);
+    await browser.post('/sign-out');
+    expect((await browser.get('/orders')).status).toBe(401);
+  });
+
+  it('refuses to sign in with anything but a name and its password', async () => {
+    const wrong = [
+      { name: 'ada', password: 'builder' },
+      { name: 'nobody', password: 'engine' },
+      { name: 'ada' },
+      { name: ['ada'], password: ['engine'] },
+      {},
+    ];
+    for (const body of wrong) {
+      const { status, setCookies } = await instance.agent().post('/sign-in', body);
+      expect({ body, status, setCookies }).toEqual({ body, status: 401, setCookies: [] });
+    }
+  });
 });
+
+describeRecipe('my-devices', () => {
+  async function signedIn(name: string): Promise<HttpAgent> {
+    const agent = instance.agent();
+    await agent.post('/sign-in', { name });
+    return agent;
+  }
+
+  const devices = async (agent: HttpAgent) =>
+    (await agent.get('/devices')).json<{ id: string; isThisOne: boolean }[]>();
+  const idOf = async (agent: HttpAgent) => (await devices(agent)).find(({ isThisOne }) => isThisOne)!.id;
+
+  it('ends a device of the user, and no device of another user', async () => {
+    const [laptop, phone, bobs] = await Promise.all(['ada', 'ada', 'bob'].map(signedIn));
+    const [ofLaptop, ofBob] = [await idOf(laptop!), await idOf(bobs!)];
+    const statusOf = async (agent: HttpAgent, id: string) => (await agent.request('DELETE', `/devices/${id}`)).status;
+    expect(await statusOf(phone!, ofBob)).toBe(404);
+    expect(await statusOf(phone!, 'unknown')).toBe(404);
+    expect(await statusOf(instance.agent(), ofBob)).toBe(401);
+    expect(await devices(bobs!)).toHaveLength(1);
+    expect(await statusOf(phone!, ofLaptop)).toBe(204);
+    expect((await laptop!.get('/devices')).status).toBe(401);
+    expect(await devices(phone!)).toHaveLength(1);
+  });
+
+  it('signs out the device in use, and expires its cookie', async () => {
+    const phone = await signedIn('ada');
+    const { status } = await phone.request('DELETE', `/devices/${await idOf(phone)}`);
+    expect([status, phone.cookies]).toEqual([204, {}]);
+  });
+});
+
+describeRecipe('passport', () => {
+  it('takes the token from before the sign-in away', async () => {
+    const browser = instance.agent();
+    await browser.post('/cart', { item: 'apple' });
+    const thief = browser.fork();
+    expect((await browser.post('/sign-in', { username: 'ada', password: 'engine' })).status).toBe(201);
+    expect((await thief.get('/orders')).status).toBe(401);
+    expect((await browser.get('/orders')).json()).toMatchObject({ name: 'ada', items: ['apple'] });
+  });
+});
+
+describe('with a provider of OAuth2,', () => {
+  let provider: OAuth2Provider;
+  beforeAll(async () => (provider = await OAuth2Provider.start()));
+  afterAll(() => provider.stop());
+
+  const atProvider = () => ({
+    AUTHORIZE_URL: `${provider.origin}/authorize`,
+    TOKEN_URL: `${provider.origin}/token`,
+    USER_URL: `${provider.origin}/user`,
+  });
+  const begin = async (agent: HttpAgent) => (await agent.get('/sign-in')).headers.location!;
+  const statusOf = async (agent: HttpAgent, path: string) => (await agent.get(path)).status;
+
+  describeRecipe(
+    'oauth2',
+    () => {
+      it('signs in by a code of the provider, under a new id', async () => {
+        const ann = instance.agent();
+        const callback = await provider.visit(await begin(ann));
+        const thief = ann.fork();
+        const { status, headers } = await ann.get(callback);
+        expect([status, headers.location]).toEqual([302, '/me']);
+        expect((await ann.get('/me')).json()).toEqual({ user: 'github:ann' });
+        expect(await statusOf(thief, '/me')).toBe(401);
+        expect(await statusOf(ann, callback)).toBe(403);
+        await ann.post('/sign-out');
+        expect(await statusOf(ann, '/me')).toBe(401);
+      });
+
+      it('refuses a code for another browser, one with another verifier, and a user who did not agree', async () => {
+        const [ann, eve] = [instance.agent(), instance.agent()];
+        const ofEve = await provider.visit(await begin(eve));
+        const stateOf = (path: string) => new URL(path, instance.origin).searchParams.get('state')!;
+        const ofAnn = await provider.visit(await begin(ann));
+        expect(await statusOf(ann, ofEve)).toBe(403);
+        expect(await statusOf(ann, ofEve.replace(stateOf(ofEve), stateOf(ofAnn)))).toBe(401);
+        expect(await statusOf(eve, `/callback?error=access_denied&state=${stateOf(ofEve)}`)).toBe(401);
+        for (const each of [ann, eve]) expect(await statusOf(each, '/me')).toBe(401);
+      });
+    },
+    atProvider,
+  );
+});
+
+describe('in Chromium,', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchChromium();
+  }, SLOWLY);
+  afterAll(() => browser?.close());
+
+  let user: BrowserContext;
+  let tab: Page;
+  beforeEach(async () => {
+    user = await browser.newContext();
+    tab = await user.newPage();
+  });
+  afterEach(() => user.close());
+
+  /** Clicks a button, and waits until the page shows the text. */
+  async function click(page: Page, button: string, shown: string): Promise<void> {
+    await page.click(button);
+    await page.locator('output', { hasText: shown }).waitFor();
+  }
+
+  describeRecipe('csrf', () => {
+    it('accepts the form and the scripts of its page, before and after the sign-in', async () => {
+      await tab.goto(instance.origin);
+      await click(tab, '#like', '1');
+      await click(tab, '#sign-in', 'ann');
+      await click(tab, '#like', '2');
+      await tab.fill('[name=email]', 'ann@shop.test');
+      await tab.click('form button');
+      await tab.getByText('{"email":"ann@shop.test"}').waitFor();
+    });
+
+    it('refuses the page from before the sign-in', async () => {
+      await tab.goto(instance.origin);
+      const other = await user.newPage();
+      await other.goto(instance.origin);
+      await click(other, '#sign-in', 'ann');
+      await click(tab, '#like', 'load the page again');
+    });
+  });
+
+  describeRecipe('websocket', () => {
+    it('adds for a user who has signed in, in all tabs, until one of them signs out', async () => {
+      await tab.goto(instance.origin);
+      await click(tab, '#add', 'Sign in first');
+      await click(tab, '#sign-in', '/sign-in');
+      await click(tab, '#add', 'apple');
+      const other = await user.newPage();
+      await other.goto(instance.origin);
+      await click(other, '#add', 'apple apple');
+      await tab.click('#sign-out');
+      await other.locator('output', { hasText: 'io server disconnect' }).waitFor();
+      await click(tab, '#add', 'Sign in first');
+      expect(instance.output).toMatch(/^A visitor is here$/m);
+      expect(instance.output).toMatch(/^ada is here$/m);
+    });
+  });
+});
+
+describeRecipe('graphql', () => {
+  afterEach(disposeClients);
+
+  const SUBSCRIPTION = 'subscription { added }';
+
+  async function signedIn(name: string): Promise<HttpAgent> {
+    const agent = instance.agent();
+    await ask(agent, `mutation { signIn(name: "${name}") { owner } }`);
+    return agent;
+  }
+
+  it('tells the other devices of a user what one of them adds, and no other user', async () => {
+    const [laptop, phone, bobs] = await Promise.all(['ada', 'ada', 'bob'].map(signedIn));
+    const heard: unknown[] = [];
+    for (const agent of [laptop!, bobs!]) {
+      const first = iterate(connect(agent), SUBSCRIPTION).next();
+      void first.then(({ value }) => heard.push([agent === laptop, value]));
+    }
+    // The first ones may be added before the subscriptions are there.
+    await eventually(async () => {
+      await ask(phone!, 'mutation { add(item: "pear") { items } }');
+      expect(heard).toEqual([[true, { data: { added: 'pear' } }]]);
+    });
+    await eventually(async () => {
+      await ask(bobs!, 'mutation { add(item: "plum") { items } }');
+      expect(heard).toEqual([expect.anything(), [false, { data: { added: 'plum' } }]]);
+    });
+  });
+
+  it('refuses the subscription of a visitor', async () => {
+    const { value } = await iterate(connect(instance.agent()), SUBSCRIPTION).next();
+    expect(JSON.stringify(value)).toContain('Unauthorized');
+  });
+});
+
+describeRecipe('health-and-deploys');
 
 describe('the recipe health-and-deploys, in production', () => {
   let redis: SteppableRedisServer;
@@ -210,39 +392,36 @@ describe('the recipe health-and-deploys, in production', () => {
       const items = Array.from({ length: 300 }, (_, i) => `item-${i}`);
       await Promise.all(items.map((item) => old.agent().post('/cart', { item })));
       await redis.stepClock(31 * 60_000);
-      await eventually(() => expect(old.program.output).toContain('Sending'), { timeout: 90_000 });
+      await eventually(() => expect(old.output).toContain('Sending'), { timeout: 90_000 });
       old.program.child.kill('SIGTERM');
       await eventually(async () => expect(await statusOf(old, '/health/ready')).toBe(503));
       expect((await old.agent().post('/cart', { item: 'pear' })).status).toBe(201);
       const next = await start();
       // Nest ends the process by the signal, after all of its hooks.
       expect(await old.program.exit).toEqual([null, 'SIGTERM']);
-      const output = () => old.program.output + next.program.output;
+      const output = () => old.output + next.output;
       const sent = () => [...output().matchAll(/^Sent \[ '(item-\d+)' \]$/gm)].map(([, item]) => item!);
       await eventually(() => expect(sorted(sent())).toEqual(sorted(items)), { timeout: 90_000 });
       // The old instance has left some to the next one.
-      expect(next.program.output).toContain('Sent');
+      expect(next.output).toContain('Sent');
     },
     SLOWLY,
   );
 });
 
 describe('the recipe tests', () => {
-  beforeAll(async () => {
-    const { files, problems } = await prepare('tests');
-    expect(problems).toBe('');
-    expect(files).toEqual(['shop.spec.ts', 'visits.spec.ts', 'vitest.config.ts', 'package.json']);
-  }, SLOWLY);
+  it('names its files', () => {
+    expect([...filesOf(TESTS).keys()]).toEqual(['shop.spec.ts', 'visits.spec.ts', 'vitest.config.ts', 'package.json']);
+  });
 
   it.each([
-    { runner: 'Vitest', args: ['node_modules/vitest/vitest.mjs', 'run'] },
-    { runner: 'Jest', args: ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js'] },
+    { runner: 'Vitest', args: [join(PACKAGES, 'vitest/vitest.mjs'), 'run'] },
+    { runner: 'Jest', args: ['--experimental-vm-modules', join(PACKAGES, 'jest/bin/jest.js')] },
   ])(
     'passes under $runner',
     async ({ args }) => {
-      const absolute = args.map((arg) => (arg.startsWith('node_modules') ? join(ROOT, arg) : arg));
       const env = { REDIS_URL: 'redis://nowhere.invalid', NODE_OPTIONS: '' };
-      const run = Program.start(absolute, env, join(folder, 'tests'));
+      const run = Program.start(args, env, join(folder, TESTS));
       await run.exit;
       expect(run.output).toMatch(/^ *Tests:? +4 passed/m);
       expect(run.child.exitCode).toBe(0);
@@ -260,5 +439,5 @@ it('the index names every recipe', async () => {
   const index = await readFile(join(RECIPES, 'README.md'), 'utf8');
   const named = [...index.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, file]) => file!);
   expect(sorted(named)).toEqual(sorted(files));
-  expect(sorted(files)).toEqual(sorted([...PROGRAMS, 'tests'].map((recipe) => `${recipe}.md`)));
+  expect(sorted(files)).toEqual(sorted([...programs, TESTS].map((recipe) => `${recipe}.md`)));
 });

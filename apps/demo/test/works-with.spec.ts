@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { section } from './support/markdown.js';
+import { codeBlocks, section } from './support/markdown.js';
 import { ROOT } from './support/program.js';
 
 /** What the tests use as tools: not beside sessions. */
@@ -90,11 +90,12 @@ describe('docs/works-with.md', () => {
     }
   });
 
-  it('has a row for every package that the tests put beside sessions', async () => {
+  it('has a row for every package that the tests and the recipes put beside sessions', async () => {
     const named = [...rowsOf(OF_NESTJS), ...rowsOf(COMPANIONS)].map(({ name }) => name);
     const known = new Set([...named, ...OF_THE_TESTS]);
     const files = (await Promise.all((await readdir(join(ROOT, 'packages'))).map(testsOf))).flat();
-    const used = (await Promise.all(files.map((file) => readFile(file, 'utf8')))).flatMap(importedPackages);
+    const sources = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+    const used = [...sources, ...(await recipePrograms())].flatMap(importedPackages);
     expect(used.length).toBeGreaterThan(100);
     const isOurs = (name: string) => /^(node:|@nest-session\/)/.test(name);
     expect([...new Set(used)].filter((name) => !isOurs(name) && !known.has(name))).toEqual([]);
@@ -136,6 +137,13 @@ async function testsOf(folder: string): Promise<string[]> {
   if (!existsSync(tests)) return [];
   const files = await readdir(tests, { recursive: true });
   return files.filter((file) => file.endsWith('.ts')).map((file) => join(tests, file));
+}
+
+/** The code of the recipes, which a test runs as it is printed. */
+async function recipePrograms(): Promise<string[]> {
+  const recipes = join(ROOT, 'docs/recipes');
+  const texts = (await readdir(recipes)).map((file) => readFile(join(recipes, file), 'utf8'));
+  return (await Promise.all(texts)).flatMap((text) => codeBlocks(text, 'ts'));
 }
 
 function importedPackages(source: string): string[] {

@@ -31,12 +31,16 @@ export class Program {
   }
 }
 
-/** Compiles these files of a folder, and resolves to what the compiler prints: nothing, unless it reports errors. */
-export async function compile(folder: string, files: readonly string[], options: object = {}): Promise<string> {
+/**
+ * Compiles projects, all in one run of the compiler, which reads the declarations of packages once. A project has the path
+ * of its tsconfig.json, and files beside that. Resolves to what the compiler prints: nothing, unless it reports errors.
+ */
+export async function compile(projects: ReadonlyMap<string, readonly string[]>, options: object = {}): Promise<string> {
   const compilerOptions = { composite: false, declaration: false, declarationMap: false, sourceMap: false, ...options };
-  const config = { extends: join(ROOT, 'tsconfig.base.json'), compilerOptions, files };
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config));
-  const tsc = Program.start([join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
+  for (const [path, files] of projects) {
+    await writeFile(path, JSON.stringify({ extends: join(ROOT, 'tsconfig.base.json'), compilerOptions, files }));
+  }
+  const tsc = Program.start([join(ROOT, 'node_modules/typescript/bin/tsc'), '--build', ...projects.keys()]);
   await tsc.exit;
   return tsc.output;
 }

@@ -77,8 +77,8 @@ export function systemShell(cwd: string): Shell {
 }
 
 /**
- * The features of curl that the texts use, for machines without curl: -i, -d, -A, -X, and a cookie jar for -b and -c.
- * Each jar is a client of its own.
+ * The features of curl that the texts use, for machines without curl: -i, -d, --json, -H, -A, -X, and a cookie jar for -b
+ * and -c. Each jar is a client of its own.
  */
 export function curlStandIn(origin: string): { shell: Shell; close: () => void } {
   const agents = new Map<string, HttpAgent>();
@@ -89,22 +89,29 @@ export function curlStandIn(origin: string): { shell: Shell; close: () => void }
     return agent;
   };
   const shell: Shell = async (command) => {
-    const words = command.split(' ');
+    const words = wordsOf(command);
     const values = (flag: string) => words.flatMap((word, i) => (word === flag ? words.slice(i + 1, i + 2) : []));
-    const [body, [jar = ''], [userAgent]] = [values('-d'), values('-b'), values('-A')];
-    const [method = body.length > 0 ? 'POST' : 'GET'] = values('-X');
+    const [form, [json], [jar = ''], [userAgent]] = [values('-d'), values('--json'), values('-b'), values('-A')];
+    const body = json ?? (form.length > 0 ? form.join('&') : undefined);
+    const [method = body === undefined ? 'GET' : 'POST'] = values('-X');
     const headers = {
-      ...(body.length > 0 && { 'content-type': 'application/x-www-form-urlencoded' }),
+      ...(form.length > 0 && { 'content-type': 'application/x-www-form-urlencoded' }),
+      ...(json !== undefined && { 'content-type': 'application/json', accept: 'application/json' }),
       ...(userAgent && { 'user-agent': userAgent }),
+      ...Object.fromEntries(values('-H').map((header) => /^([^:]+): *(.*)$/.exec(header)!.slice(1))),
     };
-    const { pathname } = new URL(words.at(-1)!);
-    const options = { headers, ...(body.length > 0 && { body: body.join('&') }) };
-    const response = await agentOf(jar).open(method, pathname, options);
+    const { pathname, search } = new URL(words.at(-1)!);
+    const response = await agentOf(jar).open(method, `${pathname}${search}`, { headers, body });
     const chunks: Buffer[] = [];
     for await (const chunk of response) chunks.push(chunk as Buffer);
     return `${words.includes('-i') ? headOf(response) : ''}${Buffer.concat(chunks).toString()}`;
   };
   return { shell, close: () => agents.forEach((agent) => agent.close()) };
+}
+
+/** The words of a command as sh splits them; text in single quotes is one word. */
+function wordsOf(command: string): string[] {
+  return [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word!);
 }
 
 function headOf({ httpVersion, statusCode, statusMessage, rawHeaders }: IncomingMessage): string {

@@ -1,10 +1,11 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** A provider of OAuth 2.0 on this machine, which lets everybody in at once as `ann`. */
 export class OAuth2Provider {
-  readonly #codes = new Set<string>();
+  /** The codes that were not used yet, each with the challenge (PKCE) of who asked for it, if there was one. */
+  readonly #challenges = new Map<string, string | null>();
   readonly #server: Server;
 
   private constructor() {
@@ -13,20 +14,26 @@ export class OAuth2Provider {
       if (url.pathname === '/authorize') {
         const back = new URL(url.searchParams.get('redirect_uri') ?? '');
         const code = randomUUID();
-        this.#codes.add(code);
+        this.#challenges.set(code, url.searchParams.get('code_challenge'));
         back.searchParams.set('code', code);
         const state = url.searchParams.get('state');
         if (state !== null) back.searchParams.set('state', state);
         response.writeHead(302, { location: back.href }).end();
         return;
       }
+      if (url.pathname === '/user') {
+        const isAnn = request.headers.authorization === 'Bearer of-ann';
+        response.writeHead(isAnn ? 200 : 401, { 'content-type': 'application/json' });
+        response.end(JSON.stringify(isAnn ? { id: 'ann' } : {}));
+        return;
+      }
       let body = '';
       request.on('data', (chunk: Buffer) => (body += chunk.toString()));
       request.on('end', () => {
-        const isKnown = this.#codes.delete(new URLSearchParams(body).get('code') ?? '');
-        response.writeHead(isKnown ? 200 : 400, { 'content-type': 'application/json' });
+        const isGranted = this.#redeem(new URLSearchParams(body));
+        response.writeHead(isGranted ? 200 : 400, { 'content-type': 'application/json' });
         response.end(
-          JSON.stringify(isKnown ? { access_token: 'of-ann', token_type: 'bearer' } : { error: 'invalid_grant' }),
+          JSON.stringify(isGranted ? { access_token: 'of-ann', token_type: 'bearer' } : { error: 'invalid_grant' }),
         );
       });
     });
@@ -52,5 +59,14 @@ export class OAuth2Provider {
 
   async stop(): Promise<void> {
     await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** Whether the code is known, unused, and asked for by who sends the verifier of its challenge. */
+  #redeem(fields: URLSearchParams): boolean {
+    const code = fields.get('code') ?? '';
+    const challenge = this.#challenges.get(code);
+    this.#challenges.delete(code);
+    const verifier = fields.get('code_verifier') ?? '';
+    return challenge === null || challenge === createHash('sha256').update(verifier).digest('base64url');
   }
 }
