@@ -339,7 +339,7 @@ ${WRITTEN}`,
     'values of indexes are compared by what fits into a column of 255 characters',
     LISTED,
     'indexes.get(indexName)?.slice(0, 255) === value.slice(0, 255)',
-    'index accepts every name, and finds sessions by exactly that name',
+    'indexed attributes keep different values apart, whatever characters they have and however long they are',
   ),
   inMemory(
     'values of indexes that are numbers are compared as such',

@@ -43,6 +43,7 @@ beforeAll(async () => {
     'docs/from-express-session.md',
     'docs/from-spring-session.md',
     'docs/graphql.md',
+    'docs/indexes.md',
     'docs/keyspace-notifications.md',
     'docs/microservices.md',
     'docs/options.md',

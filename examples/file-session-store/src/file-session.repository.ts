@@ -61,6 +61,10 @@ export class FileSessionRepository extends IndexedSessionRepository {
     return (await Promise.all(listed.map(({ name }) => this.#record(name, isListed)))).flat();
   }
 
+  protected override async readClock(): Promise<number> {
+    return this.#clock.now();
+  }
+
   protected async write(change: SessionChange): Promise<WriteReply> {
     await this.#open();
     return this.#alone(() => this.#step(change));

@@ -22,6 +22,10 @@ export class RestartedRepository extends IndexedSessionRepository {
     return this.#restarted((store) => store.lookUp(indexName, value));
   }
 
+  protected override readClock(): Promise<number> {
+    return this.#restarted((store) => store.readClock());
+  }
+
   protected write(change: SessionChange): Promise<WriteReply> {
     return this.#restarted((store) => store.write(change));
   }
@@ -40,6 +44,10 @@ class OpenRepository extends FileSessionRepository {
 
   override lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     return super.lookUp(indexName, value);
+  }
+
+  override readClock(): Promise<number> {
+    return super.readClock();
   }
 
   override write(change: SessionChange): Promise<WriteReply> {

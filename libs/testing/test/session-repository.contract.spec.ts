@@ -76,6 +76,12 @@ class StampsByAnotherClock extends Correct {
   }
 }
 
+class TellsTheTimeByAnotherClock extends Correct {
+  protected override async readClock(): Promise<number> {
+    return Date.now();
+  }
+}
+
 class TakesLoadsForAccesses extends Correct {
   override async load(ids: readonly string[]): Promise<SessionRecord[]> {
     for (const id of ids) await super.write({ kind: 'touch', id });
@@ -265,6 +271,14 @@ class LosesTheIndexWithTheId extends Correct {
   }
 }
 
+class ForgetsOtherIndexes extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    if (change.kind !== 'update' || change.indexes.size === 0) return super.write(change);
+    const others = ['tenant', 'sid'].map((name) => [name, null] as const);
+    return super.write({ ...change, indexes: new Map([...others, ...change.indexes]) });
+  }
+}
+
 class ListsWhatIsOver extends Correct {
   readonly #listed = new Map<string, SessionRecord>();
 
@@ -359,6 +373,7 @@ describe('sessionRepositoryContract', () => {
       'creation: refuses a late request that presents an id from just before a rotation, whatever else it presents',
     ],
     [StampsByAnotherClock, 'creation: stamps the creation time by the clock of the store and returns it'],
+    [TellsTheTimeByAnotherClock, 'creation: tells the time by the clock that stamps the creation'],
     [TakesLoadsForAccesses, 'loading: does not renew the session'],
     [TellsNoTimeToLive, 'loading: returns for how long a session has been idle, which decides when a touch is due'],
     [BringsBack, 'saving: does not restore a deleted session'],
@@ -385,6 +400,7 @@ describe('sessionRepositoryContract', () => {
     [ComparesNothing, 'attribute update: keeps every change of many concurrent requests'],
     [TakesTheSameTextForItsOwn, 'attribute update: is a conflict also when another request has written the same text'],
     [LosesTheIndexWithTheId, 'index: follows a session through a rotation'],
+    [ForgetsOtherIndexes, 'indexed attributes: keep a session listed while other attributes change'],
     [ListsWhatIsOver, 'index: has no ended session, however it ended'],
     [ReportsTwice, 'events: record an expiry once, with the data of the session'],
     [ReportsNoDeletions, 'events: record a deletion by an interval of 0 once'],

@@ -13,6 +13,7 @@ export { Session, SessionAttribute, SessionId } from './http/session.decorators.
 export { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type SaveOutcome } from './session/session.js';
 export { sessionAttribute, type SessionAttributeHandle } from './session/session-attribute-handle.js';
 export type { OtherAttributeName, SessionAttributeName, SessionAttributes } from './session/session-attributes.js';
+export type { IndexedSession, SessionIndex } from './session/session-indexes.js';
 export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
 export type { UndecodablePolicy } from './session/undecodable-policy.js';
 export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
@@ -70,6 +71,7 @@ export { MapSessionRepository } from './memory/map-session.repository.js';
 export {
   InvalidSessionOptionsError,
   SessionAttributeError,
+  SessionIndexError,
   SessionStateError,
   SessionStoreError,
 } from './errors/session.errors.js';

@@ -23,6 +23,9 @@ export type {
 } from './session/session-change.js';
 export { TrackedSession } from './session/tracked-session.js';
 
+// indexes
+export { SessionIndexes } from './session/session-indexes.js';
+
 // ids
 export { generateSessionKey, SessionIds, type SessionIdForm } from './session/session-ids.js';
 export { isWellFormedSessionId, type SessionKey } from './session/session-token.js';

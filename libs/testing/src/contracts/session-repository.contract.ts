@@ -7,6 +7,7 @@ import { CREATION } from './session-repository/creation.checks.js';
 import { DELETION } from './session-repository/deletion.checks.js';
 import { EVENTS } from './session-repository/event.checks.js';
 import { INDEX } from './session-repository/index.checks.js';
+import { INDEXED_ATTRIBUTES } from './session-repository/indexed-attribute.checks.js';
 import { INTERVAL } from './session-repository/interval.checks.js';
 import { LOADING } from './session-repository/loading.checks.js';
 import { NAMES_AND_VALUES } from './session-repository/names-and-values.checks.js';
@@ -29,6 +30,7 @@ const GROUPS: readonly CheckGroup[] = [
   ATTRIBUTE_UPDATE,
   NAMES_AND_VALUES,
   INDEX,
+  INDEXED_ATTRIBUTES,
   EVENTS,
   OUTAGES,
   RACES,

@@ -10,6 +10,7 @@ import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from '../session/session-id.generator.js';
 import { type SessionIdForm, SessionIds } from '../session/session-ids.js';
+import { indexProblem, type SessionIndex, SessionIndexes } from '../session/session-indexes.js';
 import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecodable-policy.js';
 
 /** Options of `SessionModule.forRoot()`. */
@@ -59,6 +60,13 @@ export interface SessionModuleOptions {
    * @default 'drop-attribute'
    */
   undecodable?: UndecodablePolicy;
+  /**
+   * Indexes by which `IndexedSessionRepository.findByIndex()` finds sessions, beside that of principals: by their names,
+   * functions that give the value under which an index lists a session, such as
+   * `{ tenant: (session) => session.getAttribute('user')?.tenant }`. Each reads one attribute, the same one for every
+   * session. Its value takes effect with the save of that attribute. @default none
+   */
+  indexes?: Readonly<Record<string, SessionIndex>>;
   /** What `CsrfGuard` looks at; without effect where you do not use it. @default see `CsrfOptions` */
   csrf?: CsrfOptions;
   /** Lets a browser have several sessions, each with its own cookie: see `BrowserSessions`. @default false */
@@ -93,6 +101,8 @@ export interface ResolvedSessionOptions {
   readonly maxAttributeSize: number;
   /** What happens to a session with a value that cannot be decoded. */
   readonly undecodable: UndecodablePolicy;
+  /** Under what sessions are listed. */
+  readonly indexes: SessionIndexes;
   /** What `CsrfGuard` looks at. */
   readonly csrf: ResolvedCsrfOptions;
   /** Whether the current request is known even when nothing injects the services that know it. */
@@ -144,6 +154,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     atMost: LARGEST_ATTRIBUTE,
   });
   const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
+  const indexes = readIndexes(reader);
   const csrf = readCsrfOptions(reader.section('csrf'));
   const context = reader.boolean('context', false);
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
@@ -166,6 +177,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     ids,
     maxAttributeSize,
     undecodable,
+    indexes,
     csrf,
     context,
     exclude,
@@ -199,6 +211,16 @@ function readIds(reader: OptionReader): SessionIds {
   return ids;
 }
 
+function readIndexes(reader: OptionReader): SessionIndexes {
+  const indexes = reader.value('indexes', isRecordOfFunctions, 'an object of functions, by the names of the indexes');
+  const problems = Object.entries(indexes ?? {}).flatMap(([name, index]) => {
+    const problem = indexProblem(name, index);
+    return problem === undefined ? [] : [`Option \`indexes\`: the index ${JSON.stringify(name)} ${problem}.`];
+  });
+  for (const problem of problems) reader.problem(problem);
+  return new SessionIndexes(problems.length > 0 ? {} : indexes);
+}
+
 function isGenerator(value: unknown): value is SessionIdGenerator {
   return value instanceof SessionIdGenerator;
 }
@@ -206,6 +228,11 @@ function isGenerator(value: unknown): value is SessionIdGenerator {
 function isResolver(value: unknown): value is SessionIdResolver | Type<SessionIdResolver> {
   const prototype: unknown = typeof value === 'function' ? value.prototype : value;
   return prototype instanceof SessionIdResolver;
+}
+
+function isRecordOfFunctions(value: unknown): value is Record<string, SessionIndex> {
+  const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isRecord && Object.values(value).every((each) => typeof each === 'function');
 }
 
 function isPredicate(value: unknown): value is (request: HttpRequestLike) => boolean {

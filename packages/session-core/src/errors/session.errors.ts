@@ -57,6 +57,25 @@ export class SessionAttributeError extends Error {
   }
 }
 
+/**
+ * Thrown by a save when the value of an index cannot be derived: its function throws, returns something other than a
+ * string, reads another attribute than its own, or gives text that is not well-formed Unicode. Nothing is saved. The
+ * message names the index, never a value; `cause` is what the function has thrown.
+ */
+export class SessionIndexError extends Error {
+  /** Always 'SessionIndexError'. */
+  override readonly name = 'SessionIndexError';
+
+  constructor(
+    /** The name of the index. */
+    readonly indexName: string,
+    problem: string,
+    options?: ErrorOptions,
+  ) {
+    super(`Session index ${JSON.stringify(indexName)} ${problem}`, options);
+  }
+}
+
 /** Thrown when a session cannot be used or changed at this point; the message says what to do instead. */
 export class SessionStateError extends Error {
   /** Always 'SessionStateError'. */

@@ -22,17 +22,23 @@ export interface MapSessionRepositoryOptions extends SessionRepositoryOptions {
 export class MapSessionRepository extends IndexedSessionRepository {
   readonly #store: MapSessionStore;
   readonly #dispatcher: MapSessionRepositoryOptions['dispatcher'];
+  readonly #clock: Clock;
 
   constructor(options: MapSessionRepositoryOptions = {}) {
     super(options);
     const { serializer = new JsonAttributeSerializer(), clock = Date, ids } = options;
     this.#dispatcher = options.dispatcher;
+    this.#clock = clock;
     this.#store = new MapSessionStore(serializer, clock, (event) => this.#deliver(event), ids);
   }
 
   /** Ends the sessions that have expired and delivers their events. `expired` is their number. */
   async endExpired(): Promise<{ readonly expired: number }> {
     return { expired: this.#store.claimExpired() };
+  }
+
+  protected override async readClock(): Promise<number> {
+    return this.#clock.now();
   }
 
   protected async load(ids: readonly string[]): Promise<SessionRecord[]> {

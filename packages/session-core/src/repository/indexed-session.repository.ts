@@ -1,3 +1,4 @@
+import { indexNameTerm, indexTerm, isWellFormed } from '../session/index-terms.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { SessionRepository } from './session.repository.js';
@@ -10,17 +11,20 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   }
 
   /**
-   * The live sessions that an index lists under a value, in no particular order. The index of principals is
-   * `PRINCIPAL_NAME_INDEX_NAME`.
+   * The live sessions that an index lists under a value, in no particular order: an index of the option `indexes`, or
+   * that of principals, `PRINCIPAL_NAME_INDEX_NAME`.
    */
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
-    const records = await this.readRecords(() => this.lookUp(indexName, value));
+    // The store would list them under the text with another character, which may be somebody else's.
+    if (!isWellFormed(indexName) || !isWellFormed(value)) return [];
+    const records = await this.readRecords(() => this.lookUp(indexNameTerm(indexName), indexTerm(value)));
     return records.map((record) => this.restore(record));
   }
 
   /**
    * The live sessions that an index lists under a value, in any order and each of them once. A session that is listed
-   * during the whole call must not be missing, even if its id changes. An unknown index lists nothing.
+   * during the whole call must not be missing, even if its id changes. An unknown index lists nothing. Name and value are
+   * those of `IndexChanges`.
    */
   protected abstract lookUp(indexName: string, value: string): Promise<readonly SessionRecord[]>;
 }

@@ -3,6 +3,7 @@ import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js
 import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
 import type { SaveOutcome, Session } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
+import { SessionIndexes } from '../session/session-indexes.js';
 import { isWellFormedSessionId } from '../session/session-token.js';
 import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
@@ -27,6 +28,8 @@ export interface SessionRepositoryOptions {
   readonly maxAttributeSize?: number | undefined;
   /** What happens to a session with a value that the serializer cannot decode. @default 'drop-attribute' */
   readonly undecodable?: UndecodablePolicy | undefined;
+  /** Under what sessions are listed. @default the index of principals alone */
+  readonly indexes?: SessionIndexes | undefined;
 }
 
 /** What a store implements of its repository, for checks that call a store directly. */
@@ -73,6 +76,7 @@ export abstract class SessionRepository {
     this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
     this.#writer = {
       undecodable: options.undecodable ?? 'drop-attribute',
+      indexes: options.indexes ?? new SessionIndexes(),
       serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
       write: (change) => wrapStoreErrors(() => this.write(change)),
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
@@ -143,6 +147,19 @@ export abstract class SessionRepository {
     if (!isWellFormedSessionId(id)) return false;
     const { outcome } = await this.#writer.write({ kind: 'delete', id });
     return outcome !== 'gone';
+  }
+
+  /**
+   * The time by the clock that stamps the sessions, in epoch milliseconds. Compare their times with nothing else.
+   * @throws SessionStoreError when the store failed
+   */
+  now(): Promise<number> {
+    return wrapStoreErrors(() => this.readClock());
+  }
+
+  /** The time by the store's clock. Override it in a store that has a clock of its own. */
+  protected async readClock(): Promise<number> {
+    return Date.now();
   }
 
   /** The live sessions with these ids, in any order. The ids are distinct. Old ids of rotated sessions find nothing. */

@@ -95,7 +95,10 @@ export interface DeleteSession {
 /** The texts of attributes by name; null removes the attribute. */
 export type AttributeChanges = ReadonlyMap<string, string | null>;
 
-/** By the name of an index, the value (any string) under which it lists the session from then on; null: none. */
+/**
+ * By the name of an index, the value under which it lists the session from then on; null: none. Names have no `:`, values
+ * any character. Those of `SessionIndexes` have at most 256 bytes: longer values are hashed.
+ */
 export type IndexChanges = ReadonlyMap<string, string | null>;
 
 /** How a store answers a `CreateSession`. */

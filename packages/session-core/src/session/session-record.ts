@@ -4,6 +4,8 @@ export interface SessionRecord {
   readonly id: string;
   /** When the session was created. */
   readonly creationTime: number;
+  /** When the principal signed in last; undefined when nobody has. */
+  readonly authenticatedAt?: number | undefined;
   /** When the last access was recorded; it never goes back. */
   readonly lastAccessedTime: number;
   /** The idle timeout in whole seconds; negative: none. */

@@ -11,6 +11,7 @@ export class SessionSnapshot implements ReadonlySession {
   readonly id: string;
   /** When the session was created: epoch milliseconds by the clock of the store; 0 when the data was lost. */
   readonly creationTime: number;
+  readonly authenticatedAt: number | undefined;
   readonly lastAccessedTime: number;
   readonly maxInactiveInterval: number;
   readonly absoluteTimeout: number;
@@ -20,6 +21,7 @@ export class SessionSnapshot implements ReadonlySession {
   constructor(record: Omit<SessionRecord, 'timeToLive'>, serializer: AttributeSerializer, ids = FINGERPRINTS) {
     this.id = record.id;
     this.creationTime = record.creationTime;
+    this.authenticatedAt = record.authenticatedAt;
     this.lastAccessedTime = record.lastAccessedTime;
     this.maxInactiveInterval = record.maxInactiveInterval;
     this.absoluteTimeout = record.absoluteTimeout;

@@ -1,4 +1,3 @@
-import { indexChangesOf } from './index-changes.js';
 import type {
   AttributeChanges,
   CreateSession,
@@ -10,7 +9,7 @@ import type {
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionWriter } from './session-writer.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
+import type { SaveOutcome } from './session.js';
 import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
 import { TrackedTimeouts } from './tracked-timeouts.js';
@@ -25,6 +24,7 @@ export class SessionState {
   /** Milliseconds since the store last renewed the session; undefined for a session that never expires. */
   readonly idleTime: number | undefined;
   creationTime: number;
+  authenticatedAt: number | undefined;
   lastAccessedTime: number;
   id: string;
   /** Known only for a session that was created or rotated here: the store has only the id. */
@@ -56,6 +56,7 @@ export class SessionState {
     this.timeouts = new TrackedTimeouts(record);
     this.idleTime = idleTimeOf(record);
     this.creationTime = record.creationTime;
+    this.authenticatedAt = record.authenticatedAt;
     this.lastAccessedTime = record.lastAccessedTime;
     this.id = record.id;
     this.token = token;
@@ -158,16 +159,13 @@ export class SessionState {
     const indexes = this.#indexesOf(attributes);
     const update = { kind: 'update', id, newId, ...timeouts.changes(), ...this.access, attributes } as const;
     if (!this.#clears) return { ...update, indexes };
-    return { ...update, clears: true, indexes: new Map([...NO_INDEX, ...indexes]) };
+    return { ...update, clears: true, indexes: new Map([...this.writer.indexes.none, ...indexes]) };
   }
 
   #indexesOf(attributes: AttributeChanges): IndexChanges {
-    return indexChangesOf(attributes, this.writer.serializer);
+    return this.writer.indexes.changesOf(attributes, this.writer.serializer);
   }
 }
-
-/** A session without attributes is in no index. */
-const NO_INDEX = new Map([[PRINCIPAL_NAME_INDEX_NAME, null]]);
 
 /** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
 function idleTimeOf(record: SessionRecord): number | undefined {

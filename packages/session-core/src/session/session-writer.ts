@@ -1,5 +1,6 @@
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { SessionChange, WriteReply } from './session-change.js';
+import type { SessionIndexes } from './session-indexes.js';
 import type { SessionKey } from './session-token.js';
 import type { UndecodablePolicy } from './undecodable-policy.js';
 
@@ -7,6 +8,7 @@ import type { UndecodablePolicy } from './undecodable-policy.js';
 export interface SessionWriter {
   readonly serializer: AttributeSerializer;
   readonly undecodable: UndecodablePolicy;
+  readonly indexes: SessionIndexes;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not reply in time */
   write(change: SessionChange): Promise<WriteReply>;
   /** A fresh token and its id. `replaced`: the current id of the session that gets them. */

@@ -1,5 +1,4 @@
 import { SessionStoreError } from '../errors/session.errors.js';
-import { indexChangesOf } from './index-changes.js';
 import type { WriteReply } from './session-change.js';
 import type { SessionSave, SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
@@ -96,7 +95,7 @@ export class SessionSaver {
     const text = value === undefined ? null : attributes.encode(name, value);
     const expected = { name, text: attributes.storedText(name) };
     const changes = new Map([[name, text]]);
-    const indexes = indexChangesOf(changes, this.writer.serializer);
+    const indexes = this.writer.indexes.changesOf(changes, this.writer.serializer);
     const reply = await this.writer.write({ kind: 'update', id, ...access, attributes: changes, indexes, expected });
     switch (reply.outcome) {
       case 'conflict':

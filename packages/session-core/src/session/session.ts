@@ -9,6 +9,10 @@ export interface ReadonlySession {
   readonly id: string;
   /** When the session was created: epoch milliseconds by the clock of the store. */
   readonly creationTime: number;
+  /**
+   * When the principal signed in last: epoch milliseconds by the clock of the store; undefined when nobody is signed in.
+   */
+  readonly authenticatedAt: number | undefined;
   /** The last access that the store knows; up to `touchInterval` before the real one. */
   readonly lastAccessedTime: number;
   /** The idle timeout in whole seconds; negative: none. */

@@ -69,6 +69,10 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return this.#state.creationTime;
   }
 
+  get authenticatedAt(): number | undefined {
+    return this.#state.authenticatedAt;
+  }
+
   get lastAccessedTime(): number {
     return this.#state.lastAccessedTime;
   }

@@ -3,6 +3,7 @@ import type { SessionKey } from '../../src/session/session-token.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { SessionChange, WriteReply } from '../../src/session/session-change.js';
+import { SessionIndexes } from '../../src/session/session-indexes.js';
 import type { SessionRecord } from '../../src/session/session-record.js';
 import type { SessionWriter } from '../../src/session/session-writer.js';
 import type { UndecodablePolicy } from '../../src/session/undecodable-policy.js';
@@ -13,6 +14,7 @@ const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'dele
 /** Records the writes, and replies to each with success unless a test has prepared a reply. */
 export class RecordingWriter implements SessionWriter {
   undecodable: UndecodablePolicy = 'drop-attribute';
+  readonly indexes = new SessionIndexes();
   readonly writes: SessionChange[] = [];
   /** The ids that the drawn ids were to replace; undefined for new sessions. */
   readonly replaced: (string | undefined)[] = [];

@@ -250,3 +250,16 @@ export type NotForApplications = [
   // @ts-expect-error internal
   Core['resolveSessionOptions'],
 ];
+
+export const indexed = SessionModule.forRoot({
+  indexes: {
+    first: (session) => session.getAttribute('items')?.[0],
+    company: ({ principalName }) => principalName?.split('@')[1],
+    // @ts-expect-error an index has strings
+    visits: (session) => session.getAttribute('visits'),
+    // @ts-expect-error an index reads attributes only
+    id: (session) => session.id,
+    // @ts-expect-error the value is known at once
+    later: async (session) => session.getAttribute('items')?.[0],
+  },
+});

@@ -86,7 +86,7 @@ export class SessionKeys {
     return `${this.prefix}expirations:${minute}`;
   }
 
-  /** SET of the ids in an index under a value. */
+  /** SET of the ids in an index under a value. The name has no `:`, so that no other name and value give this key. */
   index(name: string, value: string): string {
     return `${this.prefix}index:${name}:${value}`;
   }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { JsonAttributeSerializer, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import type { SessionRepositoryOptions } from '@nest-session/core/store';
+import { SessionIndexes, type SessionRepositoryOptions } from '@nest-session/core/store';
 import { type ForeignSessionData, ForeignSessions } from '@nest-session/core/transport';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
@@ -43,7 +43,7 @@ export class RedisForeignSessions extends ForeignSessions {
     const values = new Map(attributes);
     if (principalName !== undefined) values.set(PRINCIPAL_NAME_INDEX_NAME, principalName);
     const texts = new Map([...values].map(([name, value]) => [name, serializer.serialize(value)]));
-    const indexes = new Map(principalName === undefined ? [] : [[PRINCIPAL_NAME_INDEX_NAME, principalName]]);
+    const indexes = (this.#options.indexes ?? new SessionIndexes()).changesOf(texts, serializer);
     const times = { maxInactiveInterval: timeout, absoluteTimeout };
     return this.#scripts.takeOver({ id, ...times, attributes: texts, indexes }, timeToLive);
   }

@@ -72,6 +72,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     }
   }
 
+  protected override async readClock(): Promise<number> {
+    const [seconds, microseconds] = await this.#connection.run((client) => client.time());
+    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  }
+
   /** Whether both ids are in one partition: one script changes an id, and it can use the keys of one partition only. */
   protected override mayReplace(id: string, replaced: string): boolean {
     return this.#partitions.of(id) === this.#partitions.of(replaced);

@@ -10,6 +10,7 @@ import {
   TrackedSession,
   type WriteReply,
 } from '@nest-session/core/store';
+import { CONTRACT_INDEXES } from './contract-indexes.js';
 import type { ContractStore, SessionRepositoryContractOptions } from './contract.store.js';
 import { PreparedIds } from './prepared-ids.js';
 
@@ -37,7 +38,8 @@ export class ContractContext {
 
   static async open({ open, offers, slack = 30 * SECOND }: SessionRepositoryContractOptions): Promise<ContractContext> {
     const ids = new PreparedIds();
-    const store = await open({ timeout: INTERVAL / SECOND, ids: new SessionIds(ids), undecodable: 'throw' });
+    const options = { ids: new SessionIds(ids), undecodable: 'throw', indexes: CONTRACT_INDEXES } as const;
+    const store = await open({ timeout: INTERVAL / SECOND, ...options });
     if (offers.includes('nodes')) assert.ok(store.other, '`nodes` are offered by `other`');
     // The clock of a test often begins at a full minute or day, which would hide that a store truncates times.
     await store.advance(12_345);

@@ -56,6 +56,13 @@ export const CREATION: CheckGroup = {
       assert.equal(second.lastAccessedTime, second.creationTime);
     },
 
+    'tells the time by the clock that stamps the creation': async (t) => {
+      const { creationTime } = await t.stored();
+      t.isAbout((await t.repository.now()) - creationTime, 0);
+      await t.advance(DAY);
+      t.isAbout((await t.repository.now()) - creationTime, DAY);
+    },
+
     'draws another id when the first is taken, and leaves the session that has it unchanged': async (t) => {
       const first = await t.stored({ a: 'first' });
       t.drawAgain(first);

@@ -1,0 +1,31 @@
+import { hashOf } from './session-token.js';
+
+/** Bytes of UTF-8 up to which stores list a session under a value as it is. */
+const LONGEST = 256;
+
+const HASHED = 'sha256:';
+
+/** Whether a text has an encoding: half of a surrogate pair has none, so that two texts could become one key. */
+export function isWellFormed(text: string): boolean {
+  return !/\p{Surrogate}/u.test(text);
+}
+
+/**
+ * What stores have as the value of an index: the value itself; of a long one, its hash, so that clients cannot fill the
+ * store with the names that they choose. A value that looks like a hash is hashed, so that it never is that of another.
+ */
+export function indexTerm(value: string): string {
+  return value.startsWith(HASHED) || Buffer.byteLength(value) > LONGEST ? HASHED + hashOf(value) : value;
+}
+
+/** What stores have as the name of an index: without `:`, so that a key has one name and one value. */
+export function indexNameTerm(name: string): string {
+  return name.replaceAll('%', '%25').replaceAll(':', '%3A');
+}
+
+/** What is wrong with the name of an index, as the end of a sentence; undefined when it is valid. */
+export function indexNameProblem(name: string): string | undefined {
+  if (name === '') return 'must have a name';
+  if (!isWellFormed(name)) return 'must have a name of well-formed Unicode';
+  return Buffer.byteLength(name) > LONGEST ? `must have a name of at most ${LONGEST} bytes` : undefined;
+}

@@ -1,0 +1,136 @@
+import { SessionIndexError } from '../errors/session.errors.js';
+import type { AttributeSerializer } from './attribute.serializer.js';
+import { indexNameProblem, indexNameTerm, indexTerm, isWellFormed } from './index-terms.js';
+import type { AttributeChanges, IndexChanges } from './session-change.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
+
+/** What a function of the option `indexes` may read of a session: one attribute, or the name of the principal. */
+export type IndexedSession = Pick<ReadonlySession, 'principalName' | 'getAttribute' | 'getAttributeOrDefault'>;
+
+/** Gives the value under which an index lists a session; undefined, null or an empty string: it is not listed. */
+export type SessionIndex = (session: IndexedSession) => string | undefined | null;
+
+/** An index whose attribute is known. */
+interface Definition {
+  readonly name: string;
+  readonly attribute: string;
+  readonly valueOf: SessionIndex;
+}
+
+const NONE: IndexChanges = new Map();
+
+/**
+ * The indexes of an application: that of principals, and those of the option `indexes`. Each is a function of one
+ * attribute. So a save that writes the attribute knows the value of the index, whatever other requests write at the same
+ * time, and the two always agree.
+ */
+export class SessionIndexes {
+  readonly #byAttribute = new Map<string, Definition[]>();
+  /** What takes a session out of all indexes. */
+  readonly none: IndexChanges;
+
+  /**
+   * @param indexes the functions by the names of their indexes. @throws TypeError for an index that is not valid, such as
+   *   one that reads two attributes
+   */
+  constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
+    const all = [[PRINCIPAL_NAME_INDEX_NAME, principalNameOf] as const, ...Object.entries(indexes)];
+    for (const [name, valueOf] of all) this.#add(name, valueOf);
+    this.none = new Map(all.map(([name]) => [indexNameTerm(name), null]));
+  }
+
+  /**
+   * The changes of indexes that follow from changed attributes. An index is among them when its attribute is, also with
+   * the value that it seems to have: another request may have changed it in the meantime.
+   * @throws SessionIndexError when the value of an index cannot be derived
+   */
+  changesOf(changes: AttributeChanges, serializer: AttributeSerializer): IndexChanges {
+    let indexes: Map<string, string | null> | undefined;
+    for (const [attribute, text] of changes) {
+      for (const index of this.#byAttribute.get(attribute) ?? []) {
+        // Decoded for each, because it may change the value.
+        const value = termOf(index, () => (text === null ? undefined : serializer.deserialize(text)));
+        (indexes ??= new Map()).set(indexNameTerm(index.name), value);
+      }
+    }
+    return indexes ?? NONE;
+  }
+
+  #add(name: string, valueOf: SessionIndex): void {
+    const { attribute, problem } = probe(name, valueOf);
+    if (attribute === undefined) throw new TypeError(`Session index ${JSON.stringify(name)} ${problem}`);
+    const others = this.#byAttribute.get(attribute) ?? [];
+    this.#byAttribute.set(attribute, [...others, { name, attribute, valueOf }]);
+  }
+}
+
+/** What is wrong with an index, as the end of a sentence; undefined when it is valid. */
+export function indexProblem(name: string, valueOf: SessionIndex): string | undefined {
+  if (name === PRINCIPAL_NAME_INDEX_NAME) return 'has the name of the index of principals, which is always there';
+  return probe(name, valueOf).problem;
+}
+
+/** Reads attributes by a function. The methods are properties: an index may take them out of the object. */
+class IndexedAttributes implements IndexedSession {
+  constructor(private readonly read: (name: string) => unknown) {}
+
+  get principalName(): string | undefined {
+    const name = this.read(PRINCIPAL_NAME_INDEX_NAME);
+    return typeof name === 'string' ? name : undefined;
+  }
+
+  readonly getAttribute = <T>(name: string): T | undefined => this.read(name) as T | undefined;
+
+  readonly getAttributeOrDefault = <T>(name: string, defaultValue: T): T => this.getAttribute<T>(name) ?? defaultValue;
+}
+
+function principalNameOf({ principalName }: IndexedSession): string | undefined {
+  return principalName;
+}
+
+/** Calls the function of an index for a session without attributes, to learn which attribute it reads. */
+function probe(name: string, valueOf: SessionIndex): { readonly attribute?: string; readonly problem?: string } {
+  const problem = indexNameProblem(name);
+  if (problem !== undefined) return { problem };
+  const read = new Set<string>();
+  try {
+    const value: unknown = valueOf(new IndexedAttributes((attribute) => void read.add(attribute)));
+    if (value !== undefined && value !== null && value !== '') return { problem: WITHOUT_ATTRIBUTES };
+  } catch {
+    return { problem: WITHOUT_ATTRIBUTES };
+  }
+  const [attribute, ...others] = read;
+  return attribute !== undefined && others.length === 0 ? { attribute } : { problem: ONE_ATTRIBUTE };
+}
+
+/** The term under which an index lists a session with this value of its attribute; null: under none. */
+function termOf({ name, attribute, valueOf }: Definition, decode: () => unknown): string | null {
+  const value: unknown = derive(name, () => {
+    const current = decode() ?? undefined;
+    if (current === undefined) return undefined;
+    return valueOf(new IndexedAttributes((read) => (read === attribute ? current : refuse(name, attribute))));
+  });
+  if (value === undefined || value === null || value === '') return null;
+  if (typeof value !== 'string')
+    throw new SessionIndexError(name, `has a function that returns a value of type ${typeof value}`);
+  if (!isWellFormed(value)) throw new SessionIndexError(name, 'has a value that is not well-formed Unicode');
+  return indexTerm(value);
+}
+
+function derive<T>(name: string, call: () => T): T {
+  try {
+    return call();
+  } catch (cause) {
+    if (cause instanceof SessionIndexError) throw cause;
+    throw new SessionIndexError(name, 'has a function that throws', { cause });
+  }
+}
+
+function refuse(name: string, attribute: string): never {
+  const problem = `has a function that reads more than the attribute ${JSON.stringify(attribute)}: ${TOGETHER}`;
+  throw new SessionIndexError(name, problem);
+}
+
+const TOGETHER = 'keep in one attribute all that it depends on';
+const ONE_ATTRIBUTE = `must read one attribute, the same one for every session: ${TOGETHER}`;
+const WITHOUT_ATTRIBUTES = 'must return undefined for a session without attributes';
