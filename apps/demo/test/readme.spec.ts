@@ -50,6 +50,7 @@ beforeAll(async () => {
     'docs/requests.md',
     'docs/several-sessions.md',
     'docs/testing.md',
+    'docs/signing-in.md',
     'docs/timeouts.md',
     'docs/websockets.md',
     'docs/writing-a-store.md',
@@ -91,7 +92,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(8);
+      expect(programs).toHaveLength(9);
       for (const program of programs) {
         const run = Program.start([join(folder, program)]);
         expect([await run.exit, run.output]).toEqual([[0, null], expect.any(String)]);

@@ -346,6 +346,8 @@ describeRecipe('graphql', () => {
   });
 });
 
+describeRecipe('back-channel-logout');
+
 describeRecipe('health-and-deploys');
 
 describe('the recipe health-and-deploys, in production', () => {

@@ -27,6 +27,11 @@ export { SessionInterceptor } from './http/session.interceptor.js';
 export type { RequestWithSession } from './http/request-with-session.js';
 export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decorators.js';
 
+// guards
+export { Authenticated, Public, RecentlyAuthenticated } from './guards/authentication.decorators.js';
+export { AuthenticatedGuard } from './guards/authenticated.guard.js';
+export { AuthenticationRequiredError, type AuthenticationRefusal } from './guards/authentication-required.error.js';
+
 // CSRF
 export { csrfTokenOf } from './csrf/csrf-token.js';
 export { CsrfToken, SkipCsrf } from './csrf/csrf.decorators.js';

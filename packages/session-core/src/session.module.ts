@@ -9,6 +9,7 @@ import {
 import { MetadataScanner, ModuleRef } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
+import { AuthenticatedGuard } from './guards/authenticated.guard.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { RememberMe } from './http/remember-me.js';
 import { RequestSessions } from './http/request-sessions.js';
@@ -63,6 +64,7 @@ import {
     BrowserSessions,
     RememberMe,
     CsrfGuard,
+    AuthenticatedGuard,
     UpgradeOrigins,
     RequestSessions,
     Sessions,
@@ -82,6 +84,7 @@ import {
     BrowserSessions,
     RememberMe,
     CsrfGuard,
+    AuthenticatedGuard,
     UpgradeOrigins,
     RequestSessions,
     Sessions,

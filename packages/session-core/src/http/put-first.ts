@@ -1,5 +1,5 @@
-import type { NestInterceptor, Type } from '@nestjs/common';
-import { INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
+import type { ExceptionFilter, NestInterceptor, Type } from '@nestjs/common';
+import { EXCEPTION_FILTERS_METADATA, INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
 
 /** A method of a controller, a resolver or a gateway. */
 export interface Handler {
@@ -11,13 +11,23 @@ export interface Handler {
 
 /** Puts an interceptor around those that a handler has by decorators. Those of a class run around those of a method. */
 export function putFirst(interceptor: NestInterceptor, { controller, method }: Handler): void {
-  const target = interceptorsOf(controller).length > 0 ? controller : method;
-  const others = interceptorsOf(target);
-  if (others.includes(interceptor)) return;
-  // A new list: that of a class may belong to the class it extends.
-  Reflect.defineMetadata(INTERCEPTORS_METADATA, [interceptor, ...others], target);
+  const target = enhancersOf(controller, INTERCEPTORS_METADATA).length > 0 ? controller : method;
+  putFirstAmong(interceptor, target, INTERCEPTORS_METADATA);
 }
 
-function interceptorsOf(target: object): (NestInterceptor | object)[] {
-  return (Reflect.getMetadata(INTERCEPTORS_METADATA, target) as object[] | undefined) ?? [];
+/** Puts an exception filter behind those that the handlers of a class have by decorators: the first of a class is last. */
+export function putFilterLast(filter: ExceptionFilter, controller: Type): void {
+  putFirstAmong(filter, controller, EXCEPTION_FILTERS_METADATA);
+}
+
+/** Puts a guard, an interceptor or a filter before those that a class or a method has under a key. */
+export function putFirstAmong(enhancer: object, target: object, key: string): void {
+  const others = enhancersOf(target, key);
+  if (others.includes(enhancer)) return;
+  // A new list: that of a class may belong to the class it extends.
+  Reflect.defineMetadata(key, [enhancer, ...others], target);
+}
+
+function enhancersOf(target: object, key: string): readonly object[] {
+  return (Reflect.getMetadata(key, target) as object[] | undefined) ?? [];
 }

@@ -3,6 +3,7 @@ import { SessionStateError } from '../errors/session.errors.js';
 import type { Session } from '../session/session.js';
 import { DetachedSession } from './detached-session.js';
 import { GraphqlOperation } from './graphql-operation.js';
+import type { RequestSession } from './request-session.js';
 import { sessionOfOperation } from './session-of-operation.js';
 import { isUpgrade } from './request-of.js';
 import { SessionExchange } from './session-exchange.js';
@@ -35,6 +36,23 @@ export function exchangeOf(context: ExecutionContext): SessionExchange | undefin
   return !operation || isUpgrade(operation.incoming) ? undefined : SessionExchange.of(operation.incoming);
 }
 
+/**
+ * What a call has of the session of its request, whether or not one was loaded; undefined when its request is excluded.
+ * @throws SessionStateError where there can be no session
+ */
+export function requestSessionOf(
+  context: ExecutionContext,
+): RequestSession | undefined | Promise<RequestSession | undefined> {
+  const type = context.getType<string>();
+  if (type === 'rpc') throw new SessionStateError(NO_REQUEST_IN_RPC);
+  if (type === 'ws') return currentMessage()?.session;
+  if (type === 'graphql') {
+    const operation = GraphqlOperation.of(context);
+    if (isUpgrade(operation.incoming)) return sessionOfOperation(operation).then((detached) => detached?.session);
+  }
+  return exchangeOf(context)?.session;
+}
+
 function readOfOperation<T>(operation: GraphqlOperation, read: (session: Session | undefined) => T): T | Promise<T> {
   if (!isUpgrade(operation.incoming)) return read(ofRequest(operation.request));
   return sessionOfOperation(operation).then((detached) => read(detached?.session.session));
@@ -46,9 +64,13 @@ function ofRequest({ session }: HttpRequest): Session | undefined {
 }
 
 function ofMessage(): Session | undefined {
+  return currentMessage()?.session.session;
+}
+
+function currentMessage(): DetachedSession | null {
   const { current } = DetachedSession;
   if (current === undefined) throw new SessionStateError(NO_SOCKETS);
-  return current?.session.session;
+  return current;
 }
 
 const SESSION_MODULE_MISSING =

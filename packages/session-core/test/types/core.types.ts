@@ -1,8 +1,11 @@
 // What applications write, and what must not compile, against the built types. Checked by npm run typecheck.
 import { expectTypeOf } from 'expect-type';
 import {
+  Authenticated,
   MapSessionModule,
   OnSessionEvent,
+  Public,
+  RecentlyAuthenticated,
   Session,
   SessionAttribute,
   sessionAttribute,
@@ -250,6 +253,28 @@ export type NotForApplications = [
   // @ts-expect-error internal
   Core['resolveSessionOptions'],
 ];
+
+@Authenticated()
+export class GuardedController {
+  @RecentlyAuthenticated('5m')
+  recent(): void {}
+
+  @Public()
+  open(session: Session): number | undefined {
+    expectTypeOf(session.authenticatedAt).toEqualTypeOf<number | undefined>();
+    // @ts-expect-error only a sign-in sets it
+    session.authenticatedAt = 0;
+    return session.authenticatedAt;
+  }
+
+  // @ts-expect-error a bare number has no unit
+  @RecentlyAuthenticated(300)
+  refused(): void {}
+
+  // @ts-expect-error how long ago the sign-in may be has to be said
+  @RecentlyAuthenticated()
+  alsoRefused(): void {}
+}
 
 export const indexed = SessionModule.forRoot({
   indexes: {

@@ -1,6 +1,7 @@
 import { Inject, Injectable, type Type } from '@nestjs/common';
 import { type ApplicationConfig, MetadataScanner, ModulesContainer } from '@nestjs/core';
-import { type Handler, putFirst } from '@nest-session/core/transport';
+import { type Handler, putFilterLast, putFirst } from '@nest-session/core/transport';
+import { AuthenticationFilter } from './authentication-filter.js';
 import { bindToAdapter, type GatewayBinding } from './bind-to-adapter.js';
 import { MessageInterceptor } from './message.interceptor.js';
 
@@ -10,6 +11,7 @@ const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
 
 // One for all applications of the process, because they share the classes of gateways, which refer to it.
 const interceptor = new MessageInterceptor();
+const filter = new AuthenticationFilter();
 
 /** Finds the gateways of the application, and puts the binding and the interceptor of sessions where they are needed. */
 @Injectable()
@@ -27,7 +29,7 @@ export class GatewayExplorer {
     const getIoAdapter = config.getIoAdapter.bind(config);
     let isPut = false;
     config.getIoAdapter = () => {
-      if (!isPut) this.#putInterceptor(config);
+      if (!isPut) this.#putEnhancers(config);
       isPut = true;
       const adapter = getIoAdapter() as ReturnType<typeof getIoAdapter> | undefined;
       if (adapter) bindToAdapter(adapter, binding);
@@ -35,8 +37,9 @@ export class GatewayExplorer {
     };
   }
 
-  /** Around all interceptors of the application, which may change the session after the handler. */
-  #putInterceptor(config: ApplicationConfig): void {
+  /** The interceptor around all of the application, which may change the session after the handler. */
+  #putEnhancers(config: ApplicationConfig): void {
+    for (const { controller } of this.#handlers()) putFilterLast(filter, controller);
     const others = [...config.getGlobalInterceptors(), ...config.getGlobalRequestInterceptors()];
     if (others.length > 0) config.getGlobalInterceptors().unshift(interceptor);
     else for (const handler of this.#handlers()) putFirst(interceptor, handler);

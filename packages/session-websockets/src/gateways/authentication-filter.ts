@@ -1,0 +1,27 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter } from '@nestjs/common';
+import { AuthenticationRequiredError } from '@nest-session/core';
+
+/** A client of socket.io, or a WebSocket. */
+interface Client {
+  readonly readyState?: number;
+  emit(event: string, data: unknown): unknown;
+  send(text: string): unknown;
+}
+
+/**
+ * Tells the client of a gateway why a guard has refused its message, in the form in which Nest reports a `WsException`.
+ * Not by one, because an application without gateways has no `@nestjs/websockets`.
+ */
+@Catch(AuthenticationRequiredError)
+export class AuthenticationFilter implements ExceptionFilter<AuthenticationRequiredError> {
+  catch(error: AuthenticationRequiredError, host: ArgumentsHost): void {
+    const message = host.switchToWs();
+    const client = message.getClient<Client>();
+    const { reason, maxAge } = error;
+    const cause = { pattern: message.getPattern(), data: message.getData<unknown>() };
+    const data = { status: 'error', message: error.message, reason, ...(maxAge !== undefined && { maxAge }), cause };
+    // A WebSocket has a method emit() as well, which tells its own listeners.
+    if (typeof client.readyState === 'number') client.send(JSON.stringify({ event: 'exception', data }));
+    else client.emit('exception', data);
+  }
+}
