@@ -215,9 +215,9 @@ export const requests = [
   },
   {
     mistake: 'The session is saved before interceptors of the controller change it',
-    in: 'putFirst',
-    code: '[interceptor, ...others]',
-    instead: '[...others, interceptor]',
+    in: 'putFirstAmong',
+    code: '[enhancer, ...others]',
+    instead: '[...others, enhancer]',
     killedBy: byEnhancers(
       'saves once what the interceptors of a controller change after the handler: /intercepted/class',
     ),

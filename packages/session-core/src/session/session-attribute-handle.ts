@@ -8,7 +8,7 @@ export interface SessionAttributeHandle<T, D extends T | undefined = undefined> 
   /** The name of the attribute. */
   readonly name: string;
   /** The value, or the default when there is none. */
-  get(session: ReadonlySession): T | D;
+  get(session: Pick<ReadonlySession, 'getAttribute'>): T | D;
   /** Sets the attribute; undefined or null removes it. @throws as `session.setAttribute()` does */
   set(session: Session, value: T | undefined | null): void;
   /** `session.updateAttribute()`: loses no update of concurrent requests. `update` gets the default when there is none. */

@@ -7,6 +7,7 @@ import {
   Session,
   SessionIndexError,
   type SessionIndex,
+  sessionAttribute,
 } from '../../src/index.js';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import { SessionIndexes } from '../../src/store.js';
@@ -43,6 +44,10 @@ describe('the changes of indexes', () => {
     const company: SessionIndex = ({ principalName }) => principalName?.split('@')[1];
     const changes = changesOf({ company }, { [PRINCIPAL_NAME_INDEX_NAME]: 'ann@acme' });
     expect(changes).toEqual({ [PRINCIPAL_NAME_INDEX_NAME]: 'ann@acme', company: 'acme' });
+    const User = sessionAttribute<{ tenant?: string }>('user', {});
+    expect(changesOf({ tenant: (session) => User.get(session).tenant }, { user: { tenant: 'acme' } })).toEqual({
+      tenant: 'acme',
+    });
     const first: SessionIndex = ({ getAttributeOrDefault }) => getAttributeOrDefault<string[]>('groups', [])[0];
     expect(changesOf({ first }, { groups: ['a', 'b'] })).toEqual({ first: 'a' });
   });

@@ -8,6 +8,8 @@ import { RequestConnection } from '../connection/request.connection.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
+type TakenOver = Parameters<SessionScripts['takeOver']>[0];
+
 /** Moves sessions that connect-redis stored in the same Redis: strings with a time to live. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
@@ -33,19 +35,21 @@ export class RedisForeignSessions extends ForeignSessions {
     );
     const data = text === null ? undefined : read(text);
     if (!data) return;
+    const session = this.#sessionOf(id, data);
     // Deleted only now: a process that ends in between must not lose the session.
-    await this.#connection.run(() => this.#takeOver(id, data, timeToLive));
+    await this.#connection.run(() => this.#scripts.takeOver(session, timeToLive));
     await this.#connection.run((client: Redis) => client.unlink(key));
   }
 
-  #takeOver(id: string, { attributes, principalName }: ForeignSessionData, timeToLive: number): Promise<unknown> {
+  /** @throws SessionIndexError when the value of an index cannot be derived */
+  #sessionOf(id: string, { attributes, principalName }: ForeignSessionData): TakenOver {
     const { timeout = 1800, absoluteTimeout = -1, serializer = new JsonAttributeSerializer() } = this.#options;
     const values = new Map(attributes);
     if (principalName !== undefined) values.set(PRINCIPAL_NAME_INDEX_NAME, principalName);
     const texts = new Map([...values].map(([name, value]) => [name, serializer.serialize(value)]));
     const indexes = (this.#options.indexes ?? new SessionIndexes()).changesOf(texts, serializer);
     const times = { maxInactiveInterval: timeout, absoluteTimeout };
-    return this.#scripts.takeOver({ id, ...times, attributes: texts, indexes }, timeToLive);
+    return { id, ...times, attributes: texts, indexes };
   }
 }
 
