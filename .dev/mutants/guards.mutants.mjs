@@ -2,6 +2,7 @@
 const byGuard = (test) => ({ spec: 'authenticated.guard.spec.ts', test });
 const byIndexes = (test) => ({ spec: 'session-indexes.spec.ts', test });
 const byContract = (test) => ({ spec: 'map-session.repository.spec.ts', test: `indexed attributes ${test}` });
+const byRedisContract = (test) => ({ spec: 'redis-session.contract.spec.ts', test: `indexed attributes ${test}` });
 const byMessages = (test) => ({ spec: 'authenticated-messages.spec.ts', test });
 
 const guards = [
@@ -86,6 +87,20 @@ const indexes = [
     killedBy: byIndexes(
       'the changes of indexes have values of at most 256 bytes: longer ones are hashed, and so is what looks like a hash',
     ),
+  },
+  {
+    mistake: 'An index whose name has a colon shares its entries with another one',
+    in: 'indexNameTerm',
+    code: ".replaceAll(':', '%3A')",
+    instead: '',
+    killedBy: byRedisContract('keep different names of indexes apart'),
+  },
+  {
+    mistake: 'An index shares its entries with one whose name looks escaped',
+    in: 'indexNameTerm',
+    code: ".replaceAll('%', '%25')",
+    instead: '',
+    killedBy: byRedisContract('keep different names of indexes apart'),
   },
   {
     mistake: 'Half of a character is stored as another value',
