@@ -30,8 +30,8 @@ export class SessionIndexes {
   readonly none: IndexChanges;
 
   /**
-   * @param indexes the functions by the names of their indexes. @throws TypeError for an index that is not valid, such as
-   *   one that reads two attributes
+   * The index of principals and these, by their names.
+   * @throws TypeError for an index that is not valid, such as one that reads two attributes
    */
   constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
     const all = [[PRINCIPAL_NAME_INDEX_NAME, principalNameOf] as const, ...Object.entries(indexes)];
