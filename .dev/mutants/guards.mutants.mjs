@@ -121,8 +121,8 @@ const indexes = [
   {
     mistake: 'A session without attributes stays in the indexes of the application',
     in: 'SessionIndexes',
-    code: 'all.map(([name]) => [indexNameTerm(name), null])',
-    instead: 'all.slice(0, 1).map(([name]) => [indexNameTerm(name), null])',
+    code: 'lost.map(({ name }) => [indexNameTerm(name), null])',
+    instead: 'lost.slice(0, 1).map(({ name }) => [indexNameTerm(name), null])',
     killedBy: byContract('list no session from which all attributes were removed'),
   },
 ];

@@ -1,4 +1,4 @@
-import { indexNameTerm, indexTerm, isWellFormed } from '../session/index-terms.js';
+import { indexEntry } from '../session/index-terms.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { SessionRepository } from './session.repository.js';
@@ -15,9 +15,9 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * that of principals, `PRINCIPAL_NAME_INDEX_NAME`.
    */
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
-    // The store would list them under the text with another character, which may be somebody else's.
-    if (!isWellFormed(indexName) || !isWellFormed(value)) return [];
-    const records = await this.readRecords(() => this.lookUp(indexNameTerm(indexName), indexTerm(value)));
+    const entry = indexEntry(indexName, value);
+    if (!entry) return [];
+    const records = await this.readRecords(() => this.lookUp(entry.indexName, entry.value));
     return records.map((record) => this.restore(record));
   }
 

@@ -26,9 +26,6 @@ const NONE: IndexChanges = new Map();
  */
 export class SessionIndexes {
   readonly #byAttribute = new Map<string, Definition[]>();
-  /** What takes a session out of all indexes. */
-  readonly none: IndexChanges;
-
   /**
    * The index of principals and these, by their names.
    * @throws TypeError for an index that is not valid, such as one that reads two attributes
@@ -36,7 +33,6 @@ export class SessionIndexes {
   constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
     const all = [[PRINCIPAL_NAME_INDEX_NAME, principalNameOf] as const, ...Object.entries(indexes)];
     for (const [name, valueOf] of all) this.#add(name, valueOf);
-    this.none = new Map(all.map(([name]) => [indexNameTerm(name), null]));
   }
 
   /**
@@ -54,6 +50,12 @@ export class SessionIndexes {
       }
     }
     return indexes ?? NONE;
+  }
+
+  /** What takes a session out of the indexes of the attributes that it loses: of all but those that it keeps, if any. */
+  leave(keeps: (attribute: string) => boolean = () => false): IndexChanges {
+    const lost = [...this.#byAttribute.values()].flat().filter(({ attribute }) => !keeps(attribute));
+    return new Map(lost.map(({ name }) => [indexNameTerm(name), null]));
   }
 
   #add(name: string, valueOf: SessionIndex): void {

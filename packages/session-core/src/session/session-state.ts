@@ -159,7 +159,7 @@ export class SessionState {
     const indexes = this.#indexesOf(attributes);
     const update = { kind: 'update', id, newId, ...timeouts.changes(), ...this.access, attributes } as const;
     if (!this.#clears) return { ...update, indexes };
-    return { ...update, clears: true, indexes: new Map([...this.writer.indexes.none, ...indexes]) };
+    return { ...update, clears: true, indexes: new Map([...this.writer.indexes.leave(), ...indexes]) };
   }
 
   #indexesOf(attributes: AttributeChanges): IndexChanges {

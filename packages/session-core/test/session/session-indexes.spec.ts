@@ -117,6 +117,13 @@ describe('the changes of indexes', () => {
   });
 });
 
+it('a session leaves the indexes of the attributes that it loses, and no others', () => {
+  const indexes = new SessionIndexes({ tenant, 'a:b': ({ getAttribute }) => getAttribute<string>('other') });
+  const names = [PRINCIPAL_NAME_INDEX_NAME, 'tenant', 'a%3Ab'];
+  expect(indexes.leave()).toEqual(new Map(names.map((name) => [name, null])));
+  expect(indexes.leave((attribute) => attribute !== 'user')).toEqual(new Map([['tenant', null]]));
+});
+
 describe('a save whose index cannot be derived', () => {
   const indexes = new SessionIndexes({ tenant });
 
