@@ -27,6 +27,8 @@ async function isDocumented(folder, entries) {
     tsconfig: join(folder, 'tsconfig.json'),
     excludePrivate: true,
     excludeInternal: true,
+    // Links to sources need a git remote.
+    disableSources: true,
     validation: { notDocumented: true, invalidLink: true, invalidPath: false, notExported: false },
   });
   const project = await application.convert();
