@@ -109,8 +109,8 @@ const changesOfId = [
   ),
   inMemory(
     'a late save is answered as any other',
-    "return this.#update(change, session) ?? { outcome: isForwarded ? 'forwarded' : 'saved' };",
-    "return this.#update(change, session) ?? { outcome: isForwarded && change.maxInactiveInterval === 0 ? 'forwarded' : 'saved' };",
+    '?? savedReply(change, session, isForwarded);',
+    '?? savedReply(change, session, isForwarded && change.maxInactiveInterval === 0);',
     'rotation returns `forwarded` for a change that it has made under a later id',
   ),
   inMemory(
@@ -292,7 +292,7 @@ const texts = [
   inScript(
     'save-session',
     'a removal leaves an empty text',
-    "redis.call('HDEL', key, unpack(ARGV, i, math.min(i + 3999, first_attribute - 1)))",
+    "redis.call('HDEL', key, unpack(ARGV, i, math.min(i + 3999, last_removed)))",
     "redis.call('HSET', key, ARGV[i], '')",
     'attribute update writes when the stored text, or its absence, is as expected',
   ),
@@ -386,15 +386,15 @@ const events = [
   ),
   inMemory(
     'events have the time of the step for that of the last access',
-    'new SessionSnapshot(session,',
-    'new SessionSnapshot({ ...session, lastAccessedTime: this.clock.now() },',
+    'new SessionSnapshot({ ...session,',
+    'new SessionSnapshot({ ...session, lastAccessedTime: this.clock.now(),',
     'events have all attributes, large ones too, and the times of the session',
   ),
   inMemory(
     'events leave out large attributes',
-    'new SessionSnapshot(session,',
-    `new SessionSnapshot(
-      { ...session, attributes: [...session.attributes].filter(([, text]) => text.length < 65_536) },`,
+    'new SessionSnapshot({ ...session,',
+    `new SessionSnapshot({
+      ...session, attributes: [...session.attributes].filter(([, text]) => text.length < 65_536),`,
     'events have all attributes, large ones too, and the times of the session',
   ),
   inMemory(

@@ -7,15 +7,15 @@ const byContract = (test) => ({
 export const mapStore = [
   {
     mistake: 'In memory, a change does not look whether the session is alive',
-    code: 'const session = this.#alive(this.#follow(change.id));',
-    instead: 'const session = this.#sessions.get(this.#follow(change.id));',
+    code: 'this.#follow(change.id); const session = this.#alive(id);',
+    instead: 'this.#follow(change.id); const session = this.#sessions.get(id);',
     killedBy: byContract('saving does not restore an expired session before the expiry is noticed'),
   },
   {
     mistake: 'In memory, a load is forwarded to the session after the login',
     code: `    const session = this.#alive(id);
     return session && this.#recordOf(session);`,
-    instead: `    const session = this.#alive(this.#follow(id));
+    instead: `    const session = this.#alive(this.#follow(id).id);
     return session && { ...this.#recordOf(session), id };`,
     killedBy: byContract('rotation ends the old id for loading at once'),
   },
@@ -80,7 +80,7 @@ export const mapStore = [
   },
   {
     mistake: 'In memory, a change of id that is sent twice does not find that it was done',
-    code: "      if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return { outcome: 'saved' };\n",
+    code: 'if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return savedReply(change, session, false);',
     instead: '',
     beyondModel: 'it loses no answers in memory',
     killedBy: byContract('rotation happens once when it is sent twice because its reply was lost'),
@@ -108,7 +108,7 @@ export const mapStore = [
   },
   {
     mistake: 'In memory, a session that is regenerated keeps what the request did not know of',
-    code: 'if (change.clears) session.attributes.clear();',
+    code: 'if (clears) attributes.clear();',
     instead: '',
     beyondModel: 'it regenerates nothing',
     killedBy: byContract(
@@ -117,8 +117,8 @@ export const mapStore = [
   },
   {
     mistake: 'In memory, a late save reaches the session that was regenerated',
-    code: 'mark && !mark.isClosed ?',
-    instead: 'mark ?',
+    code: 'if (!mark || mark.isClosed)',
+    instead: 'if (!mark)',
     beyondModel: 'it regenerates nothing',
     killedBy: byContract('rotation that regenerates forwards nothing of the old id'),
   },
@@ -151,8 +151,35 @@ export const mapStore = [
   },
   {
     mistake: 'In memory, nothing ends at its absolute end',
-    code: 'endAfter(session.absoluteTimeout, session.creationTime)',
-    instead: 'Infinity',
+    code: 'endAfter(session.maxInactiveInterval, accessed), session.absoluteExpiry',
+    instead: 'endAfter(session.maxInactiveInterval, accessed), Infinity',
     killedBy: byContract('absolute timeout is not postponed by a touch'),
+  },
+  {
+    mistake: 'In memory, a sign-in keeps what is bound to the visitor',
+    code: 'if (signIn) for (const name of attributes.keys())',
+    instead: 'if (false) for (const name of attributes.keys())',
+    killedBy: byContract(
+      'a sign-in removes what is bound to the visitor, also what it does not know of, unless it sets that',
+    ),
+  },
+  {
+    mistake: 'In memory, a late save plants what the sign-in has removed',
+    code: 'mark.kept ? [...seals, mark.kept] : seals',
+    instead: 'seals',
+    killedBy: byContract('a sign-in leaves out of late saves what it has not kept, and saves the rest'),
+  },
+  {
+    mistake: 'In memory, the absolute timeout counts from the creation although somebody signed in',
+    in: 'startOf',
+    code: 'Math.max(creationTime, authenticatedAt)',
+    instead: 'Math.min(creationTime, authenticatedAt)',
+    killedBy: byContract('a sign-in lets the absolute timeout count from it'),
+  },
+  {
+    mistake: 'In memory, the time of a sign-in outlives its principal',
+    code: 'else if (change.signsOut)',
+    instead: 'else if (false)',
+    killedBy: byContract('a sign-in is forgotten with its principal, and the session keeps its end'),
   },
 ].map((mutant) => ({ store: 'memory', in: 'MapSessionStore', ...mutant }));

@@ -7,6 +7,61 @@ const byEnhancers = (test) => ({ spec: 'session-enhancers.spec.ts', test });
 const byCsrfGuard = (test) => ({ spec: 'csrf.guard.spec.ts', test });
 const byCsrfTokens = (test) => ({ spec: 'csrf-token.spec.ts', test });
 
+const bySigningIn = (test) => ({ spec: 'signing-in.spec.ts', test });
+
+/** Mistakes in signing in and out. */
+const signing = [
+  {
+    mistake: 'Assigning a principal keeps the token that was planted',
+    in: 'TrackedSession',
+    code: 'if (rotates && this.#state.token === undefined) this.#saver.rotate();',
+    instead: '',
+    killedBy: bySigningIn('changes the id with the principal, so that a planted token opens nothing'),
+  },
+  {
+    mistake: 'A principal that is assigned takes over the sign-in of another one',
+    in: 'TrackedSession',
+    code: 'if (rotates && !this.#state.isSigningIn) this.#state.signOut();',
+    instead: '',
+    killedBy: bySigningIn('takes over no sign-in of another principal'),
+  },
+  {
+    mistake: 'A session that is signed out leaves the other cookie signed in',
+    in: 'TrackedSession.signOut',
+    code: 'this.#saver.beforeEnd = this.#companions;',
+    instead: '',
+    killedBy: bySigningIn('ends every session that the request presented, and expires the cookie'),
+  },
+  {
+    mistake: 'The next user of a browser is remembered because the one before was',
+    in: 'SessionState.signIn',
+    code: 'rememberedFor ?? timeouts.maxInactiveInterval',
+    instead: 'rememberedFor ?? this.timeouts.all.maxInactiveInterval',
+    killedBy: bySigningIn('decides anew whether the user is remembered'),
+  },
+  {
+    mistake: 'A cookie that is remembered outlives the sign-in of the next user',
+    in: 'SessionState.signIn',
+    code: '[...visitorAttributes, ...LIFETIME_ATTRIBUTES]',
+    instead: '[...visitorAttributes]',
+    killedBy: bySigningIn('decides anew whether the user is remembered'),
+  },
+  {
+    mistake: 'A planted session of a visitor hides that of a user',
+    in: 'countingSession',
+    code: 'ofPrincipal < 0 ?',
+    instead: 'true ?',
+    killedBy: bySigningIn('one of a principal counts before one of a visitor'),
+  },
+  {
+    mistake: 'In strict mode, the sessions of two users are served',
+    in: 'RequestSessionLoader',
+    code: "this.options.security === 'strict' ?",
+    instead: 'false ?',
+    killedBy: bySigningIn('two principals are refused with 409 in strict mode, where the session is used'),
+  },
+];
+
 /** Mistakes in the protection against requests of other pages. */
 const csrf = [
   {
@@ -75,6 +130,7 @@ const csrf = [
 ];
 
 export const requests = [
+  ...signing,
   ...csrf,
   {
     mistake: 'An id that nobody has is adopted from the client that presents it',

@@ -3,13 +3,24 @@ import { access, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs
 import { join } from 'node:path';
 import { IndexedSessionRepository } from '@nest-session/core';
 import type {
+  CreateSession,
   SessionChange,
   SessionRecord,
   SessionRepositoryOptions,
   UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
-import { apply, endOf, FORMER_ID_LIFE, neededUntil, parseSession, type StoredSession } from './stored-session.js';
+import {
+  apply,
+  endOf,
+  FORMER_ID_LIFE,
+  type FormerId,
+  keptOf,
+  neededUntil,
+  parseSession,
+  sameEnd,
+  type StoredSession,
+} from './stored-session.js';
 
 export interface FileSessionRepositoryOptions extends SessionRepositoryOptions {
   /** The folder of the files; created if missing. No other process may use it. */
@@ -28,7 +39,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
   readonly #folder: string;
   readonly #clock: { now(): number };
   readonly #files = new Map<string, { name: string; neededUntil: number; indexes: ReadonlyMap<string, string> }>();
-  readonly #formerIds = new Map<string, { newId: string; changedAt: number }>();
+  readonly #formerIds = new Map<string, FormerId>();
   #opened: Promise<void> | undefined;
   #lastStep: Promise<unknown> = Promise.resolve();
 
@@ -77,7 +88,8 @@ export class FileSessionRepository extends IndexedSessionRepository {
       if (this.#isTaken(change.id)) return { outcome: 'collision' };
       const { id, maxInactiveInterval, absoluteTimeout } = change;
       const data = { attributes: apply(change.attributes, []), indexes: apply(change.indexes, []), formerIds: [] };
-      const times = { creationTime: now, lastAccessedTime: now, maxInactiveInterval, absoluteTimeout };
+      const authenticatedAt = change.signsIn ? now : undefined;
+      const times = { creationTime: now, lastAccessedTime: now, authenticatedAt, maxInactiveInterval, absoluteTimeout };
       const session = { id, ...times, ...data };
       await this.#store(`${randomUUID()}.session`, { ...session, end: endOf(session, now) });
       return { outcome: 'created', creationTime: now };
@@ -88,7 +100,11 @@ export class FileSessionRepository extends IndexedSessionRepository {
       return { outcome: session && session.end > now ? 'saved' : 'gone' };
     }
     let id: string | undefined = change.id;
-    while (id !== undefined && !this.#files.has(id)) id = this.#nextId(id);
+    let late: LaterChange = change;
+    while (id !== undefined && !this.#files.has(id)) {
+      late = withoutSealed(late, this.#formerIds.get(id));
+      id = this.#nextId(id);
+    }
     const name = id === undefined ? undefined : this.#files.get(id)?.name;
     const session = await this.#read(name);
     if (!name || !session || session.end <= now) return { outcome: 'gone' };
@@ -98,10 +114,11 @@ export class FileSessionRepository extends IndexedSessionRepository {
     } else {
       // A touch is an update without changes.
       const none = { attributes: new Map(), indexes: new Map() };
-      const update: UpdateSession = change.kind === 'touch' ? { ...none, kind: 'update', id: change.id } : change;
+      const update: UpdateSession = late.kind === 'update' ? late : { ...none, kind: 'update', id: change.id };
       const refusal = this.#refusal(update, session, isForwarded);
       if (refusal) return refusal;
       await this.#update(name, session, update, now);
+      if (update.signIn) return { outcome: 'saved', authenticatedAt: now };
     }
     if (isForwarded) return { outcome: 'forwarded' };
     return { outcome: change.kind === 'touch' ? 'touched' : change.kind === 'delete' ? 'deleted' : 'saved' };
@@ -110,7 +127,10 @@ export class FileSessionRepository extends IndexedSessionRepository {
   /** The outcome of an update that must not be done: of a late request, or of one that was done before. */
   #refusal(change: UpdateSession, session: StoredSession, isForwarded: boolean): WriteReply | undefined {
     const { newId, expected } = change;
-    if (isForwarded && newId !== undefined && this.#nextId(change.id) === newId) return { outcome: 'saved' };
+    if (isForwarded && newId !== undefined && this.#nextId(change.id) === newId) {
+      const { authenticatedAt } = session;
+      return authenticatedAt === undefined ? { outcome: 'saved' } : { outcome: 'saved', authenticatedAt };
+    }
     const changesTimes = change.absoluteTimeout !== undefined || (change.maxInactiveInterval ?? 0) !== 0;
     if (isForwarded && (newId !== undefined || changesTimes || change.indexes.size > 0)) return { outcome: 'gone' };
     const current = expected && new Map(session.attributes).get(expected.name);
@@ -119,21 +139,24 @@ export class FileSessionRepository extends IndexedSessionRepository {
   }
 
   async #update(name: string, session: StoredSession, change: UpdateSession, now: number): Promise<void> {
-    const { newId } = change;
+    const { newId, signIn } = change;
+    const authenticatedAt = signIn ? now : change.signsOut ? undefined : session.authenticatedAt;
+    const kept = change.clears ? [] : keptOf(session.attributes, signIn);
     const changed: StoredSession = {
       ...session,
+      authenticatedAt,
       lastAccessedTime: change.keepsIdle ? session.lastAccessedTime : Math.max(now, session.lastAccessedTime),
       maxInactiveInterval: change.maxInactiveInterval ?? session.maxInactiveInterval,
-      absoluteTimeout: change.absoluteTimeout ?? session.absoluteTimeout,
-      attributes: apply(change.attributes, change.clears ? [] : session.attributes),
+      absoluteTimeout: change.absoluteTimeout ?? sameEnd(session, { ...session, authenticatedAt }),
+      attributes: apply(change.attributes, kept),
       indexes: apply(change.indexes, session.indexes),
-      formerIds: session.formerIds.filter(([, , changedAt]) => now - changedAt < FORMER_ID_LIFE),
+      formerIds: session.formerIds.filter(({ changedAt }) => now - changedAt < FORMER_ID_LIFE),
     };
     const next = { ...changed, end: endOf(changed, now) };
     if (next.end <= now) return this.#end(name, session, now);
     if (newId === undefined) return this.#store(name, next);
-    const nextId = closedMark(change) ?? newId;
-    await this.#store(name, { ...next, id: newId, formerIds: [...next.formerIds, [session.id, nextId, now]] });
+    const former = { id: session.id, newId: closedMark(change) ?? newId, changedAt: now, kept: signIn };
+    await this.#store(name, { ...next, id: newId, formerIds: [...next.formerIds, former] });
     this.#files.delete(session.id);
   }
 
@@ -179,7 +202,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
 
   #remember(name: string, session: StoredSession): void {
     this.#files.set(session.id, { name, neededUntil: neededUntil(session), indexes: new Map(session.indexes) });
-    for (const [id, newId, changedAt] of session.formerIds) this.#formerIds.set(id, { newId, changedAt });
+    for (const former of session.formerIds) this.#formerIds.set(former.id, former);
     this.#formerIds.delete(session.id);
   }
 
@@ -217,6 +240,18 @@ export class FileSessionRepository extends IndexedSessionRepository {
       return undefined;
     }
   }
+}
+
+/** A change of a session that exists. */
+type LaterChange = Exclude<SessionChange, CreateSession>;
+
+/** A late change without the attributes that a sign-in did not keep. */
+function withoutSealed(change: LaterChange, former: FormerId | undefined): LaterChange {
+  const kept = former?.kept;
+  if (change.kind !== 'update' || !kept) return change;
+  const attributes = new Map(keptOf(change.attributes, kept));
+  const isCompared = change.expected && keptOf([[change.expected.name, '']], kept).length > 0;
+  return { ...change, attributes, expected: isCompared ? change.expected : undefined };
 }
 
 /** What stands for the new id of a session that was cleared: it leads nowhere. */

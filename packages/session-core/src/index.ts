@@ -3,14 +3,19 @@
 // the module
 export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './configuration/session.module-definition.js';
-export type { SessionModuleOptions } from './configuration/session.options.js';
+export type { SecurityLevel, SessionModuleOptions } from './configuration/session.options.js';
 export type { HttpRequestLike } from './option-reading/http-request-like.js';
 export type { CookieAttributes, CookieOptions } from './resolvers/cookie.options.js';
 export type { Duration } from './option-reading/duration.js';
 
 // the session
 export { Session, SessionAttribute, SessionId } from './http/session.decorators.js';
-export { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type SaveOutcome } from './session/session.js';
+export {
+  PRINCIPAL_NAME_INDEX_NAME,
+  type ReadonlySession,
+  type SaveOutcome,
+  type SignInOptions,
+} from './session/session.js';
 export { sessionAttribute, type SessionAttributeHandle } from './session/session-attribute-handle.js';
 export type { OtherAttributeName, SessionAttributeName, SessionAttributes } from './session/session-attributes.js';
 export type { IndexedSession, SessionIndex } from './session/session-indexes.js';

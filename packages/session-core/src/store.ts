@@ -14,6 +14,7 @@ export type {
   DeleteReply,
   DeleteSession,
   IndexChanges,
+  KeptAttributes,
   SessionChange,
   TouchReply,
   TouchSession,
@@ -21,6 +22,7 @@ export type {
   UpdateSession,
   WriteReply,
 } from './session/session-change.js';
+export { isKept } from './session/sign-in.js';
 export { TrackedSession } from './session/tracked-session.js';
 
 // indexes

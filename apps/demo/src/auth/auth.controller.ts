@@ -15,13 +15,12 @@ export class AuthController {
   @HttpCode(204)
   login(@Session() session: Session, @Body('name', ShortTextPipe) name: string): void {
     // Whoever knew the id before must not have the session of the one who signs in now.
-    session.changeSessionId();
-    session.principalName = name;
+    session.signIn(name);
   }
 
   @Post('logout')
   @HttpCode(204)
   logout(@Session() session: Session): void {
-    session.invalidate();
+    session.signOut();
   }
 }

@@ -15,6 +15,7 @@ import { OUTAGES } from './session-repository/outage.checks.js';
 import { RACES, RACES_OF_NODES } from './session-repository/race.checks.js';
 import { ROTATION } from './session-repository/rotation.checks.js';
 import { SAVING } from './session-repository/saving.checks.js';
+import { SIGN_IN } from './session-repository/sign-in.checks.js';
 import { TOUCHING } from './session-repository/touching.checks.js';
 import { ContractContext } from './session-repository/contract.context.js';
 
@@ -24,6 +25,7 @@ const GROUPS: readonly CheckGroup[] = [
   SAVING,
   DELETION,
   ROTATION,
+  SIGN_IN,
   TOUCHING,
   INTERVAL,
   ABSOLUTE_END,

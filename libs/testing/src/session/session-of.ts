@@ -14,5 +14,6 @@ export async function sessionOf(app: INestApplication, agent: HttpAgent, path = 
   const { ids } = app.get<ResolvedSessionOptions>(SESSION_OPTIONS, { strict: false });
   const presented = resolver.resolve(exchangeOf(agent, path).request).map((token) => ids.find(token));
   const sessions = await repository.findByIds(presented.filter((id) => id !== undefined));
-  return sessions.find((session) => session !== null) ?? null;
+  const live = sessions.filter((session) => session !== null);
+  return live.find(({ principalName }) => principalName !== undefined) ?? live[0] ?? null;
 }

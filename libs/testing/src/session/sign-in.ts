@@ -36,7 +36,7 @@ export async function signIn(
   const client = agent ?? (await HttpAgent.for(app));
   const repository = app.get<SessionRepository>(SessionRepository, { strict: false });
   const session = repository.createSession();
-  if (principalName !== undefined) session.principalName = principalName;
+  if (principalName !== undefined) session.signIn(principalName);
   for (const [name, value] of Object.entries(attributes)) session.setAttribute(name, value);
   if (maxInactiveInterval !== undefined) session.maxInactiveInterval = maxInactiveInterval;
   await repository.save(session);

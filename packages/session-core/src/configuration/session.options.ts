@@ -13,6 +13,9 @@ import { type SessionIdForm, SessionIds } from '../session/session-ids.js';
 import { indexProblem, type SessionIndex, SessionIndexes } from '../session/session-indexes.js';
 import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecodable-policy.js';
 
+/** What happens to suspicious requests. */
+export type SecurityLevel = 'standard' | 'strict';
+
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions {
   /**
@@ -46,6 +49,18 @@ export interface SessionModuleOptions {
   sessionIds?: SessionIdForm;
   /** Generates the tokens. @default new RandomSessionIdGenerator() */
   sessionIdGenerator?: SessionIdGenerator;
+  /**
+   * The names of attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session of
+   * before could know or choose their values. Names that begin with `nest-session.visitor.` are always bound to the
+   * visitor, CSRF tokens among them. @default none
+   */
+  visitorAttributes?: readonly string[];
+  /**
+   * What happens to a request that presents live sessions of two principals, as with a cookie that somebody planted in
+   * the browser of a user. `'standard'`: the first counts, and a warning is logged once. `'strict'`: the use of the
+   * session throws a `ConflictException`, 409. @default 'standard'
+   */
+  security?: SecurityLevel;
   /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
   maxAttributeSize?: number;
   /**
@@ -97,6 +112,10 @@ export interface ResolvedSessionOptions {
   readonly sessionIdResolver: SessionIdResolver | Type<SessionIdResolver>;
   /** Draws tokens and derives the ids that the store knows. */
   readonly ids: SessionIds;
+  /** The attributes that no sign-in keeps. */
+  readonly visitorAttributes: readonly string[];
+  /** What happens to suspicious requests. */
+  readonly security: SecurityLevel;
   /** Bytes. */
   readonly maxAttributeSize: number;
   /** What happens to a session with a value that cannot be decoded. */
@@ -149,6 +168,8 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     reader.problem('Option `multipleSessions` needs cookies of its own: remove it, or `sessionIdResolver`.');
   }
   const ids = readIds(reader);
+  const visitorAttributes = reader.value('visitorAttributes', isListOfNames, 'a list of names of attributes') ?? [];
+  const security = reader.oneOf('security', ['standard', 'strict'], 'standard');
   const maxAttributeSize = reader.integer('maxAttributeSize', 1_048_576, {
     atLeast: 1,
     atMost: LARGEST_ATTRIBUTE,
@@ -163,7 +184,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   if (cookie.rememberMe !== undefined && cookie.rememberMe * SECOND > absoluteTimeout) {
     logger.warn(
       `Option \`cookie.rememberMe\` outlives \`absoluteTimeout\`: remembered sessions end after ${absoluteTimeout / SECOND}s ` +
-        'all the same. Set a longer `absoluteTimeout`, or set `session.absoluteTimeout` where you call RememberMe',
+        'all the same. Set a longer `absoluteTimeout`, or set `session.absoluteTimeout` after `session.signIn()`',
     );
   }
   return Object.freeze({
@@ -175,6 +196,8 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
       sessionIdResolver ??
       (multipleSessions ? new AliasedSessionIdResolver(options.cookie) : new CookieSessionIdResolver(options.cookie)),
     ids,
+    visitorAttributes: Object.freeze([...visitorAttributes]),
+    security,
     maxAttributeSize,
     undecodable,
     indexes,
@@ -233,6 +256,10 @@ function isResolver(value: unknown): value is SessionIdResolver | Type<SessionId
 function isRecordOfFunctions(value: unknown): value is Record<string, SessionIndex> {
   const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isRecord && Object.values(value).every((each) => typeof each === 'function');
+}
+
+function isListOfNames(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== '');
 }
 
 function isPredicate(value: unknown): value is (request: HttpRequestLike) => boolean {

@@ -1,10 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { CSRF_ATTRIBUTE } from '../session/own-attributes.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { mask, TOKEN_BYTES, unmask } from './masked-token.js';
-
-/** The attribute with the id of the session for which the token was drawn, a colon and the token. */
-const CSRF_ATTRIBUTE = 'nest-session.csrf';
 
 /**
  * The CSRF token of a session, as a page needs it: in a field of a form, or in a header. It is a different text each

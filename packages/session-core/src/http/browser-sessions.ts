@@ -10,6 +10,7 @@ import { ALIASES, DEFAULT_ALIAS, withAlias } from '../resolvers/session-alias.js
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
+import { countingSession } from './counting-session.js';
 import type { SessionExchange } from './session-exchange.js';
 import { SessionScope } from './session.scope.js';
 
@@ -70,10 +71,10 @@ export class BrowserSessions {
     const presented = [...this.#tokens].flatMap(([alias, tokens]) => this.#idsOf(tokens).map((id) => ({ alias, id })));
     const found = await this.#repository.findByIds(presented.map(({ id }) => id));
     const sessions = new Map<string, ReadonlySession>();
-    for (const [index, { alias }] of presented.entries()) {
-      const session = found[index];
-      // Of several cookies with the same name, the first that opens a session counts.
-      if (session && !sessions.has(alias)) sessions.set(alias, session);
+    for (const alias of new Set(presented.map((each) => each.alias))) {
+      const ofAlias = found.filter((_, i) => presented[i]?.alias === alias);
+      const session = ofAlias[countingSession(ofAlias)];
+      if (session) sessions.set(alias, session);
     }
     return sessions;
   }
@@ -89,7 +90,7 @@ export class BrowserSessions {
     const { session, commit } = this.#exchange;
     if (commit.isSessionDeleted) return false;
     const current = session.session;
-    current.invalidate();
+    current.signOut();
     return (await current.save()) === 'saved' && !current.isNew;
   }
 

@@ -1,14 +1,16 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStateError } from '../errors/session.errors.js';
+import { NOT_REMEMBERED } from '../session/change-gate.js';
+import { REMEMBER_ME_ATTRIBUTE } from '../session/own-attributes.js';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import type { Session } from '../session/session.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 
-/** The attribute of a session whose cookie outlives the browser. */
-export const REMEMBER_ME_ATTRIBUTE = 'nest-session.rememberMe';
-
-/** Keeps users signed in after they close their browser, for as long as the option `cookie.rememberMe` says. */
+/**
+ * Keeps users signed in after they close their browser, for as long as the option `cookie.rememberMe` says. At login,
+ * `session.signIn(name, { remember })` decides it; this is for a user who changes their mind later.
+ */
 @Injectable()
 export class RememberMe {
   constructor(
@@ -17,18 +19,14 @@ export class RememberMe {
   ) {}
 
   /**
-   * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. Call it
-   * first of all at login: it changes the session id, as every login must, even when it throws.
+   * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. It changes
+   * the session id, because only a new token sends a cookie; also when it throws.
    * @throws SessionStateError when no lifetime is configured, or the headers were already sent
    */
   remember(session: Session): void {
     rotate(session);
     const maxAge = this.resolver.maxAge({ isRemembered: true });
-    if (maxAge === undefined) {
-      throw new SessionStateError(
-        "No session can be remembered: set the option `cookie.rememberMe`, for example to '30d'",
-      );
-    }
+    if (maxAge === undefined) throw new SessionStateError(NOT_REMEMBERED);
     session.setAttribute(REMEMBER_ME_ATTRIBUTE, true);
     session.maxInactiveInterval = maxAge;
   }

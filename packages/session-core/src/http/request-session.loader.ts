@@ -1,11 +1,15 @@
 import type { IncomingMessage } from 'node:http';
+import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { WarnOnce } from '../logging/warn-once.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
+import type { SessionEnd } from '../session/session.saver.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
+import { countingSession, principalOf } from './counting-session.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { lifetimeOf } from './session-lifetime.js';
@@ -20,10 +24,12 @@ interface PresentedToken {
   readonly foreign?: ForeignSession | undefined;
 }
 
-type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids'>;
+type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids' | 'security'>;
 
 /** Finds the session whose token a request presents. Decides whether the request must touch it. */
 export class RequestSessionLoader {
+  readonly #log = new WarnOnce();
+
   constructor(
     private readonly repository: SessionRepository,
     private readonly resolver: SessionIdResolver,
@@ -64,18 +70,40 @@ export class RequestSessionLoader {
     const presentedIds = all.map(({ id }) => id);
     try {
       const sessions = await this.repository.findByIds(presentedIds);
-      const found = sessions.findIndex((session) => session !== null);
+      this.failures.succeeded();
+      const loadError = all.length > 1 ? this.#conflictIn(sessions) : undefined;
+      if (loadError) return { presented: first.token, presentedIds, loadError };
+      const found = countingSession(sessions);
       const { token, id, foreign } = all[found] ?? all.at(-1) ?? first;
       const existing = sessions[found] ?? null;
       const loaded = foreign ? await this.#move(foreign, id, existing) : existing;
-      this.failures.succeeded();
       const presented = loaded ? token : first.token;
       const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : SessionTouch.none;
-      return { presented, presentedIds, loaded, touch, foreign };
+      const companions = all.length > 1 ? this.#endsOf(all, sessions, id) : undefined;
+      return { presented, presentedIds, loaded, companions, touch, foreign };
     } catch (loadError) {
       this.failures.failed(loadError);
       return { presented: first.token, presentedIds, loadError };
     }
+  }
+
+  /** Warns of a request that presents sessions of two principals; its error when that is refused. */
+  #conflictIn(sessions: readonly (Session | null)[]): ConflictException | undefined {
+    const principals = new Set(sessions.map(principalOf));
+    principals.delete(undefined);
+    if (principals.size < 2) return undefined;
+    this.#log.warn('two principals', TWO_PRINCIPALS);
+    return this.options.security === 'strict' ? new ConflictException(CONFLICT) : undefined;
+  }
+
+  /** How to end the sessions that a request presents besides the one that counts. */
+  #endsOf(all: readonly PresentedToken[], sessions: readonly (Session | null)[], counts: string): SessionEnd[] {
+    const others = all.filter(({ id, foreign }, i) => id !== counts && (sessions[i] || foreign));
+    return others.map(({ id, foreign }) => async () => {
+      // Otherwise the other library would still have it, and the next request would open it.
+      await foreign?.move(id);
+      await this.repository.deleteById(id);
+    });
   }
 
   /** Also when it was moved before: the process may have ended before the other library lost it. */
@@ -102,3 +130,9 @@ export class RequestSessionLoader {
     return SessionTouch.of(this.repository, session, isRolling);
   }
 }
+
+const TWO_PRINCIPALS =
+  'A request presented live sessions of two principals, and the first counted: a cookie may have been planted in the ' +
+  "browser of a user. Option `security: 'strict'` refuses such requests";
+
+const CONFLICT = 'The request presents the sessions of two users: delete the cookies of this site';

@@ -1,8 +1,10 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionRepository } from '../repository/session.repository.js';
+import type { SessionResponse } from '../session/change-gate.js';
+import type { SessionEnd } from '../session/session.saver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
-import { type SessionResponse, TrackedSession } from '../session/tracked-session.js';
+import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionClient } from '../resolvers/session-id.resolver.js';
 import { lifetimeOf } from './session-lifetime.js';
 import type { ForeignSession } from './session-takeover.js';
@@ -17,7 +19,9 @@ export interface FoundSession {
   readonly presentedIds?: readonly string[];
   /** The session that `presented` opened. */
   readonly loaded?: Session | null;
-  /** Why the store could not be asked. */
+  /** The ends of the other sessions that the tokens open. */
+  readonly companions?: readonly SessionEnd[] | undefined;
+  /** Why there is no session to use: the store could not be asked, or the tokens belong to two principals. */
   readonly loadError?: unknown;
   /** The touch of `loaded`. */
   readonly touch?: SessionTouch;
@@ -41,7 +45,7 @@ export class RequestSession {
 
   constructor(
     private readonly repository: SessionRepository,
-    { presented, presentedIds = [], loaded, loadError, touch = SessionTouch.none, foreign }: FoundSession,
+    { presented, presentedIds = [], loaded, companions, loadError, touch = SessionTouch.none, foreign }: FoundSession,
   ) {
     this.presented = presented;
     this.#touch = touch;
@@ -49,6 +53,7 @@ export class RequestSession {
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
+    if (companions) this.#session?.accompanyBy(companions);
   }
 
   /** The session; if none was loaded, the first read creates one. @throws the error of a load that failed */

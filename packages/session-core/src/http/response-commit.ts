@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HttpStatus } from '@nestjs/common';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
-import { WarnOnce } from '../logging/warn-once.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { appendVary, forbidStoring } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
@@ -17,8 +16,6 @@ export interface ResponseCommitParts {
   readonly resolver: SessionIdResolver;
   readonly failures: StoreFailureLog;
 }
-
-const advice = new WarnOnce();
 
 /**
  * Saves the session of a request before its response is sent, and adds the token to the response. This is the one place
@@ -48,6 +45,11 @@ export class ResponseCommit implements CommitGate {
   /** Whether the headers were sent, so that no cookie can be added. */
   get headersSent(): boolean {
     return this.#headers === 'sent';
+  }
+
+  /** How long a client keeps the token of a remembered session, in seconds; undefined when none is remembered. */
+  get rememberedFor(): number | undefined {
+    return this.parts.resolver.maxAge({ isRemembered: true });
   }
 
   /** Whether the application has begun to respond. From then on, only `begin()` waits for a save. */
@@ -182,7 +184,6 @@ export class ResponseCommit implements CommitGate {
   async #save(): Promise<void> {
     const { existing } = this.session;
     if (this.#hasFailed || !existing) return;
-    if (existing.signsInUnderOldToken) advice.warn('login', OLD_TOKEN);
     const { repository, failures } = this.parts;
     try {
       await repository.save(existing);
@@ -217,7 +218,3 @@ function reportResolver(error: unknown): void {
 function described(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
-
-const OLD_TOKEN =
-  'A session got a principal and kept its token: anyone who knew that token, for example because they planted it in ' +
-  'the browser of the user, is signed in as well. At login, call session.changeSessionId() and set principalName';

@@ -7,7 +7,9 @@ import {
 } from '../events/session.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import type {
+  AttributeChanges,
   CreateSession,
+  KeptAttributes,
   SessionChange,
   UpdateReply,
   UpdateSession,
@@ -15,6 +17,7 @@ import type {
 } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { SessionIds } from '../session/session-ids.js';
+import { isKept } from '../session/sign-in.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 
 /** A source of the time in epoch milliseconds, such as `Date`. */
@@ -27,8 +30,10 @@ interface StoredSession {
   id: string;
   readonly creationTime: number;
   lastAccessedTime: number;
+  authenticatedAt: number | undefined;
   maxInactiveInterval: number;
-  absoluteTimeout: number;
+  /** When its absolute timeout passes, in epoch milliseconds; Infinity for never. */
+  absoluteExpiry: number;
   /** When it expires, in epoch milliseconds; Infinity for never. */
   deadline: number;
   readonly attributes: Map<string, string>;
@@ -41,6 +46,8 @@ interface ForwardingMark {
   readonly until: number;
   /** Whether the session was cleared: nothing is forwarded. */
   readonly isClosed: boolean;
+  /** What the sign-in that left the mark has kept; undefined: it was none. */
+  readonly kept: KeptAttributes | undefined;
 }
 
 type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
@@ -80,12 +87,13 @@ export class MapSessionStore {
   write(change: SessionChange): WriteReply {
     if (change.kind === 'create') return this.#create(change);
     if (this.#wasCleared(change)) return { outcome: 'saved' };
-    const session = this.#alive(this.#follow(change.id));
+    const { id, seals } = this.#follow(change.id);
+    const session = this.#alive(id);
     if (!session) return { outcome: 'gone' };
     const isForwarded = session.id !== change.id;
     switch (change.kind) {
       case 'update':
-        return this.#update(change, session) ?? { outcome: isForwarded ? 'forwarded' : 'saved' };
+        return this.#update(seals.reduce(withoutSealed, change), session) ?? savedReply(change, session, isForwarded);
       case 'touch':
         this.#renew(session);
         return { outcome: isForwarded ? 'forwarded' : 'touched' };
@@ -113,8 +121,9 @@ export class MapSessionStore {
       id,
       creationTime,
       lastAccessedTime: creationTime,
+      authenticatedAt: change.signsIn ? creationTime : undefined,
       maxInactiveInterval,
-      absoluteTimeout,
+      absoluteExpiry: endAfter(absoluteTimeout, creationTime),
       deadline: 0,
       attributes: new Map(),
       indexes: new Map(),
@@ -133,7 +142,7 @@ export class MapSessionStore {
     const isForwarded = session.id !== id;
     if (isForwarded) {
       // A rotation that is sent twice finds its own forwarding mark.
-      if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return { outcome: 'saved' };
+      if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return savedReply(change, session, false);
       // A request that still holds the old id may only change attributes or end the session. Otherwise an attacker who
       // planted that id before a login, and kept a request open across it, could take the session over.
       const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0;
@@ -146,19 +155,26 @@ export class MapSessionStore {
     }
     if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
 
-    if (change.clears) session.attributes.clear();
+    this.#removeAttributes(change, session);
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
+    if (change.signIn) session.authenticatedAt = this.clock.now();
+    else if (change.signsOut) session.authenticatedAt = undefined;
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
-    session.absoluteTimeout = absoluteTimeout ?? session.absoluteTimeout;
+    if (absoluteTimeout !== undefined) session.absoluteExpiry = endAfter(absoluteTimeout, startOf(session));
     if (!keepsIdle) this.#renew(session);
     else if (maxInactiveInterval !== undefined || absoluteTimeout !== undefined) this.#setEnd(session);
     if (session.deadline <= this.clock.now()) {
       this.#end(session, maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent);
     } else if (newId !== undefined) {
-      this.#changeId(session, newId, change.clears === true);
+      this.#changeId(session, newId, change);
     }
     return undefined;
+  }
+
+  #removeAttributes({ clears, signIn }: UpdateSession, { attributes }: StoredSession): void {
+    if (clears) attributes.clear();
+    if (signIn) for (const name of attributes.keys()) if (!isKept(name, signIn)) attributes.delete(name);
   }
 
   #renew(session: StoredSession): void {
@@ -170,16 +186,14 @@ export class MapSessionStore {
   #setEnd(session: StoredSession): void {
     // The last access may lie in the future, when the clock was set back.
     const accessed = Math.min(session.lastAccessedTime, this.clock.now());
-    session.deadline = Math.min(
-      endAfter(session.maxInactiveInterval, accessed),
-      endAfter(session.absoluteTimeout, session.creationTime),
-    );
+    session.deadline = Math.min(endAfter(session.maxInactiveInterval, accessed), session.absoluteExpiry);
   }
 
-  #changeId(session: StoredSession, newId: string, isClosed: boolean): void {
+  #changeId(session: StoredSession, newId: string, { clears, signIn: kept }: UpdateSession): void {
     const previousSessionId = session.id;
     this.#sessions.delete(previousSessionId);
-    this.#forwarding.set(previousSessionId, { id: newId, until: this.clock.now() + FORWARDED_FOR, isClosed });
+    const mark = { id: newId, until: this.clock.now() + FORWARDED_FOR, isClosed: clears === true, kept };
+    this.#forwarding.set(previousSessionId, mark);
     session.id = newId;
     this.#sessions.set(newId, session);
     this.record(new SessionIdChangedEvent({ ...this.#eventOf(session), previousSessionId }));
@@ -195,10 +209,14 @@ export class MapSessionStore {
     return session && session.deadline > this.clock.now() ? session : undefined;
   }
 
-  /** The current id of a session that had this id. Ends, because an id with a forwarding mark is never given again. */
-  #follow(id: string): string {
+  /**
+   * The current id of a session that had this id, and what the sign-ins on the way have kept. Ends, because an id with a
+   * forwarding mark is never given again.
+   */
+  #follow(id: string, seals: readonly KeptAttributes[] = []): { id: string; seals: readonly KeptAttributes[] } {
     const mark = this.#mark(id);
-    return mark && !mark.isClosed ? this.#follow(mark.id) : id;
+    if (!mark || mark.isClosed) return { id, seals };
+    return this.#follow(mark.id, mark.kept ? [...seals, mark.kept] : seals);
   }
 
   #mark(id: string): ForwardingMark | undefined {
@@ -219,7 +237,7 @@ export class MapSessionStore {
 
   #recordOf(session: StoredSession): SessionRecord {
     const timeToLive = session.deadline === Infinity ? undefined : session.deadline - this.clock.now();
-    return { ...session, attributes: [...session.attributes], timeToLive };
+    return { ...session, ...timesOf(session), attributes: [...session.attributes], timeToLive };
   }
 
   #eventOf(session: StoredSession): { sessionId: string; at: number; session: SessionSnapshot } {
@@ -227,8 +245,30 @@ export class MapSessionStore {
   }
 
   #snapshot(session: StoredSession): SessionSnapshot {
-    return new SessionSnapshot(session, this.serializer, this.ids);
+    return new SessionSnapshot({ ...session, ...timesOf(session) }, this.serializer, this.ids);
   }
+}
+
+/** When the absolute timeout began. */
+function startOf({ creationTime, authenticatedAt = creationTime }: StoredSession): number {
+  return Math.max(creationTime, authenticatedAt);
+}
+
+function timesOf(session: StoredSession): { absoluteTimeout: number } {
+  const { absoluteExpiry } = session;
+  return { absoluteTimeout: absoluteExpiry === Infinity ? -1 : Math.round((absoluteExpiry - startOf(session)) / 1000) };
+}
+
+function savedReply({ signIn }: UpdateSession, { authenticatedAt }: StoredSession, isForwarded: boolean): UpdateReply {
+  if (isForwarded) return { outcome: 'forwarded' };
+  return signIn && authenticatedAt !== undefined ? { outcome: 'saved', authenticatedAt } : { outcome: 'saved' };
+}
+
+/** A forwarded change without the attributes that a sign-in has not kept. */
+function withoutSealed(change: UpdateSession, kept: KeptAttributes): UpdateSession {
+  const attributes: AttributeChanges = new Map([...change.attributes].filter(([name]) => isKept(name, kept)));
+  const { expected } = change;
+  return { ...change, attributes, expected: expected && isKept(expected.name, kept) ? expected : undefined };
 }
 
 /** When a timeout passes, in epoch milliseconds; Infinity for a timeout that never passes. */

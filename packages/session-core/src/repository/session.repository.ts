@@ -26,6 +26,8 @@ export interface SessionRepositoryOptions {
   readonly serializer?: AttributeSerializer | undefined;
   /** Bytes that the text of one attribute may take. @default no limit */
   readonly maxAttributeSize?: number | undefined;
+  /** The attributes that no sign-in keeps. @default none */
+  readonly visitorAttributes?: readonly string[] | undefined;
   /** What happens to a session with a value that the serializer cannot decode. @default 'drop-attribute' */
   readonly undecodable?: UndecodablePolicy | undefined;
   /** Under what sessions are listed. @default the index of principals alone */
@@ -77,6 +79,8 @@ export abstract class SessionRepository {
     this.#writer = {
       undecodable: options.undecodable ?? 'drop-attribute',
       indexes: options.indexes ?? new SessionIndexes(),
+      timeouts: this.#timeouts,
+      visitorAttributes: options.visitorAttributes ?? [],
       serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
       write: (change) => wrapStoreErrors(() => this.write(change)),
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),

@@ -2,14 +2,15 @@
  * A change that a store makes to a session in one atomic step.
  *
  * A session is alive until its idle timeout (`maxInactiveInterval` since it was last renewed) or its absolute timeout
- * (`absoluteTimeout` since its creation) passes, and not a moment longer. A session that is not alive is `gone`, even
+ * (`absoluteTimeout` since its creation or, if that was later, its last sign-in) passes, and not a moment longer. A session that is not alive is `gone`, even
  * before the store has noticed its end, and nothing revives it.
  *
  * For 60 s after a rotation, and across several rotations, the store forwards changes of the old id to the new one,
  * because a request may have loaded the session just before. It answers `forwarded`. Such a change may touch the
  * session, end it (`delete`, or an interval of 0) and change attributes that no index depends on. The store answers
  * `gone` to everything else: an attacker who planted the old id before a login, and holds a request open across it,
- * must not take the session over.
+ * must not take the session over. Of the attributes of a forwarded change, the store leaves out those that a sign-in on
+ * the way did not keep, neither writing nor removing nor comparing them: see `UpdateSession.signIn`.
  */
 export type SessionChange = CreateSession | UpdateSession | TouchSession | DeleteSession;
 
@@ -31,6 +32,8 @@ export interface CreateSession {
   readonly maxInactiveInterval: number;
   /** The absolute timeout in seconds; negative: none. */
   readonly absoluteTimeout: number;
+  /** Somebody signs in: `authenticatedAt` is the creation time. */
+  readonly signsIn?: boolean;
   /** All attributes of the session. */
   readonly attributes: AttributeChanges;
   /** Where the session is listed. */
@@ -59,9 +62,23 @@ export interface UpdateSession {
    * change of the old id is forwarded then, because it was made for what is gone: the answer is `gone`.
    */
   readonly clears?: boolean;
+  /**
+   * Only with `newId`: somebody signs in. `authenticatedAt` is now. Remove the attributes that are not kept, also those
+   * that the caller does not know of, unless this change sets them; `isKept()` decides. The rule also holds for changes
+   * of the old id that are forwarded from then on: they must not bring back what was removed.
+   */
+  readonly signIn?: KeptAttributes | undefined;
+  /**
+   * Nobody is signed in any more, or somebody who has not signed in: remove `authenticatedAt`. The end by the absolute
+   * timeout stays, unless this change sets that.
+   */
+  readonly signsOut?: boolean;
   /** The idle timeout in seconds, only if it changed. Negative: none. 0 ends the session, as deleted. */
   readonly maxInactiveInterval?: number | undefined;
-  /** The absolute timeout in seconds since the creation time in the store, only if it changed. Negative: none. */
+  /**
+   * The absolute timeout in seconds, only if it changed. Negative: none. It counts from the later of the creation time
+   * and `authenticatedAt` in the store, after this change. Every `signIn` comes with both timeouts.
+   */
   readonly absoluteTimeout?: number | undefined;
   /** Do not renew the idle timeout. A changed idle timeout counts from the last access. */
   readonly keepsIdle?: boolean;
@@ -92,6 +109,14 @@ export interface DeleteSession {
   readonly id: string;
 }
 
+/** Which attributes a session keeps when somebody signs in. */
+export interface KeptAttributes {
+  /** Exactly these; unset: all but those that are bound to the visitor. */
+  readonly only?: readonly string[] | undefined;
+  /** The names that are bound to the visitor, besides those that begin with `nest-session.visitor.`. */
+  readonly butNot: readonly string[];
+}
+
 /** The texts of attributes by name; null removes the attribute. */
 export type AttributeChanges = ReadonlyMap<string, string | null>;
 
@@ -105,9 +130,13 @@ export type IndexChanges = ReadonlyMap<string, string | null>;
 export type CreateReply =
   { readonly outcome: 'created'; readonly creationTime: number } | { readonly outcome: 'collision' | 'gone' };
 
-/** How a store answers an `UpdateSession`. `current`: the text of the attribute, undefined when there is none. */
+/**
+ * How a store answers an `UpdateSession`. `authenticatedAt`: the time of the sign-in that was saved. `current`: the text
+ * of the attribute, undefined when there is none.
+ */
 export type UpdateReply =
-  | { readonly outcome: 'saved' | 'forwarded' | 'gone' | 'collision' }
+  | { readonly outcome: 'saved'; readonly authenticatedAt?: number }
+  | { readonly outcome: 'forwarded' | 'gone' | 'collision' }
   | { readonly outcome: 'conflict'; readonly current: string | undefined };
 
 /** How a store answers a `TouchSession`. */
@@ -126,7 +155,7 @@ export interface DeleteReply {
 export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
 
 /**
- * How a store answers a change. `created`, `saved`, `touched`, `deleted` and `forwarded`: the whole change was made.
- * `gone`, `collision` and `conflict`: nothing was.
+ * How a store answers a change. `created`, `saved`, `touched`, `deleted` and `forwarded`: the whole change was made,
+ * but for what a sign-in kept out of a forwarded one. `gone`, `collision` and `conflict`: nothing was.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;

@@ -4,13 +4,13 @@ export interface SessionRecord {
   readonly id: string;
   /** When the session was created. */
   readonly creationTime: number;
-  /** When the principal signed in last; undefined when nobody has. */
-  readonly authenticatedAt?: number | undefined;
   /** When the last access was recorded; it never goes back. */
   readonly lastAccessedTime: number;
   /** The idle timeout in whole seconds; negative: none. */
   readonly maxInactiveInterval: number;
-  /** The absolute timeout in whole seconds since the creation; negative: none. */
+  /** When the principal signed in; undefined when nobody did. */
+  readonly authenticatedAt?: number | undefined;
+  /** The absolute timeout in whole seconds since the creation or, if that was later, the sign-in; negative: none. */
   readonly absoluteTimeout: number;
   /** The texts of the attributes, as they were written. */
   readonly attributes: Iterable<readonly [name: string, text: string]>;

@@ -11,20 +11,20 @@ export class SessionSnapshot implements ReadonlySession {
   readonly id: string;
   /** When the session was created: epoch milliseconds by the clock of the store; 0 when the data was lost. */
   readonly creationTime: number;
-  readonly authenticatedAt: number | undefined;
   readonly lastAccessedTime: number;
   readonly maxInactiveInterval: number;
   readonly absoluteTimeout: number;
+  readonly authenticatedAt: number | undefined;
   readonly #attributes: StoredAttributes;
 
   /** @param ids shows the id in log lines; unset: a fingerprint of the id */
   constructor(record: Omit<SessionRecord, 'timeToLive'>, serializer: AttributeSerializer, ids = FINGERPRINTS) {
     this.id = record.id;
     this.creationTime = record.creationTime;
-    this.authenticatedAt = record.authenticatedAt;
     this.lastAccessedTime = record.lastAccessedTime;
     this.maxInactiveInterval = record.maxInactiveInterval;
     this.absoluteTimeout = record.absoluteTimeout;
+    this.authenticatedAt = record.authenticatedAt;
     // Never `throw`: a handler of the end of a session cannot repair its attributes.
     const owner = { undecodable: 'drop-attribute', shownId: () => ids.shown(record.id) } as const;
     this.#attributes = new StoredAttributes(record.attributes, serializer, owner);

@@ -3,13 +3,16 @@ import type {
   CreateSession,
   DeleteSession,
   IndexChanges,
+  KeptAttributes,
   UpdateSession,
   WriteReply,
 } from './session-change.js';
+import { LIFETIME_ATTRIBUTES, REMEMBER_ME_ATTRIBUTE } from './own-attributes.js';
+import { isKept } from './sign-in.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionWriter } from './session-writer.js';
-import type { SaveOutcome } from './session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
 import { TrackedTimeouts } from './tracked-timeouts.js';
@@ -24,8 +27,8 @@ export class SessionState {
   /** Milliseconds since the store last renewed the session; undefined for a session that never expires. */
   readonly idleTime: number | undefined;
   creationTime: number;
-  authenticatedAt: number | undefined;
   lastAccessedTime: number;
+  authenticatedAt: number | undefined;
   id: string;
   /** Known only for a session that was created or rotated here: the store has only the id. */
   token: SessionToken | undefined;
@@ -38,6 +41,10 @@ export class SessionState {
   /** Runs before each save. */
   beforeSave: (() => void) | undefined;
   readonly #owner: AttributesOwner;
+  /** A sign-in, or the end of one, that the store does not have yet. */
+  #authentication: PendingAuthentication | undefined;
+  /** The one that the last save was made of. */
+  #writtenAuthentication: PendingAuthentication | undefined;
   /** Whether the store still has attributes that `clear()` removed here. */
   #clears = false;
   /** The attributes that the last save was made of: `clear()` and others may have replaced them during the save. */
@@ -56,8 +63,8 @@ export class SessionState {
     this.timeouts = new TrackedTimeouts(record);
     this.idleTime = idleTimeOf(record);
     this.creationTime = record.creationTime;
-    this.authenticatedAt = record.authenticatedAt;
     this.lastAccessedTime = record.lastAccessedTime;
+    this.authenticatedAt = record.authenticatedAt;
     this.id = record.id;
     this.token = token;
     this.storedId = token ? undefined : record.id;
@@ -95,24 +102,64 @@ export class SessionState {
   clear(): void {
     this.attributes = new TrackedAttributes(new StoredAttributes([], this.writer.serializer, this.#owner));
     this.#clears = true;
+    this.signOut();
+  }
+
+  /**
+   * Signs a principal in, for the remembered seconds if any. Only the attributes of `keep` stay; unset: all but those
+   * bound to the visitor. The session must be rotated as well.
+   */
+  signIn(name: string, rememberedFor: number | undefined, keep: readonly string[] | undefined): void {
+    const { visitorAttributes, timeouts } = this.writer;
+    const kept = { only: keep && [...keep], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
+    this.#authentication = { ...this.#authenticationAsStored, kept };
+    this.authenticatedAt = Date.now();
+    this.attributes = this.attributes.only((each) => isKept(each, kept));
+    this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    if (rememberedFor !== undefined) this.attributes.set(REMEMBER_ME_ATTRIBUTE, true);
+    this.timeouts.set('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
+    this.timeouts.set('absoluteTimeout', timeouts.absoluteTimeout);
+  }
+
+  /** Nobody is signed in any more, as far as a sign-in has said so. */
+  signOut(): void {
+    this.#authentication = { ...this.#authenticationAsStored, kept: undefined };
+    this.authenticatedAt = undefined;
+  }
+
+  get isSigningIn(): boolean {
+    return this.#authentication?.kept !== undefined;
+  }
+
+  /** Whether the store may still have an attribute that a sign-in did not keep. */
+  isLeftBehind(name: string): boolean {
+    const kept = this.#authentication?.kept;
+    return kept !== undefined && !isKept(name, kept);
   }
 
   /** Forgets the changes that are not saved, but for a rotation. */
   discard(): void {
-    this.attributes = this.attributes.asStored();
+    const { attributes, authenticatedAt } = this.#authenticationAsStored;
+    this.attributes = (this.#clears ? this.attributes : attributes).asStored();
     this.timeouts = this.timeouts.asStored();
+    if (this.#clears) return;
+    this.authenticatedAt = authenticatedAt;
+    this.#authentication = undefined;
   }
 
   /** Forgets all changes, and takes over what was loaded later. */
-  replaceBy({ attributes, timeouts, lastAccessedTime }: SessionState): void {
+  replaceBy({ attributes, timeouts, lastAccessedTime, authenticatedAt }: SessionState): void {
     this.attributes = attributes;
     this.timeouts = timeouts;
     this.lastAccessedTime = lastAccessedTime;
+    this.authenticatedAt = authenticatedAt;
+    this.#authentication = undefined;
   }
 
   /** The part of a save that says whether it counts as an access. */
   get access(): Pick<UpdateSession, 'keepsIdle'> {
-    return this.keepsIdle ? { keepsIdle: true } : {};
+    // Whoever signs in is there, whatever the route says.
+    return this.keepsIdle && !this.#authentication?.kept ? { keepsIdle: true } : {};
   }
 
   /** The save of everything that the store does not have yet; undefined when there is nothing to save. */
@@ -128,6 +175,7 @@ export class SessionState {
     const { outcome } = reply;
     if (outcome === 'gone' || outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
     if (outcome === 'created') this.creationTime = this.lastAccessedTime = reply.creationTime;
+    this.#settleAuthentication(save, reply);
     if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0)) {
       // After a rotation elsewhere, this request must not make the client forget its new token.
       this.ended = outcome === 'forwarded' ? 'gone' : 'deleted';
@@ -147,7 +195,10 @@ export class SessionState {
     this.#written = this.attributes;
     const attributes = this.attributes.changes();
     if (attributes.size === 0) return undefined;
-    return { kind: 'create', id, presentedIds, ...timeouts.all, attributes, indexes: this.#indexesOf(attributes) };
+    const creation = { kind: 'create', id, presentedIds, ...timeouts.all, attributes } as const;
+    const indexes = this.#indexesOf(attributes);
+    this.#writtenAuthentication = this.#authentication;
+    return this.#authentication?.kept ? { ...creation, signsIn: true, indexes } : { ...creation, indexes };
   }
 
   #update(id: string): UpdateSession | undefined {
@@ -157,9 +208,44 @@ export class SessionState {
     const newId = this.id === id ? undefined : this.id;
     if (attributes.size === 0 && newId === undefined && !timeouts.hasChanges) return undefined;
     const indexes = this.#indexesOf(attributes);
-    const update = { kind: 'update', id, newId, ...timeouts.changes(), ...this.access, attributes } as const;
-    if (!this.#clears) return { ...update, indexes };
-    return { ...update, clears: true, indexes: new Map([...this.writer.indexes.leave(), ...indexes]) };
+    const authentication = this.#authenticationChange();
+    const update = {
+      kind: 'update',
+      id,
+      newId,
+      ...timeouts.changes(),
+      ...authentication,
+      ...this.access,
+      attributes,
+    } as const;
+    const { signIn } = authentication;
+    if (this.#clears) return { ...update, clears: true, indexes: new Map([...this.writer.indexes.leave(), ...indexes]) };
+    if (!signIn) return { ...update, indexes };
+    const left = this.writer.indexes.leave((name) => isKept(name, signIn));
+    return { ...update, indexes: new Map([...left, ...indexes]) };
+  }
+
+  get #authenticationAsStored(): Omit<PendingAuthentication, 'kept'> {
+    const { attributes, authenticatedAt } = this;
+    return this.#authentication ?? { attributes, authenticatedAt };
+  }
+
+  /** A sign-in sets both timeouts, whatever another request may have made of them. */
+  #authenticationChange(): AuthenticationChange {
+    const pending = (this.#writtenAuthentication = this.#authentication);
+    if (!pending) return NO_CHANGE;
+    if (!pending.kept) return { signsOut: true };
+    const { endNow, all } = this.timeouts;
+    return endNow ? { signIn: pending.kept } : { signIn: pending.kept, ...all };
+  }
+
+  #settleAuthentication(save: SessionSave, reply: WriteReply): void {
+    // Somebody signed in or out during the save.
+    if (this.#authentication !== this.#writtenAuthentication) return;
+    this.#authentication = undefined;
+    if (reply.outcome === 'created' && save.kind === 'create' && save.signsIn)
+      this.authenticatedAt = reply.creationTime;
+    if (reply.outcome === 'saved') this.authenticatedAt = reply.authenticatedAt ?? this.authenticatedAt;
   }
 
   #indexesOf(attributes: AttributeChanges): IndexChanges {
@@ -167,11 +253,25 @@ export class SessionState {
   }
 }
 
+type AuthenticationChange = Pick<UpdateSession, 'signIn' | 'signsOut' | 'maxInactiveInterval' | 'absoluteTimeout'>;
+
+const NO_CHANGE: AuthenticationChange = {};
+
+/** A sign-in that is not saved yet, or the end of one. */
+interface PendingAuthentication {
+  /** What a sign-in keeps; undefined: nobody is signed in any more. */
+  readonly kept: KeptAttributes | undefined;
+  /** The attributes that were there before. */
+  readonly attributes: TrackedAttributes;
+  readonly authenticatedAt: number | undefined;
+}
+
 /** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
 function idleTimeOf(record: SessionRecord): number | undefined {
   const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
   if (timeToLive === undefined) return undefined;
+  const since = Math.max(creationTime, record.authenticatedAt ?? 0);
   const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
-  const absolute = absoluteTimeout < 0 ? Infinity : creationTime + absoluteTimeout * 1000 - lastAccessedTime;
+  const absolute = absoluteTimeout < 0 ? Infinity : since + absoluteTimeout * 1000 - lastAccessedTime;
   return Math.max(0, Math.min(idle, absolute) - timeToLive);
 }

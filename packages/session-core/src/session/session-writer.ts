@@ -2,6 +2,7 @@ import type { AttributeSerializer } from './attribute.serializer.js';
 import type { SessionChange, WriteReply } from './session-change.js';
 import type { SessionIndexes } from './session-indexes.js';
 import type { SessionKey } from './session-token.js';
+import type { SessionTimeouts } from './tracked-timeouts.js';
 import type { UndecodablePolicy } from './undecodable-policy.js';
 
 /** What a session needs from its repository. */
@@ -9,6 +10,10 @@ export interface SessionWriter {
   readonly serializer: AttributeSerializer;
   readonly undecodable: UndecodablePolicy;
   readonly indexes: SessionIndexes;
+  /** The timeouts of new sessions. */
+  readonly timeouts: SessionTimeouts;
+  /** The attributes that no sign-in keeps. */
+  readonly visitorAttributes: readonly string[];
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not reply in time */
   write(change: SessionChange): Promise<WriteReply>;
   /** A fresh token and its id. `replaced`: the current id of the session that gets them. */

@@ -9,8 +9,13 @@ const MAX_COLLISIONS = 3;
 
 type Update = (current: unknown) => unknown;
 
+/** Ends a session in the store. */
+export type SessionEnd = () => Promise<unknown>;
+
 /** Writes the changes of one session object to the store, one write after the other. */
 export class SessionSaver {
+  /** What ends before the session does, so that a request that failed in between can be repeated. */
+  beforeEnd: readonly SessionEnd[] | undefined;
   /** A creation or rotation whose reply was lost: the store may have made it. */
   #unanswered: SessionSave | undefined;
   /** The last step, once there was one. */
@@ -51,6 +56,10 @@ export class SessionSaver {
 
   async #save(): Promise<SaveOutcome> {
     if (this.#unanswered) await this.#repeat(this.#unanswered);
+    if (this.beforeEnd) {
+      await Promise.all(this.beforeEnd.map((end) => end()));
+      this.beforeEnd = undefined;
+    }
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!this.state.isOver) this.state.beforeSave?.();
       const save = this.state.nextSave();

@@ -9,18 +9,19 @@ export interface ReadonlySession {
   readonly id: string;
   /** When the session was created: epoch milliseconds by the clock of the store. */
   readonly creationTime: number;
-  /**
-   * When the principal signed in last: epoch milliseconds by the clock of the store; undefined when nobody is signed in.
-   */
-  readonly authenticatedAt: number | undefined;
   /** The last access that the store knows; up to `touchInterval` before the real one. */
   readonly lastAccessedTime: number;
   /** The idle timeout in whole seconds; negative: none. */
   readonly maxInactiveInterval: number;
-  /** The absolute timeout in whole seconds since the creation; -1: none. */
+  /** The absolute timeout in whole seconds since the creation or, if that was later, the sign-in; -1: none. */
   readonly absoluteTimeout: number;
   /** The name of the signed-in user, by which the session can be found; undefined when there is none. */
   readonly principalName: string | undefined;
+  /**
+   * When the user signed in by `signIn()`: epoch milliseconds by the clock of the store; the application's until the
+   * save. Undefined when nobody did.
+   */
+  readonly authenticatedAt: number | undefined;
   /**
    * The names of the attributes, in a new array. Without those of which a read found that they cannot be decoded, unless
    * such reads throw.
@@ -64,17 +65,43 @@ export interface Session extends ReadonlySession {
   get maxInactiveInterval(): number;
   set maxInactiveInterval(timeout: number | string);
   /**
-   * The absolute timeout, which counts from the creation: a session that is already older expires at the save. Reads
-   * and is set like `maxInactiveInterval`.
+   * The absolute timeout, which counts from the creation or, if that was later, the sign-in: a session that is already
+   * older expires at the save. Reads and is set like `maxInactiveInterval`.
    * @throws RangeError when set to anything else
    */
   get absoluteTimeout(): number;
   set absoluteTimeout(timeout: number | string);
   /**
-   * The name of the signed-in principal, by which the session can be found; a non-empty string, or undefined to remove
-   * it. @throws TypeError when set to anything else
+   * The name of the signed-in principal, by which the session can be found; a non-empty string of well-formed Unicode,
+   * or undefined to remove it, and `authenticatedAt` with it. To sign somebody in, call `signIn()` instead.
+   *
+   * In a request whose response has not begun, another principal also changes the session id, and removes
+   * `authenticatedAt`. Elsewhere, as in a job that renames a user, the rest of the session stays as it is.
+   * @throws TypeError when set to anything else
    */
   principalName: string | undefined;
+  /**
+   * Signs a user in. Call it once the user has shown who they are. At the save, in one step:
+   * - the session changes its id, so that the token of before opens nothing any more;
+   * - `principalName` is `name`, and `authenticatedAt` the time of the store;
+   * - with `remember`, the cookie outlives the browser and the idle timeout is as long (option `cookie.rememberMe`);
+   *   without, the cookie ends with the browser and the idle timeout is the option `timeout`, whatever was before;
+   * - the absolute timeout is the option `absoluteTimeout`, and counts from now;
+   * - all attributes stay but those bound to the visitor: the option `visitorAttributes`, and all names that begin with
+   *   `nest-session.visitor.`, CSRF tokens among them. With `keep`, exactly the listed attributes stay.
+   *
+   * Attributes and timeouts that you set after the call are saved as well. A save of the old id that is still in flight
+   * may change the attributes that stay, and no others.
+   * @throws TypeError when `name` is not a non-empty string of well-formed Unicode; SessionStateError when the headers
+   *   of the response were sent, or with `remember` where no session can be remembered
+   */
+  signIn(name: string, options?: SignInOptions): void;
+  /**
+   * Signs the user out: ends the session at the save, as `invalidate()` does, and with it every other live session that
+   * the request presented, such as that of a second cookie. Expires the cookie. When the store fails, the response is a
+   * 503, and the client can repeat the request. With the option `multipleSessions`, the sessions of other aliases stay.
+   */
+  signOut(): void;
   /**
    * Sets an attribute; undefined or null removes it.
    * @throws SessionAttributeError when the value cannot be stored; SessionStateError when the session was invalidated,
@@ -101,12 +128,12 @@ export interface Session extends ReadonlySession {
     update: (current: T | undefined) => T | undefined,
   ): Promise<T | undefined>;
   /**
-   * Rotates the session: gives it a new id and the client a new token. Returns the new id. Call it at login and
-   * whenever privileges change. From the save on, the old token opens nothing.
+   * Rotates the session: gives it a new id and the client a new token. Returns the new id. Call it whenever privileges
+   * change; `signIn()` does it as well. From the save on, the old token opens nothing.
    * @throws SessionStateError when the headers of the response were sent
    */
   changeSessionId(): string;
-  /** Ends the session at the save, for every instance, and records its deleted event. */
+  /** Ends the session at the save, for every instance, and records its deleted event. For a logout, see `signOut()`. */
   invalidate(): void;
   /**
    * Saves the changes now instead of before the response. `gone`: the session ended in the meantime, and nothing was
@@ -114,6 +141,14 @@ export interface Session extends ReadonlySession {
    * @throws SessionStoreError when the store failed
    */
   save(): Promise<SaveOutcome>;
+}
+
+/** How `Session.signIn()` signs a user in. */
+export interface SignInOptions {
+  /** Whether the user stays signed in when the browser is closed. @default false */
+  readonly remember?: boolean;
+  /** Keeps exactly these attributes of the session. @default all but those bound to the visitor */
+  readonly keep?: readonly SessionAttributeName[];
 }
 
 /** What a save did. `gone`: the session had ended, and nothing was stored. */

@@ -31,6 +31,12 @@ export class StoredAttributes {
     return names.filter((name) => !this.#isUndecodable(name));
   }
 
+  /** Those whose names are accepted. */
+  only(isAccepted: (name: string) => boolean): StoredAttributes {
+    const texts = [...this.#texts].filter(([name]) => isAccepted(name));
+    return new StoredAttributes(texts, this.serializer, this.owner);
+  }
+
   text(name: string): string | undefined {
     return this.#texts.get(name);
   }

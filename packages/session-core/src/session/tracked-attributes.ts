@@ -52,11 +52,6 @@ export class TrackedAttributes {
     return this.#stored.decode(name);
   }
 
-  /** The same for the library's own reads: never throws. */
-  peekStored(name: string): unknown {
-    return this.#stored.peek(name);
-  }
-
   /** The text in the store, as far as this session knows. */
   storedText(name: string): string | undefined {
     return this.#stored.text(name);
@@ -96,6 +91,15 @@ export class TrackedAttributes {
   /** The same attributes without the changes that are not saved. */
   asStored(): TrackedAttributes {
     return new TrackedAttributes(this.#stored);
+  }
+
+  /** Those whose names are accepted, with their changes. */
+  only(isAccepted: (name: string) => boolean): TrackedAttributes {
+    const accepted = new TrackedAttributes(this.#stored.only(isAccepted));
+    // Copies: a save of these attributes, which is in flight, says nothing of the others.
+    for (const [name, entry] of this.#entries) if (isAccepted(name)) accepted.#entries.set(name, { ...entry });
+    accepted.#wasSet = this.#wasSet;
+    return accepted;
   }
 
   /** What has to be written, by name. */

@@ -1,4 +1,5 @@
-import { SessionAttributeError, SessionStateError } from '../errors/session.errors.js';
+import { SessionAttributeError } from '../errors/session.errors.js';
+import { ChangeGate, type SessionResponse } from './change-gate.js';
 import { explainDetachedCalls } from './detached-methods.js';
 import { insteadOf, NoExpandoProperties } from './no-expando-properties.js';
 import type { SessionAttributeName } from './session-attributes.js';
@@ -6,26 +7,19 @@ import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
-import { SessionSaver } from './session.saver.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
+import { type SessionEnd, SessionSaver } from './session.saver.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SignInOptions } from './session.js';
+import { assertFree, assertPrincipalName } from './sign-in.js';
 import { assertName } from './tracked-attributes.js';
 import type { SessionTimeouts } from './tracked-timeouts.js';
-
-/** The response of the request that a session belongs to. */
-export interface SessionResponse {
-  /** Whether the headers were sent, so that no cookie can be added. */
-  readonly headersSent: boolean;
-  /** The error of a change that needs a cookie, where it is not that the headers were sent. */
-  readonly lateChange?: string;
-}
 
 /** The one implementation of `Session`: it tracks its own changes, and its repository writes them. */
 export class TrackedSession extends NoExpandoProperties implements Session {
   readonly #writer: SessionWriter;
   readonly #state: SessionState;
   readonly #saver: SessionSaver;
-  #response: SessionResponse | undefined;
-  #refusal: Error | undefined;
+  readonly #gate: ChangeGate;
+  #companions: readonly SessionEnd[] | undefined;
 
   /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
   static create(
@@ -54,6 +48,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     super();
     this.#writer = writer;
     this.#state = state;
+    this.#gate = new ChangeGate(state);
     this.#saver = new SessionSaver(state, writer);
   }
 
@@ -69,10 +64,6 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return this.#state.creationTime;
   }
 
-  get authenticatedAt(): number | undefined {
-    return this.#state.authenticatedAt;
-  }
-
   get lastAccessedTime(): number {
     return this.#state.lastAccessedTime;
   }
@@ -82,7 +73,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   set maxInactiveInterval(timeout: number | string) {
-    this.#assertWritable();
+    this.#gate.assertWritable();
     this.#state.timeouts.set('maxInactiveInterval', timeout);
   }
 
@@ -91,7 +82,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   set absoluteTimeout(timeout: number | string) {
-    this.#assertWritable();
+    this.#gate.assertWritable();
     this.#state.timeouts.set('absoluteTimeout', timeout);
   }
 
@@ -101,10 +92,17 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   set principalName(name: string | undefined) {
-    if (name !== undefined && (typeof name !== 'string' || name === '')) {
-      throw new TypeError('principalName takes a non-empty string, or undefined to remove it');
-    }
-    this.setAttribute(PRINCIPAL_NAME_INDEX_NAME, name);
+    if (name !== undefined) assertPrincipalName(name);
+    const rotates = this.#gate.isResponseOpen && name !== this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    this.setPrincipal(name);
+    // Nobody has shown to be the new one, unless it is the name of who has just signed in.
+    if (rotates && !this.#state.isSigningIn) this.#state.signOut();
+    // A token that was drawn here is known to nobody yet.
+    if (rotates && this.#state.token === undefined) this.#saver.rotate();
+  }
+
+  get authenticatedAt(): number | undefined {
+    return this.#state.isOver ? undefined : this.#state.authenticatedAt;
   }
 
   get attributeNames(): SessionAttributeName[] {
@@ -126,10 +124,8 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   setAttribute(name: string, value: unknown): void {
-    this.#assertWritable();
-    if (this.isNew && this.#response?.headersSent) {
-      throw new SessionStateError(this.#response.lateChange ?? LATE_START);
-    }
+    this.#gate.assertStartable();
+    assertFree(name);
     this.#state.attributes.set(name, value);
   }
 
@@ -141,9 +137,10 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     name: string,
     update: (current: T | undefined) => T | undefined,
   ): Promise<T | undefined> {
-    this.#assertWritable();
+    this.#gate.assertWritable();
     assertName(name);
-    if (this.isNew) {
+    assertFree(name);
+    if (this.isNew || this.#state.isLeftBehind(name)) {
       this.setAttribute(name, update(this.getAttribute<T>(name)));
       return this.getAttribute<T>(name);
     }
@@ -151,20 +148,32 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return outcome === 'saved' ? this.getAttribute<T>(name) : undefined;
   }
 
+  signIn(name: string, { remember = false, keep }: SignInOptions = {}): void {
+    assertPrincipalName(name);
+    this.#gate.assertRotatable();
+    this.#state.signIn(name, remember ? this.#gate.rememberedFor() : undefined, keep);
+    this.#saver.rotate();
+  }
+
+  signOut(): void {
+    this.invalidate();
+    this.#saver.beforeEnd = this.#companions;
+  }
+
   changeSessionId(): string {
-    this.#assertRotatable();
+    this.#gate.assertRotatable();
     return this.#saver.rotate();
   }
 
   /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
   startAnew(): void {
-    this.#assertRotatable();
+    this.#gate.assertRotatable();
     this.#state.clear();
     this.#saver.rotate();
   }
 
   invalidate(): void {
-    if (this.#refusal) throw this.#refusal;
+    this.#gate.assertAllowed();
     this.#state.isInvalidated = true;
   }
 
@@ -186,12 +195,12 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   /** Whether there is anything to save. */
   get isDirty(): boolean {
-    return this.#state.isDirty;
+    return this.#saver.beforeEnd !== undefined || this.#state.isDirty;
   }
 
   /** Whether there is anything to save, apart from objects that were changed in place: it encodes none. */
   get isSet(): boolean {
-    return this.#state.isSet;
+    return this.#saver.beforeEnd !== undefined || this.#state.isSet;
   }
 
   /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
@@ -203,13 +212,6 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   /** Whether this object ended the session. False when another request did. */
   get isDeleted(): boolean {
     return this.#state.ended === 'deleted';
-  }
-
-  /** Whether a save would sign in a principal without a rotation: who planted the token would be signed in as well. */
-  get signsInUnderOldToken(): boolean {
-    const principalName = this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
-    if (typeof principalName !== 'string' || this.#state.token !== undefined) return false;
-    return principalName !== this.#state.attributes.peekStored(PRINCIPAL_NAME_INDEX_NAME);
   }
 
   /** Milliseconds since the store last renewed the session; undefined for a session that is new or never expires. */
@@ -224,7 +226,19 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   /** From now on, changes that need a cookie are refused once the headers of this response were sent. */
   bindTo(response: SessionResponse): void {
-    this.#response = response;
+    this.#gate.response = response;
+  }
+
+  /** Sets or removes the principal, under the same id. */
+  setPrincipal(name: string | undefined): void {
+    this.#gate.assertStartable();
+    this.#state.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    if (name === undefined) this.#state.signOut();
+  }
+
+  /** From now on, `signOut()` also ends these: the other live sessions of the same request. */
+  accompanyBy(companions: readonly SessionEnd[]): void {
+    this.#companions = companions;
   }
 
   /** From now on, a save does not renew the idle timeout. */
@@ -249,7 +263,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   /** From now on, every change throws. */
   refuseChanges(refusal: Error): void {
-    this.#refusal = refusal;
+    this.#gate.refusal = refusal;
   }
 
   /** What logs may show of the session: no token and no value of an attribute. */
@@ -269,29 +283,6 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   [Symbol.for('nodejs.util.inspect.custom')](): object {
     return this.toJSON();
   }
-
-  #assertRotatable(): void {
-    this.#assertWritable();
-    if (this.#response?.headersSent) throw new SessionStateError(this.#response.lateChange ?? LATE_ROTATION);
-  }
-
-  #assertWritable(): void {
-    if (this.#refusal) throw this.#refusal;
-    if (this.#state.isOver) {
-      throw new SessionStateError(
-        'The session was invalidated in this request and cannot be changed any more. To keep some attributes after a ' +
-          'logout, remove those of the user and call changeSessionId() instead of invalidate()',
-      );
-    }
-  }
 }
-
-const LATE_START =
-  'A new session cannot be started after the headers of the response were sent, because its cookie can no longer be ' +
-  'set. Set an attribute before the first byte';
-
-const LATE_ROTATION =
-  'The session id cannot be changed after the headers of the response were sent, because the client would not get the ' +
-  'new cookie and would lose its session. Call changeSessionId() before the first byte';
 
 explainDetachedCalls(TrackedSession);

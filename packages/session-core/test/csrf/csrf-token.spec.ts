@@ -75,7 +75,7 @@ describe('csrfTokenOf()', () => {
   it('is not what the store has, and no part of it', async () => {
     const session = await stored();
     const texts = [await csrfTokenOf(session), await csrfTokenOf(session)];
-    const token = session.getRequiredAttribute<string>('nest-session.csrf').split(':')[1]!;
+    const token = session.getRequiredAttribute<string>('nest-session.visitor.csrf').split(':')[1]!;
     for (const text of texts) expect(text).not.toContain(token);
     // The mask, too, is new each time.
     expect(texts[0]!.slice(0, 40)).not.toBe(texts[1]!.slice(0, 40));

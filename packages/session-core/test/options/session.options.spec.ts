@@ -107,8 +107,11 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, maxAttributeSize, undecodable, indexes, csrf, context, exclude, keepIdle.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, security, maxAttributeSize, undecodable, indexes, csrf, context, exclude, keepIdle.',
     ],
+    [{ visitorAttributes: 'captcha' }, 'Option `visitorAttributes` must be a list of names of attributes'],
+    [{ visitorAttributes: [''] }, 'Option `visitorAttributes` must be a list of names of attributes'],
+    [{ security: 'high' }, 'Option `security` must be'],
     [{ cookie: 'SESSION' }, 'Option `cookie` must be an object.'],
     [null, 'The argument must be an object.'],
     [[], 'The argument must be an object.'],

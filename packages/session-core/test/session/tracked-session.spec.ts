@@ -714,6 +714,144 @@ describe('TrackedSession', () => {
     });
   });
 
+  describe('that signs in', () => {
+    const VISITORS = 'nest-session.visitor.token';
+    const updates = () => writer.writes as UpdateSession[];
+
+    it('is rotated in one write, with the rule of what stays, both timeouts, and what is set after it', async () => {
+      writer.visitorAttributes = ['captcha'];
+      const session = writer.restore({ a: '1', captcha: '1', [VISITORS]: '1' }, { absoluteTimeout: 60 });
+      session.setAttribute('captcha', 2);
+      session.setAttribute('b', 2);
+      session.signIn('ann');
+      expect(session.attributeNames).toEqual(['a', 'b', PRINCIPAL_NAME_INDEX_NAME]);
+      session.setAttribute(VISITORS, 3);
+      writer.reply({ outcome: 'saved', authenticatedAt: 5000 });
+      await session.save();
+      expect(session.authenticatedAt).toBe(5000);
+      expect(updates()).toEqual([
+        expect.objectContaining({
+          newId: session.id,
+          signIn: { butNot: ['captcha', 'nest-session.rememberMe', 'nest-session.cookieMaxAge'] },
+          maxInactiveInterval: 1800,
+          absoluteTimeout: -1,
+        }),
+      ]);
+      expect(writer.attributes).toEqual([{ b: '2', [PRINCIPAL_NAME_INDEX_NAME]: '"ann"', [VISITORS]: '3' }]);
+      session.setAttribute('b', 4);
+      await session.save();
+      expect(updates()[1]).not.toHaveProperty('signIn');
+      expect(updates()[1]!.absoluteTimeout).toBeUndefined();
+    });
+
+    it('during a save keeps what that save writes, and leaves the rest behind', async () => {
+      const session = writer.restore({ a: '1' });
+      session.setAttribute('a', 2);
+      session.setAttribute(VISITORS, 2);
+      const saving = session.save();
+      session.signIn('ann');
+      await saving;
+      await session.save();
+      expect(updates().map(({ signIn }) => signIn !== undefined)).toEqual([false, true]);
+      expect(session.attributeNames).toEqual(['a', PRINCIPAL_NAME_INDEX_NAME]);
+    });
+
+    it('during a save of a sign-in signs in again', async () => {
+      const session = writer.restore({ a: '1' });
+      session.signIn('ann');
+      writer.reply({ outcome: 'saved', authenticatedAt: 5000 }, { outcome: 'saved', authenticatedAt: 6000 });
+      const saving = session.save();
+      await Promise.resolve();
+      session.signIn('bob', { keep: [] });
+      await saving;
+      await session.save();
+      expect(updates().map(({ signIn }) => signIn?.only)).toEqual([undefined, []]);
+      expect([session.principalName, session.authenticatedAt]).toEqual(['bob', 6000]);
+    });
+
+    it('is sent again unchanged when the reply was lost, and then has its time', async () => {
+      const session = writer.restore({ a: '1' });
+      session.signIn('ann');
+      writer.reply(() => Promise.reject(new Error('lost')), { outcome: 'saved', authenticatedAt: 5000 });
+      await expect(session.save()).rejects.toThrow('lost');
+      session.setAttribute('b', 2);
+      await session.save();
+      expect(updates()[1]).toEqual(updates()[0]);
+      expect(updates()[2]).not.toHaveProperty('signIn');
+      expect(session.authenticatedAt).toBe(5000);
+    });
+
+    it('sets an attribute that was left behind, instead of comparing it with that of the visitor', async () => {
+      const session = writer.restore({ [VISITORS]: '1' });
+      session.signIn('ann');
+      expect(await session.updateAttribute<number>(VISITORS, (n = 0) => n + 5)).toBe(5);
+      expect(writer.writes).toEqual([]);
+      await session.save();
+      expect(writer.attributes[0]).toMatchObject({ [VISITORS]: '5' });
+    });
+
+    it('is forgotten when it discards its changes, but for the new id', async () => {
+      const session = writer.restore({ a: '1', [VISITORS]: '1' });
+      session.signIn('ann');
+      session.discard();
+      expect([session.principalName, session.authenticatedAt]).toEqual([undefined, undefined]);
+      expect(session.attributeNames).toEqual(['a', VISITORS]);
+      await session.save();
+      expect(updates()).toEqual([expect.not.objectContaining({ signIn: expect.anything() })]);
+      expect(updates()[0]!.newId).toBe(session.id);
+    });
+
+    it('counts as an access, whatever the route says', async () => {
+      const session = writer.restore({ a: '1' });
+      session.keepIdle();
+      session.signIn('ann');
+      await session.save();
+      expect(updates()[0]).not.toHaveProperty('keepsIdle');
+    });
+
+    it('tells the store when nobody is signed in any more', async () => {
+      const session = writer.restore({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }, { authenticatedAt: 1500 });
+      session.principalName = 'anna';
+      await session.save();
+      expect([session.authenticatedAt, updates()[0]!.signsOut]).toEqual([1500, undefined]);
+      session.principalName = undefined;
+      await session.save();
+      expect([session.authenticatedAt, updates()[1]!.signsOut]).toEqual([undefined, true]);
+      session.setAttribute('a', 1);
+      await session.save();
+      expect(updates()[2]).not.toHaveProperty('signsOut');
+    });
+
+    it('ends its companions before itself, and again after a failure', async () => {
+      const session = writer.restore({ a: '1' });
+      const ended: string[] = [];
+      let isFailing = true;
+      session.accompanyBy([
+        () => (isFailing ? Promise.reject(new Error('down')) : Promise.resolve(ended.push('other'))),
+      ]);
+      session.signOut();
+      expect([session.isDirty, session.isSet]).toEqual([true, true]);
+      await expect(session.save()).rejects.toThrow('down');
+      expect([session.isDirty, writer.writes]).toEqual([true, []]);
+      isFailing = false;
+      await session.save();
+      expect([session.isDirty, ended, writer.writes.map(({ kind }) => kind)]).toEqual([false, ['other'], ['delete']]);
+    });
+
+    it('ends its companions although it is gone itself', async () => {
+      const session = writer.restore({ a: '1' });
+      const ended: string[] = [];
+      session.accompanyBy([() => Promise.resolve(ended.push('other'))]);
+      session.setAttribute('a', 2);
+      writer.reply({ outcome: 'gone' });
+      await session.save();
+      session.signOut();
+      expect(session.isSet).toBe(true);
+      expect(await session.save()).toBe('gone');
+      expect(ended).toEqual(['other']);
+    });
+  });
+
   it('that discards its changes has what the store has', async () => {
     const session = writer.restore({ a: '{"n":1}', b: '2' });
     session.getAttribute<{ n: number }>('a')!.n = 2;

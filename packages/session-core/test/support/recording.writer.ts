@@ -15,6 +15,8 @@ const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'dele
 export class RecordingWriter implements SessionWriter {
   undecodable: UndecodablePolicy = 'drop-attribute';
   readonly indexes = new SessionIndexes();
+  readonly timeouts = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+  visitorAttributes: readonly string[] = [];
   readonly writes: SessionChange[] = [];
   /** The ids that the drawn ids were to replace; undefined for new sessions. */
   readonly replaced: (string | undefined)[] = [];

@@ -133,6 +133,18 @@ export class Handles {
 export class SessionAsTypeAndDecorator {
   handle(@Session() session: Session): void {
     session.principalName = 'ann';
+    session.signIn('ann');
+    session.signIn('ann', { remember: true, keep: ['items'] });
+    // @ts-expect-error no attribute of that name
+    session.signIn('ann', { keep: ['other'] });
+    // @ts-expect-error no option of that name
+    session.signIn('ann', { rememberMe: true });
+    // @ts-expect-error nobody
+    session.signIn(undefined);
+    session.signOut();
+    expectTypeOf(session.authenticatedAt).toEqualTypeOf<number | undefined>();
+    // @ts-expect-error read-only
+    session.authenticatedAt = 0;
     session.maxInactiveInterval = '30m';
     session.absoluteTimeout = 3600;
     expectTypeOf(session.maxInactiveInterval).toEqualTypeOf<number>();

@@ -106,6 +106,7 @@ const OF_SESSION = [
   'maxInactiveInterval',
   'absoluteTimeout',
   'principalName',
+  'authenticatedAt',
   'getAttribute',
   'getRequiredAttribute',
   'getAttributeOrDefault',
@@ -114,6 +115,8 @@ const OF_SESSION = [
   'updateAttribute',
   'changeSessionId',
   'invalidate',
+  'signIn',
+  'signOut',
 ] as const satisfies readonly (keyof Session)[];
 
 /** The members that can be assigned. */

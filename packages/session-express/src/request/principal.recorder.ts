@@ -1,4 +1,4 @@
-import type { Session } from '@nest-session/core';
+import type { TrackedSession } from '@nest-session/core/store';
 import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
 
 /** Keeps the principal of a session what the rule makes of its properties. */
@@ -6,7 +6,7 @@ export class PrincipalRecorder {
   #decides: boolean;
 
   constructor(
-    private readonly session: Session,
+    private readonly session: TrackedSession,
     private readonly rule: PrincipalRule,
   ) {
     this.#decides = rule.decides(session.attributeNames);
@@ -18,6 +18,7 @@ export class PrincipalRecorder {
     this.#decides ||= rule.decides(session.attributeNames);
     if (!this.#decides) return;
     const name = rule.nameIn(properties as SessionProperties);
-    if (name !== session.principalName) session.principalName = name;
+    // Under the same id, as with express-session: the application regenerates the session at a login.
+    if (name !== session.principalName) session.setPrincipal(name);
   }
 }

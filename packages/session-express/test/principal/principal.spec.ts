@@ -15,7 +15,7 @@ async function start(principal?: ExpressSessionModuleOptions['principal']) {
   const client = agent();
   const sessions = app.get(IndexedSessionRepository, { strict: false });
   const run = (step: Step<unknown>) => runIn(client, step);
-  return { run, count: async (name: string) => (await sessions.findByPrincipalName(name)).length };
+  return { client, run, count: async (name: string) => (await sessions.findByPrincipalName(name)).length };
 }
 
 describe('the principal', () => {
@@ -60,6 +60,28 @@ describe('the principal', () => {
     await run(({ session }) => void (session.passport = { user: 'ann' }));
     expect(await count('ann')).toBe(0);
   });
+});
+
+it('a user who signs in by signIn() is the principal, under another id, until signOut()', async () => {
+  const { client, run, count } = await start();
+  await run(({ session }) => void (session.cart = ['apple']));
+  const before = client.cookie('SESSION');
+  expect(await run(({ session }) => session.signIn('ann'))).toBeNull();
+  expect(client.cookie('SESSION')).not.toBe(before);
+  const read = ({ session }: { session: any }) => [session.cart, session.authenticatedAt, session.principalName];
+  expect(await run(read)).toEqual([['apple'], expect.any(Number), 'ann']);
+  expect(await count('ann')).toBe(1);
+  await run(({ session }) => session.signOut());
+  expect(await count('ann')).toBe(0);
+});
+
+it('a user whom the properties sign in stays under the same id, as with express-session', async () => {
+  const { client, run, count } = await start((session) => session['account'] as string);
+  await run(({ session }) => void (session.cart = 1));
+  const before = client.cookie('SESSION');
+  for (const account of ['ann', 'bob']) await run(({ session }) => void (session.account = account));
+  expect(client.cookie('SESSION')).toBe(before);
+  expect(await count('bob')).toBe(1);
 });
 
 describe('the user of Passport', () => {

@@ -112,6 +112,17 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await userOf(browser)).toBe('ann');
   });
 
+  it('is made up for by a sign-out of another session, so that the old one signs nobody in afterwards', async () => {
+    const { browser, sid, key } = await oldSession();
+    const own = app.agent();
+    await runIn(own, ({ session }) => session.signIn('bob'));
+    own.setCookie(`connect.sid=${encodeURIComponent(sign(sid))}; Path=/`);
+    expect(await runIn(own, ({ session }) => session.principalName as string)).toBe('bob');
+    await runIn(own, ({ session }) => session.signOut());
+    expect(await client.exists(key)).toBe(0);
+    expect([await userOf(own), await userOf(browser)]).toEqual([null, null]);
+  });
+
   it('brings all attributes that are not null, and the principal', async () => {
     const { browser } = await oldSession();
     expect(await runIn(browser, ({ session }) => ({ ...session, cookie: undefined }))).toEqual({

@@ -14,7 +14,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   let lastAccessedTime = NaN;
   let maxInactiveInterval = NaN;
   let absoluteExpiry = NaN;
-  let authenticatedAt = NaN;
+  let signIn = NaN;
   const attributes: [name: string, text: string][] = [];
   for (let i = 0; i < fields.length; i += 2) {
     const field = fields[i]!;
@@ -26,14 +26,24 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
     else if (field === 'lastAccessedTime') lastAccessedTime = Number(text);
     else if (field === 'maxInactiveInterval') maxInactiveInterval = Number(text);
     else if (field === 'absoluteExpiry') absoluteExpiry = Number(text);
-    else if (field === 'authenticatedAt') authenticatedAt = Number(text);
+    else if (field === 'authenticatedAt') signIn = Number(text);
   }
   // An infinite or a missing time makes the sum one that is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
-  const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - creationTime) / 1000) : -1;
+  const authenticatedAt = Number.isFinite(signIn) ? signIn : undefined;
+  const start = Math.max(creationTime, authenticatedAt ?? 0);
+  const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - start) / 1000) : -1;
   const timeToLive = ttl < 0 ? undefined : ttl;
-  const record = { id, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes, timeToLive };
-  return Number.isFinite(authenticatedAt) ? { ...record, authenticatedAt } : record;
+  return {
+    id,
+    creationTime,
+    lastAccessedTime,
+    authenticatedAt,
+    maxInactiveInterval,
+    absoluteTimeout,
+    attributes,
+    timeToLive,
+  };
 }
 
 // The reply of PTTL for a key that never expires.

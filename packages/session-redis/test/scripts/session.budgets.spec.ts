@@ -114,6 +114,15 @@ describe('runs no more commands than these for', () => {
     expect(await commandsOf(() => store.save(id, { newId }))).toEqual({ ...reads, ...writes });
   });
 
+  it('a sign-in', async () => {
+    const id = await openSession();
+    const reads = { ...RENEWED, exists: 1, hkeys: 1 };
+    const writes = { hset: 1, sadd: 1, srem: 1, rename: 2, set: 1, xadd: 1 };
+    const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+    const changes = { newId: store.id(), signIn: { butNot: ['captcha'] }, ...times };
+    expect(await commandsOf(() => store.save(id, changes))).toEqual({ ...reads, ...writes });
+  });
+
   it('a deletion', async () => {
     const id = await openSession('ann');
     const writes = { xadd: 1, srem: 2, del: 1, hset: 1, hdel: 1, pexpire: 1 };

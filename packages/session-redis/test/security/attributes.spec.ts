@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { PRINCIPAL_NAME_INDEX_NAME, SessionAttributeError } from '@nest-session/core';
+import { SessionAttributeError } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
@@ -160,7 +160,7 @@ describe('values that cannot be stored', () => {
     const session = sessions.createSession();
     session.setAttribute('a', 1);
     session.setAttribute('b', undefined);
-    session.setAttribute(PRINCIPAL_NAME_INDEX_NAME, null);
+    session.principalName = undefined;
     await session.save();
     expect((await sessions.findById(session.id))!.attributeNames).toEqual(['a']);
   });

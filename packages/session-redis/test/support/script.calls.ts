@@ -37,6 +37,13 @@ function save(what: string, changes: Changes): ScriptCall {
   };
 }
 
+function signIn(what: string, butNot: string[]): ScriptCall {
+  const times = { maxInactiveInterval: 1800, absoluteTimeout: 600 };
+  const changes = { newId: NEW_ID, signIn: { butNot }, ...times, indexes: [['principal', 'bob']] } as const;
+  const authenticatedAt = expect.any(Number) as number;
+  return { ...save(what, changes), reply: { outcome: 'saved', authenticatedAt } };
+}
+
 /** An event that an instance received a minute ago and has not finished; its position. */
 async function givenEvent(store: Store, consumer: string): Promise<string> {
   const { client, keys } = store;
@@ -104,6 +111,8 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     indexes: [['principal', 'bob']],
   }),
   save('a new id', { newId: NEW_ID, attributes: [['a', '2']], indexes: [['principal', 'bob']] }),
+  signIn('a sign-in', ['gone']),
+  signIn('a sign-in that removes nothing', []),
   save('a new id and other attributes', { newId: NEW_ID, clears: true, attributes: [['a', '2']] }),
   save('an attribute, compared and set', { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
   save('a shorter interval', { maxInactiveInterval: 600 }),

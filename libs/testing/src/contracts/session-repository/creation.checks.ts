@@ -92,7 +92,10 @@ export const CREATION: CheckGroup = {
     },
 
     'accepts a principal that is no string, and lists it in no index': async (t) => {
-      const { id } = await t.stored({ [PRINCIPAL_NAME_INDEX_NAME]: 5 });
+      const { id } = generateSessionKey();
+      const times = { maxInactiveInterval: MINUTE / SECOND, absoluteTimeout: -1 };
+      const attributes = new Map([[PRINCIPAL_NAME_INDEX_NAME, '5']]);
+      await t.write({ kind: 'create', id, presentedIds: [], ...times, attributes, indexes: new Map() });
       assert.deepEqual(await t.attributesOf(id), { [PRINCIPAL_NAME_INDEX_NAME]: 5 });
     },
 

@@ -1,5 +1,6 @@
 -- Stores the new session `id`, which lives for `most` ms at most until it is renewed, and records its `created` event
 -- unless nobody wants it. ARGV has its indexes from `first_index` on, and its attributes from `first_attribute` on.
+-- `signs_in`: whether somebody signs in.
 -- include: clock
 local interval, absolute_timeout, since = tonumber(ARGV[4]), tonumber(ARGV[5]), now
 local absolute_expiry = absolute_timeout >= 0 and now + absolute_timeout * 1000 or nil
@@ -35,6 +36,10 @@ ARGV[last + 1], ARGV[last + 2] = 'creationTime', now
 ARGV[last + 3], ARGV[last + 4] = 'lastAccessedTime', now
 ARGV[last + 5], ARGV[last + 6] = 'maxInactiveInterval', ARGV[4]
 last = last + 6
+if signs_in then
+  ARGV[last + 1], ARGV[last + 2] = 'authenticatedAt', now
+  last = last + 2
+end
 if absolute_expiry then
   ARGV[last + 1], ARGV[last + 2] = 'absoluteExpiry', absolute_expiry
   last = last + 2

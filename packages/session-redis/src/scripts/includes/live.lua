@@ -1,15 +1,20 @@
 -- The live session of ARGV[2], or the one that its forwarding marks lead to: its `id`, and its keys `key` and `shadow`.
--- Without one the script ends.
+-- `seals`: the rules of the sign-ins on the way, as JSON; nil without any. Without a live session the script ends.
 local bucket_list, events = KEYS[1], KEYS[2]
-local id, key, shadow = ARGV[2], KEYS[3], KEYS[4]
+local id, key, shadow, seals = ARGV[2], KEYS[3], KEYS[4], nil
 local text = redis.pcall('GET', shadow)
 if text ~= '' then
   -- include: types
   -- A chain of marks is short: each lives for 60 s. The limit stops a planted circle.
   for _ = 1, 15 do
     if text ~= false then break end
-    id = redis.call('GET', ARGV[1] .. 'sessions:moved:' .. id)
-    if not id then return { 'gone' } end
+    local mark = redis.call('GET', ARGV[1] .. 'sessions:moved:' .. id)
+    if not mark then return { 'gone' } end
+    id = string.match(mark, '^%S*')
+    if id ~= mark then
+      seals = seals or {}
+      table.insert(seals, string.sub(mark, #id + 2))
+    end
     key, shadow = ARGV[1] .. 'sessions:' .. id, ARGV[1] .. 'sessions:expires:' .. id
     text = redis.pcall('GET', shadow)
   end

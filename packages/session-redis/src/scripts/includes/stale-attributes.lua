@@ -1,7 +1,7 @@
--- Lists in `stale` the attributes that the session has and that ARGV does not set from `first_attribute` on.
-local is_set = {}
-for i = first_attribute, last, 2 do is_set[ARGV[i]] = true end
-local found = redis.call('HGETALL', key)
-for i = 1, #found, 2 do
-  if string.sub(found[i], 1, 12) == 'sessionAttr:' and not is_set[found[i]] then table.insert(stale, found[i]) end
+-- Lists in `stale` the attributes that the session loses: all when it is cleared, those that a sign-in does not keep. The
+-- save removes them before it writes its own.
+-- include: kept
+local is_kept = not clears and kept_by(kept_rule)
+for _, field in ipairs(redis.call('HKEYS', key)) do
+  if (clears or not is_kept(field)) and string.sub(field, 1, 12) == 'sessionAttr:' then table.insert(stale, field) end
 end

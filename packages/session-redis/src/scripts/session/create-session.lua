@@ -16,7 +16,8 @@
   ARGV[4] maxInactiveInterval in s
   ARGV[5] absolute timeout in s; negative: none
   ARGV[6] number of indexes
-  ARGV[7..] name and value of each index, field and text of each attribute
+  ARGV[7] 1: somebody signs in
+  ARGV[8..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
@@ -26,8 +27,8 @@
 ]]
 -- include: keys
 local bucket_list, events = KEYS[1], KEYS[2]
-local id, key, shadow, most = ARGV[2], KEYS[3], KEYS[4], nil
-local first_index, first_attribute, last = 7, 7 + 2 * ARGV[6], #ARGV
+local id, key, shadow, most, signs_in = ARGV[2], KEYS[3], KEYS[4], nil, ARGV[7] == '1'
+local first_index, first_attribute, last = 8, 8 + 2 * ARGV[6], #ARGV
 if KEYS[8] and redis.call('EXISTS', unpack(KEYS, 8)) > 0 then return { 'gone' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 

@@ -19,18 +19,20 @@
   ARGV[5] number of the next arguments that are no attributes. Most saves only set attributes: 0. They have none of these
   ARGV[6] new id; the same as ARGV[2] unless the session is rotated
   ARGV[7] maxInactiveInterval in s; empty: unchanged; 0: end the session
-  ARGV[8] absolute timeout in s since the creation; empty: unchanged; negative: none
+  ARGV[8] absolute timeout in s since the later of the creation and the sign-in; empty: unchanged; negative: none
   ARGV[9] 1: keep the session idle: this is no access, and the idle timeout counts from the last access
   ARGV[10] condition: 'any', 'text' (the field ARGV[11] has the text ARGV[12]) or 'none' (there is no such field). Or
            'clear', with a new id: remove all attributes but those that are set here, and forward nothing to the new id
   ARGV[11] field of the condition
   ARGV[12] text of the condition
-  ARGV[13] number of index changes
-  ARGV[14..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute
+  ARGV[13] 'none': nobody is signed in any more. Or, with a new id, which attributes a sign-in keeps: a KeptAttributes of
+           session-core as JSON. It stands in the forwarding mark, too. Empty: neither
+  ARGV[14] number of index changes
+  ARGV[15..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute
 
   Returns
-    {'saved'}
-    {'forwarded'}        saved, under a later id than the given one
+    {'saved'}            for a sign-in with its time in epoch ms
+    {'forwarded'}        saved, under a later id than the given one, but for the attributes that a sign-in did not keep
     {'gone'}             there is no live session. Or another request has rotated it, and this save changes more than
                          attributes or its condition is false: a request that was open during a login must not change
                          or read what belongs to the login
@@ -43,13 +45,15 @@ if KEYS[5] and ARGV[10] == 'clear' and redis.pcall('GET', KEYS[5]) == 'cleared:'
 end
 -- include: keys, live
 local first_attribute, last = 6 + ARGV[5], #ARGV
-local first_removed, condition, new_id, new_interval, new_timeout = first_attribute, 'any', nil, nil, nil
-local rotates, keeps_idle, clears, changes_index = false, false, false, false
+local first_removed, last_removed = first_attribute, first_attribute - 1
+local condition, new_id, new_interval, new_timeout, kept_rule, mark = 'any', nil, nil, nil, '', nil
+local rotates, keeps_idle, clears, signs_in, changes_index = false, false, false, false, false
 if first_attribute > 6 then
   new_id, new_interval, new_timeout, condition = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[10]
-  first_removed = 14 + 2 * ARGV[13]
+  kept_rule, first_removed = ARGV[13], 15 + 2 * ARGV[14]
   rotates, keeps_idle, clears = new_id ~= ARGV[2], ARGV[9] == '1', condition == 'clear'
-  changes_index = first_removed > 14
+  signs_in, changes_index = kept_rule ~= '' and kept_rule ~= 'none', first_removed > 15
+  mark = clears and 'cleared:' .. new_id or signs_in and new_id .. ' ' .. kept_rule or new_id
 end
 local fields
 if rotates or changes_index then
@@ -64,8 +68,13 @@ end
 local reply = id == ARGV[2] and 'saved' or 'forwarded'
 if id ~= ARGV[2] then
   -- A rotation that was sent twice finds the forwarding mark that it left itself.
-  if rotates and redis.call('GET', KEYS[5]) == new_id then return { 'saved' } end
+  if rotates and redis.call('GET', KEYS[5]) == mark then
+    return { 'saved', signs_in and redis.call('HGET', key, 'authenticatedAt') or nil }
+  end
   if rotates or changes_index or new_timeout or (new_interval and new_interval ~= 0) then return { 'gone' } end
+end
+if seals then
+  -- include: unsealed
 end
 if condition ~= 'any' and not clears then
   local current = redis.call('HGET', key, ARGV[11])
@@ -79,7 +88,7 @@ if condition ~= 'any' and not clears then
 end
 if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], KEYS[8]) > 0 then return { 'collision' } end
 local stale
-if clears then
+if clears or signs_in then
   stale = {}
   -- include: stale-attributes
 end
@@ -87,8 +96,12 @@ end
 -- include: clock
 local accessed, absolute_expiry = tonumber(fields[1]), tonumber(fields[3])
 if new_timeout then
-  local creation = redis.call('HGET', key, 'creationTime')
-  absolute_expiry = new_timeout >= 0 and creation + new_timeout * 1000 or nil
+  local start = now
+  if not signs_in then
+    local times = redis.call('HMGET', key, 'creationTime', 'authenticatedAt')
+    start = math.max(times[1], kept_rule == '' and times[2] or 0)
+  end
+  absolute_expiry = new_timeout >= 0 and start + new_timeout * 1000 or nil
 end
 local interval, since = new_interval or tonumber(fields[2]), now
 if keeps_idle and accessed and accessed < now then since = accessed end
@@ -108,9 +121,9 @@ else
   local leaving, joining
   if changes_index or fields[5] then
     -- include: index
-    leaving, joining = recorded_entries(fields[5]), new_entries(14, first_removed - 1)
+    leaving, joining = recorded_entries(fields[5]), new_entries(15, first_removed - 1)
     local changed = {}
-    for i = 14, first_removed - 1, 2 do changed[ARGV[i]] = true end
+    for i = 15, first_removed - 1, 2 do changed[ARGV[i]] = true end
     for _, entry in ipairs(leaving) do
       if not changed[entry.name] then table.insert(joining, entry) end
     end
@@ -155,15 +168,21 @@ end
 if new_timeout and absolute_expiry then
   ARGV[last + 1], ARGV[last + 2] = 'absoluteExpiry', absolute_expiry
   last = last + 2
-elseif new_timeout then
+elseif new_timeout and fields[3] then
   redis.call('HDEL', key, 'absoluteExpiry')
+end
+if signs_in then
+  ARGV[last + 1], ARGV[last + 2] = 'authenticatedAt', now
+  last = last + 2
+elseif kept_rule == 'none' then
+  redis.call('HDEL', key, 'authenticatedAt')
 end
 for i = 1, stale and #stale or 0, 4000 do
   redis.call('HDEL', key, unpack(stale, i, math.min(i + 3999, #stale)))
 end
 -- include: write-fields
-for i = first_removed, first_attribute - 1, 4000 do
-  redis.call('HDEL', key, unpack(ARGV, i, math.min(i + 3999, first_attribute - 1)))
+for i = first_removed, last_removed, 4000 do
+  redis.call('HDEL', key, unpack(ARGV, i, math.min(i + 3999, last_removed)))
 end
 
 if rotates and not ends then
@@ -173,6 +192,6 @@ if rotates and not ends then
   end
   redis.call('RENAME', key, KEYS[6])
   redis.call('RENAME', shadow, KEYS[7])
-  redis.call('SET', KEYS[5], clears and 'cleared:' .. new_id or new_id, 'PX', 60000)
+  redis.call('SET', KEYS[5], mark, 'PX', 60000)
 end
-return { reply }
+return { reply, signs_in and now or nil }

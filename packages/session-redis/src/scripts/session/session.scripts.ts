@@ -73,8 +73,10 @@ export class SessionScripts {
     const { wanted, broadcastWanted } = partition;
     const keys = [...keysOf(partition, id), partition.forwardingMark(id), wanted, broadcastWanted];
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
-    const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, changes.indexes.size];
-    pushIndexes(args, changes.indexes);
+    const { indexes, signsIn } = changes;
+    const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, indexes.size];
+    args.push(signsIn ? 1 : 0);
+    pushIndexes(args, indexes);
     pushAttributes(args, changes.attributes);
     return toCreateReply(await this.#run('createSession', keys, args));
   }
@@ -150,8 +152,9 @@ export class SessionScripts {
 }
 
 function toUpdateReply(reply: unknown): UpdateReply {
-  const [outcome, current] = reply as Reply<UpdateReply['outcome']>;
-  return outcome === 'conflict' ? { outcome, current: current ?? undefined } : { outcome };
+  const [outcome, detail] = reply as Reply<UpdateReply['outcome']>;
+  if (outcome === 'conflict') return { outcome, current: detail ?? undefined };
+  return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
 }
 
 function toCreateReply(reply: unknown): CreateReply {
@@ -178,7 +181,7 @@ function pushAttributes(args: (string | number)[], changes: AttributeChanges): v
 function onlySetsAttributes(change: UpdateSession): boolean {
   const { newId, maxInactiveInterval, absoluteTimeout, expected, attributes } = change;
   if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
-  if (change.keepsIdle || expected !== undefined || change.indexes.size > 0) return false;
+  if (change.keepsIdle || change.signsOut || expected !== undefined || change.indexes.size > 0) return false;
   for (const text of attributes.values()) if (text === null) return false;
   return true;
 }
@@ -193,7 +196,9 @@ function conditionOf({ expected, clears }: UpdateSession): string[] {
 function detailsOf(change: UpdateSession): (string | number)[] {
   const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, indexes } = change;
   const condition = conditionOf(change);
-  const details = [newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition, indexes.size];
+  const authentication = change.signIn ? JSON.stringify(change.signIn) : change.signsOut ? 'none' : '';
+  const details = [newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition];
+  details.push(authentication, indexes.size);
   pushIndexes(details, indexes);
   for (const [name, text] of change.attributes) if (text === null) details.push(ATTRIBUTE_FIELD + name);
   return details;

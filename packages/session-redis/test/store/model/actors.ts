@@ -8,7 +8,8 @@ type Principal = (typeof PRINCIPALS)[number];
 /** The actions of a request on its session, many of them in memory until the save. */
 export type Act =
   | { readonly does: 'set'; readonly name: 'color' | 'size'; readonly to: number | null }
-  | { readonly does: 'set principal' | 'update principal'; readonly to: Principal | null }
+  | { readonly does: 'set principal'; readonly to: Principal | null }
+  | { readonly does: 'sign in'; readonly to: Principal; readonly keep: readonly 'color'[] | undefined }
   | { readonly does: 'set interval' | 'set absoluteTimeout'; readonly to: number }
   | { readonly does: 'rotate' | 'keep idle' | 'touch' | 'load again' | 'delete by id' | 'invalidate' }
   | { readonly does: 'save' | 'increment'; readonly losesReply: boolean }
@@ -57,8 +58,16 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
-      does: fc.constantFrom('set principal', 'update principal'),
+      does: fc.constant('set principal'),
       to: fc.option(principal, { freq: 4 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constant('sign in'),
+      to: principal,
+      keep: fc.constantFrom<readonly 'color'[] | undefined>(undefined, undefined, ['color'], []),
     }),
   },
   {

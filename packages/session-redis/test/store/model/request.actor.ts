@@ -49,9 +49,12 @@ export class RequestActor {
       case 'set':
         return this.#set(act.name, act.to);
       case 'set principal':
-        return this.#set(PRINCIPAL_NAME_INDEX_NAME, act.to);
-      case 'update principal':
-        return this.#update(PRINCIPAL_NAME_INDEX_NAME, () => act.to);
+        session.principalName = act.to ?? undefined;
+        return this.repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, act.to);
+      case 'sign in':
+        session.signIn(act.to, { keep: act.keep });
+        this.repository.edits.keep(act.keep);
+        return this.repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, act.to);
       case 'set interval':
         session.maxInactiveInterval = act.to;
         return;

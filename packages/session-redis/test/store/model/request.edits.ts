@@ -23,6 +23,14 @@ export class RequestEdits {
     this.#due.delete(name);
   }
 
+  /** A sign-in keeps only these; undefined: all. */
+  keep(names: readonly string[] | undefined): void {
+    if (!names) return;
+    for (const name of this.#due.keys()) if (!names.includes(name)) this.#due.delete(name);
+    if (this.#hasLostReply) return;
+    for (const name of this.#allowed.keys()) if (!names.includes(name)) this.#allowed.delete(name);
+  }
+
   expectIn({ attributes, ...change }: CreateSession | UpdateSession): void {
     for (const [name, text] of attributes) {
       if (!this.#allowed.get(name)?.includes(text))

@@ -1,6 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionEventType } from '@nest-session/core';
-import type { CreateSession, SessionChange, SessionRecord, UpdateSession, WriteReply } from '@nest-session/core/store';
+import {
+  type CreateSession,
+  isKept,
+  type KeptAttributes,
+  type SessionChange,
+  type SessionRecord,
+  type UpdateSession,
+  type WriteReply,
+} from '@nest-session/core/store';
 
 /** The differences between stores. */
 export interface StoreTraits {
@@ -43,17 +51,25 @@ class ModelSession {
   hasEnded = false;
   /** No key of it is left. */
   isForgotten = false;
-  /** Its former ids, each with the time until which the store forwards a late request. */
-  readonly ids: { readonly id: string; until: number }[];
+  authenticatedAt: number | undefined;
+  /** Its former ids, each with the time until which the store forwards a late request, and what a sign-in has kept then. */
+  readonly ids: { readonly id: string; until: number; kept?: KeptAttributes | undefined }[];
+  absoluteEnd: number;
 
   constructor(
     id: string,
     readonly creationTime: number,
     public maxInactiveInterval: number,
-    public absoluteTimeout: number,
+    absoluteTimeout: number,
   ) {
     this.ids = [{ id, until: Infinity }];
     this.lastAccessedTime = creationTime;
+    this.absoluteEnd = endAfter(creationTime, absoluteTimeout);
+  }
+
+  /** When the absolute timeout began. */
+  get start(): number {
+    return Math.max(this.creationTime, this.authenticatedAt ?? 0);
   }
 
   get id(): string {
@@ -61,10 +77,7 @@ class ModelSession {
   }
 
   get end(): number {
-    return Math.min(
-      endAfter(this.lastAccessedTime, this.maxInactiveInterval),
-      endAfter(this.creationTime, this.absoluteTimeout),
-    );
+    return Math.min(endAfter(this.lastAccessedTime, this.maxInactiveInterval), this.absoluteEnd);
   }
 }
 
@@ -215,6 +228,7 @@ export class SessionModel {
     }
     if (this.#led(id)) return { outcome: 'collision' };
     const session = new ModelSession(id, this.now, maxInactiveInterval, absoluteTimeout);
+    if (change.signsIn) session.authenticatedAt = this.now;
     apply(attributes, session.attributes);
     apply(indexes, session.indexes);
     this.#sessions.push(session);
@@ -228,7 +242,7 @@ export class SessionModel {
     const isForwarded = session.id !== change.id;
     switch (change.kind) {
       case 'update':
-        return this.#update(change, session) ?? { outcome: isForwarded ? 'forwarded' : 'saved' };
+        return this.#update(withoutSealed(change, session), session) ?? savedReply(change, session, isForwarded);
       case 'touch':
         session.lastAccessedTime = this.now;
         return { outcome: isForwarded ? 'forwarded' : 'touched' };
@@ -241,7 +255,8 @@ export class SessionModel {
   #update(change: UpdateSession, session: ModelSession): WriteReply | undefined {
     const { id, newId, expected, maxInactiveInterval: interval, absoluteTimeout } = change;
     const isForwarded = session.id !== id;
-    if (isForwarded && newId !== undefined && this.#wasGiven(session, id, newId)) return { outcome: 'saved' };
+    if (isForwarded && newId !== undefined && this.#wasGiven(session, id, newId))
+      return savedReply(change, session, false);
     const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0 || interval;
     if (isForwarded && isMore) return { outcome: 'gone' };
     if (expected && session.attributes.get(expected.name) !== expected.text) {
@@ -249,16 +264,19 @@ export class SessionModel {
         ? { outcome: 'gone' }
         : { outcome: 'conflict', current: session.attributes.get(expected.name) };
     }
+    const { signIn } = change;
+    for (const name of session.attributes.keys()) if (signIn && !isKept(name, signIn)) session.attributes.delete(name);
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
+    if (signIn || change.signsOut) session.authenticatedAt = signIn && this.now;
     session.maxInactiveInterval = interval ?? session.maxInactiveInterval;
-    session.absoluteTimeout = absoluteTimeout ?? session.absoluteTimeout;
+    if (absoluteTimeout !== undefined) session.absoluteEnd = endAfter(session.start, absoluteTimeout);
     if (!change.keepsIdle) session.lastAccessedTime = this.now;
     const setsEnd = !change.keepsIdle || interval !== undefined || absoluteTimeout !== undefined;
     if (setsEnd && session.end <= this.now) {
       this.#end(session, interval === 0 ? 'deleted' : 'expired');
     } else if (newId !== undefined) {
-      session.ids.at(-1)!.until = this.now + MOVED_FOR;
+      Object.assign(session.ids.at(-1)!, { until: this.now + MOVED_FOR, kept: signIn });
       session.ids.push({ id: newId, until: Infinity });
       this.#predict('id-changed', session, id);
     }
@@ -311,8 +329,10 @@ export class SessionModel {
   }
 
   #recordOf(session: ModelSession): SessionRecord {
-    const { id, end, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes } = session;
-    const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout };
+    const { id, start, end, absoluteEnd, creationTime, lastAccessedTime, authenticatedAt, attributes } = session;
+    const absoluteTimeout = absoluteEnd === Infinity ? -1 : Math.round((absoluteEnd - start) / 1000);
+    const { maxInactiveInterval } = session;
+    const times = { creationTime, lastAccessedTime, authenticatedAt, maxInactiveInterval, absoluteTimeout };
     return { id, ...times, attributes, timeToLive: end === Infinity ? undefined : end - this.now };
   }
 }
@@ -328,8 +348,26 @@ function expectSame(what: string, actual: unknown, expected: unknown): void {
 /** The fields of an event that are compared. */
 function plain(record: SessionRecord): object {
   const { id, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributes, timeToLive } = record;
-  const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
+  const authenticatedAt = record.authenticatedAt ?? 'never';
+  const times = { creationTime, lastAccessedTime, authenticatedAt, maxInactiveInterval, absoluteTimeout, timeToLive };
   return { id, ...times, attributes: Object.fromEntries(attributes) };
+}
+
+/** A late change without the attributes that sign-ins since then have not kept. */
+function withoutSealed(change: UpdateSession, { ids }: ModelSession): UpdateSession {
+  const seals = ids.slice(ids.findIndex(({ id }) => id === change.id)).flatMap(({ kept }) => kept ?? []);
+  const isOpen = (name: string) => seals.every((kept) => isKept(name, kept));
+  const attributes = new Map([...change.attributes].filter(([name]) => isOpen(name)));
+  return {
+    ...change,
+    attributes,
+    expected: change.expected && isOpen(change.expected.name) ? change.expected : undefined,
+  };
+}
+
+function savedReply({ signIn }: UpdateSession, { authenticatedAt }: ModelSession, isForwarded: boolean): WriteReply {
+  if (isForwarded) return { outcome: 'forwarded' };
+  return signIn && authenticatedAt !== undefined ? { outcome: 'saved', authenticatedAt } : { outcome: 'saved' };
 }
 
 function bySessionId(records: readonly object[]): object[] {

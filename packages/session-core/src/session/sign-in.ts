@@ -1,0 +1,26 @@
+import { SessionAttributeError } from '../errors/session.errors.js';
+import { VISITOR_PREFIX } from './own-attributes.js';
+import type { KeptAttributes } from './session-change.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
+
+/** Whether a sign-in keeps an attribute, and lets later saves of the old id write it. */
+export function isKept(name: string, { only, butNot }: KeptAttributes): boolean {
+  if (only) return only.includes(name);
+  return !name.startsWith(VISITOR_PREFIX) && !butNot.includes(name);
+}
+
+/** @throws TypeError for a name by which a store could not find the session: half of a surrogate pair has no UTF-8 */
+export function assertPrincipalName(name: unknown): void {
+  if (typeof name !== 'string' || name === '' || /\p{Surrogate}/u.test(name)) {
+    throw new TypeError('The name of a principal is a non-empty string of well-formed Unicode');
+  }
+}
+
+/** @throws SessionAttributeError for the attribute of the principal: what comes with a sign-in must not be forgotten */
+export function assertFree(name: string): void {
+  if (name !== PRINCIPAL_NAME_INDEX_NAME) return;
+  throw new SessionAttributeError(
+    name,
+    'is the principal: call session.signIn(name) or session.signOut(), or assign session.principalName',
+  );
+}
