@@ -28,8 +28,7 @@ class AccountResolver {
 
   @Mutation(() => Account)
   login(@Session() session: Session, @Args('name') name: string): object {
-    session.changeSessionId();
-    session.principalName = name;
+    session.signIn(name);
     return {};
   }
 

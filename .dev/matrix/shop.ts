@@ -100,13 +100,12 @@ class ShopController {
 
   @Post('login')
   login(@Session() session: Session, @Body('user') user: string): void {
-    session.changeSessionId();
-    session.principalName = user;
+    session.signIn(user);
   }
 
   @Post('logout')
   logout(@Session() session: Session): void {
-    session.invalidate();
+    session.signOut();
   }
 }
 

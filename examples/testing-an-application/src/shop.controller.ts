@@ -11,13 +11,12 @@ declare module '@nest-session/core' {
 export class ShopController {
   @Post('login')
   login(@Session() session: Session, @Body('name') name: string): void {
-    session.changeSessionId();
-    session.principalName = name;
+    session.signIn(name);
   }
 
   @Post('logout')
   logout(@Session() session: Session): void {
-    session.invalidate();
+    session.signOut();
   }
 
   @Post('cart')
