@@ -219,7 +219,8 @@ export class SessionState {
       attributes,
     } as const;
     const { signIn } = authentication;
-    if (this.#clears) return { ...update, clears: true, indexes: new Map([...this.writer.indexes.leave(), ...indexes]) };
+    if (this.#clears)
+      return { ...update, clears: true, indexes: new Map([...this.writer.indexes.leave(), ...indexes]) };
     if (!signIn) return { ...update, indexes };
     const left = this.writer.indexes.leave((name) => isKept(name, signIn));
     return { ...update, indexes: new Map([...left, ...indexes]) };
