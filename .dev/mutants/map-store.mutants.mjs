@@ -26,6 +26,14 @@ export const mapStore = [
     killedBy: byContract('index has no ended session, however it ended'),
   },
   {
+    mistake: 'In memory, the end of every session is reported of what has expired',
+    in: 'MapSessionStore.endAll',
+    code: '.filter((each) => each.deadline > now)',
+    instead: '.filter((each) => each.deadline > now || each)',
+    beyondModel: 'it ends no session but by its id',
+    killedBy: byContract('events record a deletion of each session when every session ends'),
+  },
+  {
     mistake: 'In memory, a deletion is not recorded',
     code: 'this.#end(session, SessionDeletedEvent);\n',
     instead: 'this.#sessions.delete(session.id);\n',

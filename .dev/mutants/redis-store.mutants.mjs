@@ -3,6 +3,8 @@ const byContract = (test) => ({
   spec: 'redis-session.contract.spec.ts',
   test,
 });
+const byEpoch = (test) => ({ spec: 'every-session.spec.ts', test });
+const byIndex = (test) => ({ spec: 'session-index.spec.ts', test });
 const byScripts = (test) => ({ spec: 'session.scripts.spec.ts', test });
 
 const script = (name, mutants) => mutants.map((mutant) => ({ in: name, ...mutant }));
@@ -65,7 +67,7 @@ elseif text ~= '' then`,
   {
     mistake: 'A save changes the index before it compares',
     code: `if condition ~= 'any' and not clears then`,
-    instead: `for i = 14, first_removed - 1, 2 do redis.call('SADD', prefix .. 'index:' .. ARGV[i] .. ':' .. ARGV[i + 1], id) end
+    instead: `for i = 14, first_removed - 1, 2 do redis.call('ZADD', prefix .. 'index:' .. ARGV[i] .. ':' .. ARGV[i + 1], 1, id) end
 if condition ~= 'any' and not clears then`,
     killedBy: byContract(
       'index is not changed by an update that is a conflict, nor by a rotation to an id that is taken',
@@ -136,8 +138,8 @@ if condition ~= 'any' and not clears then`,
   },
   {
     mistake: 'A change of id forgets the indexes',
-    code: `for _, entry in ipairs(joining) do redis.call('SADD', entry.set, new_id) end`,
-    instead: `for _, entry in ipairs(joining) do redis.call('SADD', entry.set, id) end`,
+    code: `for _, entry in ipairs(joining) do redis.call('ZADD', entry.set, score, new_id) end`,
+    instead: `for _, entry in ipairs(joining) do redis.call('ZADD', entry.set, score, id) end`,
     killedBy: byContract('index follows a session through a rotation'),
   },
   {
@@ -306,7 +308,7 @@ const claimExpired = script('claim-expired', [
     mistake: 'A sweep takes sessions out of their indexes before it looks whether they are alive',
     code: `local has_data = fields[1] or fields[2] or redis.call('EXISTS', key) == 1`,
     instead: `local has_data = fields[1] or fields[2] or redis.call('EXISTS', key) == 1
-  for _, entry in ipairs(fields[3] and recorded_entries(fields[3]) or {}) do redis.call('SREM', entry.set, id) end`,
+  for _, entry in ipairs(fields[3] and recorded_entries(fields[3]) or {}) do redis.call('ZREM', entry.set, id) end`,
     killedBy: byContract('index has no ended session, however it ended'),
   },
   {
@@ -386,9 +388,103 @@ local text = redis.pcall('GET', shadow)`,
   {
     mistake: 'An end leaves the entries of the indexes',
     in: 'includes/end',
-    code: "redis.call('SREM', entry.set, id)",
+    code: "redis.call('ZREM', entry.set, id)",
     instead: '',
     killedBy: byScripts('delete-session ends the session once, and keeps its data for the retention'),
+  },
+  {
+    mistake: 'An end of many is held up by one that a foreign key keeps alive',
+    in: 'end-sessions',
+    code: 'table.insert(foreign, id)',
+    instead: 'error(problem)',
+    beyondModel: 'it has no foreign keys',
+    killedBy: byIndex(
+      'the end of all sessions of an index is not held up by a session that a foreign key keeps alive, and fails afterwards without its id',
+    ),
+  },
+  {
+    mistake: 'An end of many ends who signs in meanwhile',
+    in: 'end-sessions',
+    code: "'-inf', latest, 'BYSCORE'",
+    instead: "'-inf', '+inf', 'BYSCORE'",
+    beyondModel: 'its steps are whole calls',
+    killedBy: byIndex(
+      'the end of all sessions of an index leaves who signs in after the call, and no session that was rotated',
+    ),
+  },
+  {
+    mistake: 'An end of many leaves in the index what has expired',
+    in: 'end-sessions',
+    code: "if left[1] then redis.call('ZREM', KEYS[3], unpack(left)) end",
+    instead: '',
+    beyondModel: 'it looks at no index',
+    killedBy: byIndex(
+      'the end of all sessions of an index does not end again what has expired, whose claim still records that',
+    ),
+  },
+  {
+    mistake: 'A listing takes ids out of the index that only wait for their claim',
+    in: 'list-sessions',
+    code: "elseif redis.call('EXISTS', key) == 0 then",
+    instead: 'else',
+    beyondModel: 'it looks at no index',
+    killedBy: byIndex(
+      'a reading of an index removes what a long outage left, and leaves what is over and not yet claimed to its claim',
+    ),
+  },
+  {
+    mistake: 'An instance that could not ask for the epoch trusts what it knows',
+    in: 'SessionEpochs.isStale',
+    code: 'known === undefined || performance.now() - known.askedAt > LEASE',
+    instead: 'known === undefined',
+    beyondModel: 'it ends no session but by its id',
+    killedBy: byContract('revocation ends every session for every node, also one without a principal or an end'),
+  },
+  {
+    mistake: 'The epoch ends who signed in after it',
+    in: 'end-older-sessions',
+    code: 'math.max(tonumber(times[1]) or 0, tonumber(times[2]) or 0)',
+    instead: 'tonumber(times[1]) or 0',
+    beyondModel: 'it ends no session but by its id',
+    killedBy: byEpoch(
+      'sessions that begin in the millisecond of the call end, and those that somebody signs in to later live',
+    ),
+  },
+  {
+    mistake: 'The epoch leaves sessions of its own millisecond',
+    in: 'end-older-sessions',
+    code: 'began <= at',
+    instead: 'began < at',
+    beyondModel: 'it ends no session but by its id',
+    killedBy: byEpoch(
+      'sessions that begin in the millisecond of the call end, and those that somebody signs in to later live',
+    ),
+  },
+  {
+    mistake: 'The epoch goes back with the clock',
+    in: 'raise-epoch',
+    code: "math.max(now, tonumber(redis.call('HGET', KEYS[1], 'at')) or 0)",
+    instead: 'now',
+    beyondModel: 'it ends no session but by its id',
+    killedBy: byEpoch('an epoch never goes back with the clock of Redis'),
+  },
+  {
+    mistake: 'The work after an epoch is done although requests may still rotate its sessions',
+    in: 'OlderSessionSweeper.#pass',
+    code: 'if (isLast) await',
+    instead: 'await',
+    beyondModel: 'it ends no session but by its id',
+    killedBy: byEpoch(
+      'the background work looks at the sessions once more when requests that rotate them are over, and is done',
+    ),
+  },
+  {
+    mistake: 'A listing does not read again what signed in meanwhile',
+    in: 'SessionIndexReader.#walk',
+    code: 'after = first.latest;',
+    instead: 'return;',
+    beyondModel: 'its steps are whole calls',
+    killedBy: byIndex('a reading of an index does not miss a session that signs in again meanwhile'),
   },
   {
     mistake: 'An end begins although its event cannot be recorded',
@@ -469,17 +565,17 @@ const deadlines = [
 const repository = [
   {
     mistake: 'A load does not look at the shadow',
-    code: 'return ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);',
-    instead: 'return toLiveRecord(id, fields, ttl);',
+    code: 'ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl)',
+    instead: 'toLiveRecord(id, fields, ttl)',
     killedBy: byContract('loading finds a session until its end, and no longer even before the expiry is noticed'),
   },
   {
     mistake: 'A load is forwarded to the session after the login',
     in: 'RedisSessionRepository.load',
-    code: 'Promise.all(ids.flatMap((id) => this.#read(client, id)))',
-    instead: `Promise.all(
+    code: 'return Promise.all([...ids.flatMap((id) => this.#read(client, id)), ...asked]);',
+    instead: `return Promise.all(
         ids.map(async (id) => (await client.get(this.#partitions.of(id).forwardingMark(id))) ?? id),
-      ).then((current) => Promise.all(current.flatMap((id) => this.#read(client, id))))`,
+      ).then((current) => Promise.all([...current.flatMap((id) => this.#read(client, id)), ...asked]));`,
     killedBy: byContract('rotation ends the old id for loading at once'),
   },
   {

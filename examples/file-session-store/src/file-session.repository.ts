@@ -81,16 +81,21 @@ export class FileSessionRepository extends IndexedSessionRepository {
     return this.#alone(() => this.#step(change));
   }
 
+  protected override async endEvery(): Promise<void> {
+    await this.#open();
+    for (const id of [...this.#files.keys()]) await this.#alone(() => this.#step({ kind: 'delete', id }));
+  }
+
   async #step(change: SessionChange): Promise<WriteReply> {
     const now = this.#clock.now();
     if (change.kind === 'create') {
       if (change.presentedIds.some((id) => this.#nextId(id))) return { outcome: 'gone' };
       if (this.#isTaken(change.id)) return { outcome: 'collision' };
-      const { id, maxInactiveInterval, absoluteTimeout } = change;
+      const { id, maxInactiveInterval, absoluteTimeout, device } = change;
       const data = { attributes: apply(change.attributes, []), indexes: apply(change.indexes, []), formerIds: [] };
       const authenticatedAt = change.signsIn ? now : undefined;
       const times = { creationTime: now, lastAccessedTime: now, authenticatedAt, maxInactiveInterval, absoluteTimeout };
-      const session = { id, ...times, ...data };
+      const session = { id, ...times, device, ...data };
       await this.#store(`${randomUUID()}.session`, { ...session, end: endOf(session, now) });
       return { outcome: 'created', creationTime: now };
     }
@@ -110,6 +115,9 @@ export class FileSessionRepository extends IndexedSessionRepository {
     if (!name || !session || session.end <= now) return { outcome: 'gone' };
     const isForwarded = session.id !== change.id;
     if (change.kind === 'delete') {
+      const { listed } = change;
+      const isListed = !listed || new Map(session.indexes).get(listed.indexName) === listed.value;
+      if (!isListed) return { outcome: 'gone' };
       await this.#end(name, session, now);
     } else {
       // A touch is an update without changes.
@@ -150,6 +158,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
       absoluteTimeout: change.absoluteTimeout ?? sameEnd(session, { ...session, authenticatedAt }),
       attributes: apply(change.attributes, kept),
       indexes: apply(change.indexes, session.indexes),
+      device: change.device ?? session.device,
       formerIds: session.formerIds.filter(({ changedAt }) => now - changedAt < FORMER_ID_LIFE),
     };
     const next = { ...changed, end: endOf(changed, now) };

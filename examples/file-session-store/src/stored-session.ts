@@ -23,6 +23,7 @@ export interface StoredSession {
   readonly end: number;
   readonly attributes: Pairs;
   readonly indexes: Pairs;
+  readonly device?: string | undefined;
 }
 
 /** How long a former id leads to the session, and is taken, in milliseconds. */

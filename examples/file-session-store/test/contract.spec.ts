@@ -11,7 +11,7 @@ describe.each([
   ['the store, restarted before each call', RestartedRepository],
 ])('%s', (_, Repository) => {
   const checks = sessionRepositoryContract({
-    offers: ['indexes', 'outages'],
+    offers: ['indexes', 'revocations', 'outages'],
     slack: 0,
     async open(options) {
       const clock = new ManualClock();

@@ -30,6 +30,10 @@ export class RestartedRepository extends IndexedSessionRepository {
     return this.#restarted((store) => store.write(change));
   }
 
+  protected override endEvery(): Promise<void> {
+    return this.#restarted((store) => store.endEvery());
+  }
+
   #restarted<T>(call: (store: OpenRepository) => Promise<T>): Promise<T> {
     const result = this.#lastCall.then(() => call(new OpenRepository(this.options)));
     this.#lastCall = result.catch(() => undefined);
@@ -52,5 +56,9 @@ class OpenRepository extends FileSessionRepository {
 
   override write(change: SessionChange): Promise<WriteReply> {
     return super.write(change);
+  }
+
+  override endEvery(): Promise<void> {
+    return super.endEvery();
   }
 }

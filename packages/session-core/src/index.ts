@@ -4,6 +4,7 @@
 export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './configuration/session.module-definition.js';
 export type { SecurityLevel, SessionModuleOptions } from './configuration/session.options.js';
+export type { DeviceAddress, DeviceOptions } from './configuration/device.options.js';
 export type { HttpRequestLike } from './option-reading/http-request-like.js';
 export type { CookieAttributes, CookieOptions } from './resolvers/cookie.options.js';
 export type { Duration } from './option-reading/duration.js';
@@ -16,6 +17,7 @@ export {
   type SaveOutcome,
   type SignInOptions,
 } from './session/session.js';
+export type { SessionDevice, SessionInfo } from './session/session-info.js';
 export { sessionAttribute, type SessionAttributeHandle } from './session/session-attribute-handle.js';
 export type { OtherAttributeName, SessionAttributeName, SessionAttributes } from './session/session-attributes.js';
 export type { IndexedSession, SessionIndex } from './session/session-indexes.js';

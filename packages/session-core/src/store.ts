@@ -6,6 +6,7 @@ export {
   type StorePrimitives,
   storePrimitivesOf,
 } from './repository/session.repository.js';
+export { toSessionInfo } from './session/session-info.js';
 export type { SessionRecord } from './session/session-record.js';
 export type {
   AttributeChanges,

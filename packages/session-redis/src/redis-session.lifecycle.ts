@@ -21,6 +21,7 @@ import { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
+import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
@@ -47,6 +48,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(RequestConnection) private readonly requestConnection: RequestConnection,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
+    @Inject(OlderSessionSweeper) private readonly olderSweeper: OlderSessionSweeper,
     @Inject(ExpiredSessionListener) private readonly listener: ExpiredSessionListener,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
     @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
@@ -77,6 +79,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     if (this.options.notifications === 'auto') this.listener.start();
     this.notifications.start();
     this.#job.start();
+    this.olderSweeper.start();
     const handling = this.options.events.consume ? this.consumer.start() : undefined;
     // Even without `events.consume`: no other instance can call the broadcast handlers of this one.
     await settledWithin(this.options.commandTimeout, Promise.all([handling, this.broadcaster.start()]));
@@ -91,7 +94,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     void closeConnection(broadcast);
     void this.#limitHandlers();
     await Promise.all([
-      this.#finish(Promise.all([this.#job.stop(), this.listener.stop()])),
+      this.#finish(Promise.all([this.#job.stop(), this.listener.stop(), this.olderSweeper.stop()])),
       // Waits for handlers of the application, however long they take.
       this.notifications.stop(),
     ]);

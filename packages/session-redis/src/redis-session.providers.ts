@@ -43,12 +43,14 @@ import { SessionEventLoader } from './delivery/session-event.loader.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { UnreadEventReader } from './delivery/unread-event.reader.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
+import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { eventRules, PACE } from './delivery/event-rules.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
+import { SessionEpochs } from './repository/session-epochs.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
@@ -101,6 +103,7 @@ const VALUES: Provider[] = [
 export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ...VALUES,
   RequestConnection,
+  SessionEpochs,
   RedisSessionRepository,
   RedisForeignSessions,
   { provide: ForeignSessions, useExisting: RedisForeignSessions },
@@ -108,6 +111,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
   { provide: BackgroundLimiter, useFactory: () => new BackgroundLimiter() },
   SessionExpirationSweeper,
+  OlderSessionSweeper,
   ExpiredSessionListener,
   SessionEventLoader,
   UnreadEventReader,

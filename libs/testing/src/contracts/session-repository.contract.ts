@@ -9,10 +9,12 @@ import { EVENTS } from './session-repository/event.checks.js';
 import { INDEX } from './session-repository/index.checks.js';
 import { INDEXED_ATTRIBUTES } from './session-repository/indexed-attribute.checks.js';
 import { INTERVAL } from './session-repository/interval.checks.js';
+import { LISTING } from './session-repository/listing.checks.js';
 import { LOADING } from './session-repository/loading.checks.js';
 import { NAMES_AND_VALUES } from './session-repository/names-and-values.checks.js';
 import { OUTAGES } from './session-repository/outage.checks.js';
 import { RACES, RACES_OF_NODES } from './session-repository/race.checks.js';
+import { REVOCATION } from './session-repository/revocation.checks.js';
 import { ROTATION } from './session-repository/rotation.checks.js';
 import { SAVING } from './session-repository/saving.checks.js';
 import { SIGN_IN } from './session-repository/sign-in.checks.js';
@@ -33,6 +35,8 @@ const GROUPS: readonly CheckGroup[] = [
   NAMES_AND_VALUES,
   INDEX,
   INDEXED_ATTRIBUTES,
+  LISTING,
+  REVOCATION,
   EVENTS,
   OUTAGES,
   RACES,

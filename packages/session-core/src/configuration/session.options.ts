@@ -3,6 +3,7 @@ import type { Duration } from '../option-reading/duration.js';
 import { logger } from '../logging/session.logger.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
+import { type DeviceOptions, readDeviceOptions, type ResolvedDeviceOptions } from './device.options.js';
 import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
@@ -87,6 +88,11 @@ export interface SessionModuleOptions {
   /** Lets a browser have several sessions, each with its own cookie: see `BrowserSessions`. @default false */
   multipleSessions?: boolean;
   /**
+   * Records with each session what client created it or signed in to it last, which `Sessions.ofPrincipal()` shows as
+   * `device`: a shortened address and a shortened User-Agent header. Personal data in many countries. @default false
+   */
+  devices?: boolean | DeviceOptions;
+  /**
    * Makes `SessionContext` and `BrowserSessions` work although no provider, controller or middleware class of the
    * application injects them, for instance when you get them from `ModuleRef`. Knowing the current request costs every
    * request. @default false: they work where something injects one of them
@@ -124,6 +130,8 @@ export interface ResolvedSessionOptions {
   readonly indexes: SessionIndexes;
   /** What `CsrfGuard` looks at. */
   readonly csrf: ResolvedCsrfOptions;
+  /** What a session records of its client; undefined: nothing. */
+  readonly devices: ResolvedDeviceOptions | undefined;
   /** Whether the current request is known even when nothing injects the services that know it. */
   readonly context: boolean;
   /** True for a request that has no session; undefined: every request has one. */
@@ -177,6 +185,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
   const indexes = readIndexes(reader);
   const csrf = readCsrfOptions(reader.section('csrf'));
+  const devices = readDeviceOptions(reader);
   const context = reader.boolean('context', false);
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
@@ -202,6 +211,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     undecodable,
     indexes,
     csrf,
+    devices,
     context,
     exclude,
     keepIdle,

@@ -12,6 +12,7 @@ interface FastifyRequest {
   readonly raw: IncomingMessage & { session?: unknown };
   readonly protocol: string;
   readonly hostname: string;
+  readonly ip: string;
 }
 
 /** The part of a Fastify instance that is used here. */

@@ -10,6 +10,7 @@ import { DetachedSession } from './detached-session.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { SharedResponseFunctions } from './response-functions.js';
 import type { SessionExchangeParts } from './session-exchange.js';
+import { deviceOf } from './session-device.js';
 import { SessionExtension } from './session-extension.js';
 import { SessionScope } from './session.scope.js';
 import { StoreFailureLog } from './store-failure.log.js';
@@ -95,7 +96,10 @@ export class RequestSessions implements OnModuleInit {
     const { resolver, options } = this;
     const failures = new StoreFailureLog();
     const loader = new RequestSessionLoader(repository, resolver, options, failures, this.extension);
-    return { loader, parts: { repository, resolver, failures, functions: new SharedResponseFunctions() } };
+    const { devices } = options;
+    const deviceOfRequest = devices && ((request: IncomingMessage) => deviceOf(request, devices));
+    const functions = new SharedResponseFunctions();
+    return { loader, parts: { repository, resolver, failures, functions, deviceOf: deviceOfRequest } };
   }
 
   #findRepository(): SessionRepository {

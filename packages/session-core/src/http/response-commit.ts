@@ -15,6 +15,8 @@ export interface ResponseCommitParts {
   readonly repository: SessionRepository;
   readonly resolver: SessionIdResolver;
   readonly failures: StoreFailureLog;
+  /** The text of the client of a request; undefined: none is recorded. */
+  readonly deviceOf?: ((request: IncomingMessage) => string) | undefined;
 }
 
 /**
@@ -50,6 +52,11 @@ export class ResponseCommit implements CommitGate {
   /** How long a client keeps the token of a remembered session, in seconds; undefined when none is remembered. */
   get rememberedFor(): number | undefined {
     return this.parts.resolver.maxAge({ isRemembered: true });
+  }
+
+  /** The text of the client that gets the response. */
+  device(): string | undefined {
+    return this.parts.deviceOf?.(this.request);
   }
 
   /** Whether the application has begun to respond. From then on, only `begin()` waits for a save. */

@@ -1,11 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { WarnOnce } from '../logging/warn-once.js';
-import type { Session } from '../session/session.js';
+import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
+import type { SessionInfo } from '../session/session-info.js';
+import { TrackedSession } from '../session/tracked-session.js';
 import { isUpgrade, requestOf } from './request-of.js';
 import { RequestSessions } from './request-sessions.js';
 import { SessionExchange } from './session-exchange.js';
 
-/** The sessions of the application, for code that has no `@Session()`. */
+/** The sessions of the application: those of a principal, and that of a request for code that has no `@Session()`. */
 @Injectable()
 export class Sessions {
   readonly #log = new WarnOnce();
@@ -36,6 +39,72 @@ export class Sessions {
     void session.touch.send();
     return session.existing || session.isUnavailable ? session.session : null;
   }
+
+  /**
+   * The live sessions of a principal, the latest sign-in first, in pages and without their attributes:
+   * `for await (const { id, device } of sessions.ofPrincipal(name))`. No session that is listed while you read is missing,
+   * even if it is rotated or signs in again; one that signs in meanwhile comes last, and may come under both ids.
+   * @throws SessionStoreError when the store failed
+   */
+  ofPrincipal(name: string): AsyncIterable<SessionInfo> {
+    return this.#indexed.listByIndex(PRINCIPAL_NAME_INDEX_NAME, name);
+  }
+
+  /**
+   * How many sessions a principal has. A session that has expired counts until the store has noticed that, which can take
+   * a minute.
+   * @throws SessionStoreError when the store failed
+   */
+  async count(name: string): Promise<number> {
+    return this.#indexed.countByIndex(PRINCIPAL_NAME_INDEX_NAME, name);
+  }
+
+  /**
+   * Ends a session and records its deleted event. With `of`, only if it is a session of this principal, which the store
+   * checks in the same step: pass it whenever the id comes from a client. False when there is no such session.
+   * @throws SessionStoreError when the store failed
+   */
+  async end(id: string, { of }: { readonly of?: string | undefined } = {}): Promise<boolean> {
+    if (of === undefined) return this.requests.parts.repository.deleteById(id);
+    return this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
+  }
+
+  /**
+   * Ends every session that a principal has at the moment of the call, with a deleted event for each. `except`: the session
+   * that stays, or its id; pass the session itself where it is rotated in the same request. Returns how many this call
+   * ended. A session that is rotated meanwhile ends as well, and one that signs in later stays: save a new password before
+   * you call it. When it fails, some may have ended: call it again.
+   * @throws SessionStoreError when the store failed
+   */
+  async endAll(
+    name: string,
+    { except }: { readonly except?: ReadonlySession | string | undefined } = {},
+  ): Promise<number> {
+    return this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(except));
+  }
+
+  /**
+   * Ends every session of the application that was created or signed in to until now: after a leak, for instance. Within
+   * two seconds no instance accepts one of them. Their deleted events follow, recorded in the background.
+   * @throws SessionStoreError when the store failed
+   */
+  async endEverySession(): Promise<void> {
+    await this.requests.parts.repository.endEverySession();
+  }
+
+  get #indexed(): IndexedSessionRepository {
+    const { repository } = this.requests.parts;
+    if (repository instanceof IndexedSessionRepository) return repository;
+    throw new TypeError('The store of the sessions has no indexes: its repository must be an IndexedSessionRepository');
+  }
+}
+
+/** The store knows a session that is rotated by its old id until the save. */
+function idsOf(session: ReadonlySession | string | undefined): string[] {
+  if (session === undefined) return [];
+  if (typeof session === 'string') return [session];
+  const storedId = session instanceof TrackedSession ? session.storedId : undefined;
+  return storedId === undefined || storedId === session.id ? [session.id] : [session.id, storedId];
 }
 
 const FOREIGN_ORIGIN =

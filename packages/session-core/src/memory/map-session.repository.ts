@@ -53,6 +53,10 @@ export class MapSessionRepository extends IndexedSessionRepository {
     return this.#store.lookUp(indexName, value);
   }
 
+  protected override async endEvery(): Promise<void> {
+    this.#store.endAll();
+  }
+
   #deliver(event: SessionEvent): void {
     // Not awaited, because a slow or failing handler must not affect the request. The dispatcher logs the failure.
     this.#dispatcher?.dispatch(event).catch(() => undefined);

@@ -9,6 +9,7 @@ import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import type {
   AttributeChanges,
   CreateSession,
+  DeleteSession,
   KeptAttributes,
   SessionChange,
   UpdateReply,
@@ -19,26 +20,12 @@ import type { SessionRecord } from '../session/session-record.js';
 import { SessionIds } from '../session/session-ids.js';
 import { isKept } from '../session/sign-in.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
+import { endAfter, startOf, type StoredSession, timesOf } from './stored-session.js';
 
 /** A source of the time in epoch milliseconds, such as `Date`. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
-}
-
-interface StoredSession {
-  id: string;
-  readonly creationTime: number;
-  lastAccessedTime: number;
-  authenticatedAt: number | undefined;
-  maxInactiveInterval: number;
-  /** When its absolute timeout passes, in epoch milliseconds; Infinity for never. */
-  absoluteExpiry: number;
-  /** When it expires, in epoch milliseconds; Infinity for never. */
-  deadline: number;
-  readonly attributes: Map<string, string>;
-  /** By the name of an index, the value under which it lists the session. */
-  readonly indexes: Map<string, string>;
 }
 
 interface ForwardingMark {
@@ -98,6 +85,7 @@ export class MapSessionStore {
         this.#renew(session);
         return { outcome: isForwarded ? 'forwarded' : 'touched' };
       case 'delete':
+        if (!isListed(session, change)) return { outcome: 'gone' };
         this.#end(session, SessionDeletedEvent);
         return { outcome: isForwarded ? 'forwarded' : 'deleted' };
     }
@@ -112,8 +100,15 @@ export class MapSessionStore {
     return expired.length;
   }
 
+  /** Ends all live sessions. */
+  endAll(): void {
+    const now = this.clock.now();
+    const live = [...this.#sessions.values()].filter((each) => each.deadline > now);
+    for (const each of live) this.#end(each, SessionDeletedEvent);
+  }
+
   #create(change: CreateSession): WriteReply {
-    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, attributes, indexes } = change;
+    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, attributes, indexes } = change;
     if (presentedIds.some((presented) => this.#mark(presented))) return { outcome: 'gone' };
     if (this.#isTaken(id)) return { outcome: 'collision' };
     const creationTime = this.clock.now();
@@ -125,6 +120,7 @@ export class MapSessionStore {
       maxInactiveInterval,
       absoluteExpiry: endAfter(absoluteTimeout, creationTime),
       deadline: 0,
+      device,
       attributes: new Map(),
       indexes: new Map(),
     };
@@ -162,6 +158,7 @@ export class MapSessionStore {
     else if (change.signsOut) session.authenticatedAt = undefined;
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
     if (absoluteTimeout !== undefined) session.absoluteExpiry = endAfter(absoluteTimeout, startOf(session));
+    session.device = change.device ?? session.device;
     if (!keepsIdle) this.#renew(session);
     else if (maxInactiveInterval !== undefined || absoluteTimeout !== undefined) this.#setEnd(session);
     if (session.deadline <= this.clock.now()) {
@@ -249,16 +246,6 @@ export class MapSessionStore {
   }
 }
 
-/** When the absolute timeout began. */
-function startOf({ creationTime, authenticatedAt = creationTime }: StoredSession): number {
-  return Math.max(creationTime, authenticatedAt);
-}
-
-function timesOf(session: StoredSession): { absoluteTimeout: number } {
-  const { absoluteExpiry } = session;
-  return { absoluteTimeout: absoluteExpiry === Infinity ? -1 : Math.round((absoluteExpiry - startOf(session)) / 1000) };
-}
-
 function savedReply({ signIn }: UpdateSession, { authenticatedAt }: StoredSession, isForwarded: boolean): UpdateReply {
   if (isForwarded) return { outcome: 'forwarded' };
   return signIn && authenticatedAt !== undefined ? { outcome: 'saved', authenticatedAt } : { outcome: 'saved' };
@@ -271,9 +258,9 @@ function withoutSealed(change: UpdateSession, kept: KeptAttributes): UpdateSessi
   return { ...change, attributes, expected: expected && isKept(expected.name, kept) ? expected : undefined };
 }
 
-/** When a timeout passes, in epoch milliseconds; Infinity for a timeout that never passes. */
-function endAfter(seconds: number, since: number): number {
-  return seconds < 0 ? Infinity : since + seconds * 1000;
+/** False where a session must be listed, and is not. */
+function isListed({ indexes }: StoredSession, { listed }: DeleteSession): boolean {
+  return !listed || indexes.get(listed.indexName) === listed.value;
 }
 
 function apply(changes: ReadonlyMap<string, string | null>, entries: Map<string, string>): void {

@@ -1,3 +1,4 @@
+import { SessionStoreError } from '../errors/session.errors.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
@@ -164,6 +165,20 @@ export abstract class SessionRepository {
   /** The time by the store's clock. Override it in a store that has a clock of its own. */
   protected async readClock(): Promise<number> {
     return Date.now();
+  }
+
+  /**
+   * Ends every session that was created or signed in to until now, with a deleted event for each. Within two seconds no
+   * instance finds one of them; the store ends them one after the other, and records their events, in the background.
+   * @throws SessionStoreError when the store failed, or cannot do this
+   */
+  endEverySession(): Promise<void> {
+    return wrapStoreErrors(() => this.endEvery());
+  }
+
+  /** What `endEverySession()` does; resolves when no session that began before the call will be found any more. */
+  protected endEvery(): Promise<void> {
+    throw new SessionStoreError('The repository of the sessions does not implement endEvery()');
   }
 
   /** The live sessions with these ids, in any order. The ids are distinct. Old ids of rotated sessions find nothing. */

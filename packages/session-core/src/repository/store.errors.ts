@@ -13,7 +13,8 @@ function raise(error: unknown): never {
   throw storeError(error);
 }
 
-function storeError(error: unknown): SessionStoreError {
+/** An error of a store as a SessionStoreError. */
+export function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
 }

@@ -1,9 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 
+const PLATFORM = Symbol('request of the platform');
+
 /** What Express adds to a Node.js request, and Fastify has on its own, trusted proxies taken into account. */
 interface Origin {
   readonly protocol?: string;
   readonly hostname?: string;
+  readonly ip?: string;
+  /** The request of Fastify, whose `ip` costs time. */
+  readonly [PLATFORM]?: { readonly ip: string };
 }
 
 type PlatformRequest = IncomingMessage & Origin;
@@ -11,10 +16,17 @@ type PlatformRequest = IncomingMessage & Origin;
 /** Gives a Node.js request what the request of a platform knows of its origin. */
 export function setOrigin(
   request: IncomingMessage & { -readonly [K in keyof Origin]: Origin[K] },
-  origin: Required<Origin>,
+  origin: Required<Pick<Origin, 'protocol' | 'hostname' | 'ip'>>,
 ): void {
   request.protocol = origin.protocol;
   request.hostname = origin.hostname;
+  request[PLATFORM] = origin;
+}
+
+/** The address of the client; undefined once it has disconnected. */
+export function addressOf(request: IncomingMessage): string | undefined {
+  const { ip, [PLATFORM]: platform, socket } = request as PlatformRequest;
+  return ip ?? platform?.ip ?? socket.remoteAddress;
 }
 
 /** Whether the request came over https. */

@@ -9,6 +9,8 @@ export interface SessionResponse {
   readonly lateChange?: string;
   /** How long the client keeps the token of a remembered session, in seconds; undefined when it can remember none. */
   readonly rememberedFor?: number | undefined;
+  /** The text of the client that gets the response; undefined when it is not recorded. */
+  device?(): string | undefined;
 }
 
 /** Refuses the changes of a session that could not be stored, or whose client would not hear of them. */

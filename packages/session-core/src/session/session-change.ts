@@ -34,6 +34,8 @@ export interface CreateSession {
   readonly absoluteTimeout: number;
   /** Somebody signs in: `authenticatedAt` is the creation time. */
   readonly signsIn?: boolean;
+  /** What the application shows as the device of the session: a text of at most 200 bytes; undefined: none. */
+  readonly device?: string | undefined;
   /** All attributes of the session. */
   readonly attributes: AttributeChanges;
   /** Where the session is listed. */
@@ -82,6 +84,8 @@ export interface UpdateSession {
   readonly absoluteTimeout?: number | undefined;
   /** Do not renew the idle timeout. A changed idle timeout counts from the last access. */
   readonly keepsIdle?: boolean;
+  /** What the application shows as the device of the session from now on, only if it changed. */
+  readonly device?: string | undefined;
   /** Only the attributes that changed. */
   readonly attributes: AttributeChanges;
   /** Only the indexes whose value changed. */
@@ -107,6 +111,8 @@ export interface DeleteSession {
   readonly kind: 'delete';
   /** The id under which the request loaded the session. */
   readonly id: string;
+  /** Answer `gone` and end nothing unless this index lists the session under this value. */
+  readonly listed?: { readonly indexName: string; readonly value: string } | undefined;
 }
 
 /** Which attributes a session keeps when somebody signs in. */

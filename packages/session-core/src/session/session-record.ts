@@ -4,12 +4,12 @@ export interface SessionRecord {
   readonly id: string;
   /** When the session was created. */
   readonly creationTime: number;
+  /** When somebody signed in to the session; undefined when nobody did. */
+  readonly authenticatedAt?: number | undefined;
   /** When the last access was recorded; it never goes back. */
   readonly lastAccessedTime: number;
   /** The idle timeout in whole seconds; negative: none. */
   readonly maxInactiveInterval: number;
-  /** When the principal signed in; undefined when nobody did. */
-  readonly authenticatedAt?: number | undefined;
   /** The absolute timeout in whole seconds since the creation or, if that was later, the sign-in; negative: none. */
   readonly absoluteTimeout: number;
   /** The texts of the attributes, as they were written. */
@@ -19,4 +19,6 @@ export interface SessionRecord {
    * expires. It decides when the next touch is due.
    */
   readonly timeToLive: number | undefined;
+  /** The `device` of the last change that had one. Only what `lookUp()` returns needs it. */
+  readonly device?: string | undefined;
 }

@@ -38,6 +38,8 @@ export class SessionState {
   /** How the session ended in the store, as far as this object knows: `deleted` by this object, else `gone`. */
   ended: 'deleted' | 'gone' | undefined;
   keepsIdle = false;
+  /** Knows the client of the request. */
+  client: { device?(): string | undefined } | undefined;
   /** Runs before each save. */
   beforeSave: (() => void) | undefined;
   readonly #owner: AttributesOwner;
@@ -195,7 +197,8 @@ export class SessionState {
     this.#written = this.attributes;
     const attributes = this.attributes.changes();
     if (attributes.size === 0) return undefined;
-    const creation = { kind: 'create', id, presentedIds, ...timeouts.all, attributes } as const;
+    const device = this.client?.device?.();
+    const creation = { kind: 'create', id, presentedIds, ...timeouts.all, device, attributes } as const;
     const indexes = this.#indexesOf(attributes);
     this.#writtenAuthentication = this.#authentication;
     return this.#authentication?.kept ? { ...creation, signsIn: true, indexes } : { ...creation, indexes };
@@ -209,6 +212,9 @@ export class SessionState {
     if (attributes.size === 0 && newId === undefined && !timeouts.hasChanges) return undefined;
     const indexes = this.#indexesOf(attributes);
     const authentication = this.#authenticationChange();
+    // Who signs in may use another client than who created the session.
+    const signsIn = authentication.signIn ?? indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    const device = signsIn ? this.client?.device?.() : undefined;
     const update = {
       kind: 'update',
       id,
@@ -216,6 +222,7 @@ export class SessionState {
       ...timeouts.changes(),
       ...authentication,
       ...this.access,
+      device,
       attributes,
     } as const;
     const { signIn } = authentication;

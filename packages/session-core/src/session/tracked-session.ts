@@ -227,6 +227,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   /** From now on, changes that need a cookie are refused once the headers of this response were sent. */
   bindTo(response: SessionResponse): void {
     this.#gate.response = response;
+    this.#state.client = response;
   }
 
   /** Sets or removes the principal, under the same id. */

@@ -26,6 +26,7 @@ describe('resolveSessionOptions', () => {
       timeout: 1800,
       absoluteTimeout: -1,
       undecodable: 'drop-attribute',
+      devices: undefined,
       touchInterval: 60_000,
       exclude: undefined,
       keepIdle: undefined,
@@ -49,6 +50,10 @@ describe('resolveSessionOptions', () => {
       { timeout: 2, touchInterval: 0 },
     ],
     [{ timeout: undefined }, { timeout: 1800 }],
+    [{ devices: false }, { devices: undefined }],
+    [{ devices: true }, { devices: { address: 'network', userAgent: true } }],
+    [{ devices: {} }, { devices: { address: 'network', userAgent: true } }],
+    [{ devices: { address: 'none', userAgent: false } }, { devices: { address: 'none', userAgent: false } }],
   ])('resolves %p', (given, resolved) => expect(resolveSessionOptions(given)).toMatchObject(resolved));
 
   it.each<[unknown, string]>([
@@ -101,13 +106,18 @@ describe('resolveSessionOptions', () => {
         "Option `csrf.trustedOrigins` must be a list of origins, such as 'https://www.example.com'.",
       ],
     ),
+    [{ devices: 'yes' }, 'Option `devices` must be true or false, or an object.'],
+    [{ devices: [] }, 'Option `devices` must be true or false, or an object.'],
+    [{ devices: { address: 'ip' } }, 'Option `devices.address` must be one of "network", "full", "none".'],
+    [{ devices: { addressOf: 'ip' } }, 'Option `devices.addressOf` must be a function that takes the request.'],
+    [{ devices: { useragent: true } }, 'Unknown option `devices.useragent`: did you mean `devices.userAgent`?'],
     [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
     [{ keepIdle: true }, 'Option `keepIdle` must be a function that takes the request.'],
     [{ timout: '30m' }, 'Unknown option `timout`: did you mean `timeout`?'],
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, security, maxAttributeSize, undecodable, indexes, csrf, context, exclude, keepIdle.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, security, maxAttributeSize, undecodable, indexes, csrf, devices, context, exclude, keepIdle.',
     ],
     [{ visitorAttributes: 'captcha' }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ visitorAttributes: [''] }, 'Option `visitorAttributes` must be a list of names of attributes'],

@@ -3,7 +3,7 @@ import { registerChecks, sessionRepositoryContract } from '@nest-session/testing
 import { MapSessionRepository, type SessionEvent } from '../../src/index.js';
 
 const checks = sessionRepositoryContract({
-  offers: ['indexes', 'events'],
+  offers: ['indexes', 'events', 'revocations'],
   slack: 0,
   open(options) {
     const clock = new ManualClock();

@@ -14,9 +14,11 @@ import {
   SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
+  type SessionInfo,
   SessionModule,
   SessionOutagePolicy,
   type SessionRepository,
+  type Sessions,
 } from '@nest-session/core';
 
 declare module '@nest-session/core' {
@@ -239,6 +241,28 @@ export async function repository(sessions: SessionRepository): Promise<void> {
   expectTypeOf(await sessions.findById('id')).toEqualTypeOf<Session | null>();
   // @ts-expect-error not every store has an index
   await sessions.findByPrincipalName('ann');
+}
+
+export async function principals(sessions: Sessions, session: Session, event: SessionExpiredEvent): Promise<void> {
+  for await (const info of sessions.ofPrincipal('ann')) {
+    expectTypeOf(info).toEqualTypeOf<SessionInfo>();
+    expectTypeOf(info.authenticatedAt).toEqualTypeOf<number | undefined>();
+    expectTypeOf(info.device?.userAgent).toEqualTypeOf<string | undefined>();
+    // @ts-expect-error attributes are not loaded
+    void info.getAttribute('items');
+  }
+  expectTypeOf(await sessions.count('ann')).toEqualTypeOf<number>();
+  expectTypeOf(await sessions.end(session.id, { of: 'ann' })).toEqualTypeOf<boolean>();
+  expectTypeOf(await sessions.endAll('ann')).toEqualTypeOf<number>();
+  await sessions.endAll('ann', { except: session });
+  await sessions.endAll('ann', { except: event.session });
+  await sessions.endAll('ann', { except: session.id });
+  // @ts-expect-error one session
+  await sessions.endAll('ann', { except: [session.id] });
+  SessionModule.forRoot({ devices: true });
+  SessionModule.forRoot({ devices: { address: 'none', addressOf: ({ headers }) => String(headers['x-real-ip']) } });
+  // @ts-expect-error no such form
+  SessionModule.forRoot({ devices: { address: 'short' } });
 }
 
 export function context(sessions: SessionContext): void {

@@ -23,6 +23,8 @@ export class SessionKeys {
   readonly prefix: string;
   /** ZSET of the minutes that have a bucket. */
   readonly bucketList: string;
+  /** HASH: `at`, until when the sessions that have begun are over; `ended`, the epoch whose sessions are all ended. */
+  readonly epoch: string;
   /** STREAM of session events. */
   readonly events: string;
   /** STREAM of dead letters. */
@@ -42,6 +44,7 @@ export class SessionKeys {
   constructor(namespace: string, tag = '') {
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
     this.bucketList = `${this.prefix}expirations`;
+    this.epoch = `${this.prefix}epoch`;
     this.events = `${this.prefix}events`;
     this.deadLetters = `${this.events}:dead`;
     this.handlers = `${this.events}:handlers`;
@@ -86,7 +89,10 @@ export class SessionKeys {
     return `${this.prefix}expirations:${minute}`;
   }
 
-  /** SET of the ids in an index under a value. The name has no `:`, so that no other name and value give this key. */
+  /**
+   * ZSET of the ids in an index under a value; the score is the time of the sign-in, else of the creation. The name has no
+   * `:`, so that no other name and value give this key.
+   */
   index(name: string, value: string): string {
     return `${this.prefix}index:${name}:${value}`;
   }

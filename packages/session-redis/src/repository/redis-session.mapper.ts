@@ -1,5 +1,7 @@
-import type { SessionRecord } from '@nest-session/core/store';
+import type { SessionInfo } from '@nest-session/core';
+import { type SessionRecord, toSessionInfo } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
+import type { ListedSession } from '../scripts/session/session.scripts.js';
 
 /** The session in a session hash; undefined when the hash is empty or incomplete. */
 export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): SessionRecord | undefined {
@@ -34,16 +36,36 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   const start = Math.max(creationTime, authenticatedAt ?? 0);
   const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - start) / 1000) : -1;
   const timeToLive = ttl < 0 ? undefined : ttl;
-  return {
-    id,
-    creationTime,
-    lastAccessedTime,
-    authenticatedAt,
-    maxInactiveInterval,
-    absoluteTimeout,
-    attributes,
-    timeToLive,
+  const times = { creationTime, authenticatedAt, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
+  return { id, ...times, attributes };
+}
+
+/** What the reply of list-sessions says of a session; undefined when its session hash is incomplete. */
+export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo | undefined {
+  const [creationTime, lastAccessedTime, maxInactiveInterval] = fields.slice(0, 3).map((text) => Number(text ?? NaN));
+  const [, , , authenticatedAt, device] = fields;
+  const times = {
+    creationTime: creationTime!,
+    lastAccessedTime: lastAccessedTime!,
+    maxInactiveInterval: maxInactiveInterval!,
   };
+  if (!Object.values(times).every(Number.isFinite)) return undefined;
+  return toSessionInfo({
+    id,
+    ...times,
+    authenticatedAt: authenticatedAt === null ? undefined : Number(authenticatedAt),
+    timeToLive: ttl < 0 ? undefined : ttl,
+    device: device === null ? undefined : textIn(device),
+  });
+}
+
+/** The text in a JSON string; undefined when it is none. */
+function textIn(json: string): string | undefined {
+  try {
+    return String(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
 }
 
 // The reply of PTTL for a key that never expires.

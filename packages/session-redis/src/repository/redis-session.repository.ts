@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { IndexedSessionRepository } from '@nest-session/core';
+import { IndexedSessionRepository, type SessionInfo, SessionStoreError } from '@nest-session/core';
 import type {
   CreateReply,
   CreateSession,
@@ -16,6 +16,8 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { toLiveRecord } from './redis-session.mapper.js';
+import { SessionEpochs } from './session-epochs.js';
+import { SessionIndexReader } from './session-index.reader.js';
 
 /**
  * Keeps sessions in Redis. A load is one round trip, and so is a write: one script does all of it or nothing. A call
@@ -26,6 +28,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #connection: RequestConnection;
   readonly #scripts: SessionScripts;
   readonly #partitions: SessionPartitions;
+  readonly #epochs: SessionEpochs;
+  readonly #indexes: SessionIndexReader;
 
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
@@ -33,22 +37,36 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(REQUEST_SESSION_SCRIPTS) scripts: SessionScripts,
     @Inject(SessionPartitions) partitions: SessionPartitions,
     @Inject(SESSION_REPOSITORY_OPTIONS) options?: SessionRepositoryOptions,
+    @Inject(SessionEpochs) epochs = new SessionEpochs(),
   ) {
     super(options);
     this.#connection = connection;
     this.#scripts = scripts;
     this.#partitions = partitions;
+    this.#epochs = epochs;
+    this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
   }
 
   /** Loads the live sessions with these ids, in one round trip. */
   protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
-    const replies = await this.#connection.run((client) => Promise.all(ids.flatMap((id) => this.#read(client, id))));
+    const stale = this.#staleOf(ids);
+    const replies = await this.#connection.run((client) => {
+      const asked = stale.map((keys) => this.#epochs.ask(client, keys));
+      return Promise.all([...ids.flatMap((id) => this.#read(client, id)), ...asked]);
+    });
     const records = ids.map((id, i) => {
       const fields = replies[2 * i] as string[];
       const ttl = replies[2 * i + 1] as number;
-      return ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
+      const record = ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
+      return record && !this.#epochs.ends(this.#partitions.of(id), record) ? record : undefined;
     });
     return records.filter((record) => record !== undefined);
+  }
+
+  /** The partitions of these ids whose epoch this instance has not asked for lately. */
+  #staleOf(ids: readonly string[]): SessionKeys[] {
+    const stale = ids.map((id) => this.#partitions.of(id)).filter((keys) => this.#epochs.isStale(keys));
+    return stale.length > 1 ? [...new Set(stale)] : stale;
   }
 
   #read(client: Redis, id: string): Promise<unknown>[] {
@@ -59,22 +77,69 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    const found = new Map<string, SessionRecord>();
     for (let reads = 1; ; reads++) {
-      const listed = await this.#inAll((client, keys) => client.smembers(keys.index(indexName, value)));
+      const listed = await this.#inAll((client, keys) => client.zrange(keys.index(indexName, value), '0', '-1'));
       const ids = listed.flat();
-      const records = ids.length > 0 ? await this.load(ids) : [];
-      const alive = new Set(records.map(({ id }) => id));
-      const dead = ids.filter((id) => !alive.has(id));
-      if (dead.length === 0 || reads === MOST_READS) return records;
+      const unread = ids.filter((id) => !found.has(id));
+      // All at once, 60,000 sessions would take longer than a call may take, and hold up the requests of others.
+      for (let i = 0; i < unread.length; i += LOADED_AT_ONCE) {
+        for (const record of await this.load(unread.slice(i, i + LOADED_AT_ONCE))) found.set(record.id, record);
+      }
+      const dead = unread.filter((id) => !found.has(id));
+      if (dead.length === 0 || reads === MOST_READS) return ids.flatMap((id) => found.get(id) ?? []);
       // The session was rotated between the two reads, and the index has its new id. Or an outage longer than the grace
       // period hid its end. Either way the id never comes back.
-      await this.#inAll((client, keys) => client.srem(keys.index(indexName, value), ...dead));
+      await this.#inAll((client, keys) => client.zrem(keys.index(indexName, value), ...dead));
     }
   }
 
   protected override async readClock(): Promise<number> {
     const [seconds, microseconds] = await this.#connection.run((client) => client.time());
     return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  }
+
+  protected override list(indexName: string, value: string): AsyncIterable<SessionInfo> {
+    return this.#indexes.list(indexName, value);
+  }
+
+  protected override async count(indexName: string, value: string): Promise<number> {
+    return (await this.#sizesOf(indexName, value)).reduce((sum, size) => sum + size, 0);
+  }
+
+  protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
+    const sizes = await this.#sizesOf(indexName, value);
+    const listing = this.#partitions.all.filter((_, i) => sizes[i]! > 0);
+    const problems: string[] = [];
+    let ended = 0;
+    for (const keys of listing) ended += await this.#endIn(keys, keys.index(indexName, value), except, problems);
+    if (problems[0] !== undefined) throw new SessionStoreError(`Redis failed: ${problems[0]}`);
+    return ended;
+  }
+
+  /** Ends what an index of one partition lists, in batches. What a foreign key keeps alive does not hold up the others. */
+  async #endIn(keys: SessionKeys, index: string, except: readonly string[], problems: string[]): Promise<number> {
+    const stays = except.filter((id) => this.#partitions.of(id) === keys);
+    let ended = 0;
+    let latest: string | undefined;
+    do {
+      const bounds = { latest, stays };
+      const batch = await this.#connection.run(() => this.#scripts.endListed(keys, index, ENDED_AT_ONCE, bounds));
+      ended += batch.ended;
+      stays.push(...batch.foreign);
+      if (batch.problem !== undefined) problems.push(batch.problem);
+      ({ latest } = batch);
+    } while (latest !== undefined);
+    return ended;
+  }
+
+  #sizesOf(indexName: string, value: string): Promise<number[]> {
+    return this.#inAll((client, keys) => client.zcard(keys.index(indexName, value)));
+  }
+
+  protected override async endEvery(): Promise<void> {
+    await this.#connection.run(() => Promise.all(this.#partitions.all.map((keys) => this.#scripts.raiseEpoch(keys))));
+    await this.#inAll((client, keys) => this.#epochs.ask(client, keys));
   }
 
   /** Whether both ids are in one partition: one script changes an id, and it can use the keys of one partition only. */
@@ -92,7 +157,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
         case 'touch':
           return this.#scripts.touch(change.id);
         case 'delete':
-          return this.#scripts.delete(change.id);
+          return this.#scripts.delete(change.id, change.listed);
       }
     });
   }
@@ -119,6 +184,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
 // How often a look-up reads an index whose sessions are being rotated.
 const MOST_READS = 5;
+const LOADED_AT_ONCE = 500;
+// A call blocks Redis for about 0.8 ms.
+const ENDED_AT_ONCE = 50;
 
 // The reply of PTTL for a key that does not exist.
 const NO_KEY = -2;

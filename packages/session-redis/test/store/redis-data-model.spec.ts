@@ -18,9 +18,10 @@ const KEYS = {
   'nest:session:sessions:expires:canary:<uuid>': 'string',
   'nest:session:expirations:<minute>': 'set',
   'nest:session:expirations': 'zset',
-  'nest:session:index:<index name>:<value>': 'set',
+  'nest:session:index:<index name>:<value>': 'zset',
   'nest:session:sessions:moved:<previous id>': 'string',
   'nest:session:sessions:taken-over:<id>': 'string',
+  'nest:session:epoch': 'hash',
   'nest:session:events': 'stream',
   'nest:session:events:dead': 'stream',
   'nest:session:events:failing:<group>': 'hash',
@@ -109,6 +110,10 @@ describe.each([
 
   it('the store writes each of these keys, and no other', async () => {
     const repository = instances[0]!.module.get(SessionRepository, { strict: false });
+    await repository.endEverySession();
+    const epochs = (await client.keys('*')).filter((key) => documented(key) === 'nest:session:epoch');
+    const latest = Math.max(...(await Promise.all(epochs.map(async (key) => Number(await client.hget(key, 'at'))))));
+    await eventually(async () => expect(Number((await client.time())[0]) * 1000).toBeGreaterThan(latest));
     const session = repository.createSession();
     session.principalName = 'ann';
     await repository.save(session);

@@ -12,7 +12,7 @@ afterAll(() => redis.close());
 
 describe.each([1, 4])('RedisSessionRepository, partitions: %p', (partitions) => {
   const checks = sessionRepositoryContract({
-    offers: ['indexes', 'events', 'nodes', 'outages'],
+    offers: ['indexes', 'events', 'revocations', 'nodes', 'outages'],
     slack: 0,
     open: (options) => redis.store(options, partitions),
   });

@@ -62,7 +62,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     await client.del(keys.session(first.id), keys.shadow(first.id));
     expect((await sessions.findByPrincipalName('ann')).map((session) => session.id)).toEqual([second.id]);
     const indexes = partitions.all.map((each) => each.index(PRINCIPAL_NAME_INDEX_NAME, 'ann'));
-    expect(await client.sunion(indexes)).toEqual([second.id]);
+    expect(await client.zunion(indexes.length, ...indexes)).toEqual([second.id]);
 
     second.principalName = undefined;
     await second.save();

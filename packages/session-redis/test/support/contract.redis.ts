@@ -7,10 +7,12 @@ import { Redis } from 'ioredis';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
 import { toStreamEntry } from '../../src/delivery/stream-entry.js';
+import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
+import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { KEEPING_RULES, MINUTE } from './store.fixture.js';
@@ -44,7 +46,12 @@ export class ContractRedis {
       other: two.repository,
       advance: (milliseconds) => this.server.stepClock(milliseconds),
       // The minute of a session's end passes up to a minute later.
-      reportExpired: () => (sweeps++ % 2 === 0 ? one : two).sweeper.runOnce({ ahead: MINUTE }),
+      reportExpired: () =>
+        Promise.all([
+          (sweeps++ % 2 === 0 ? one : two).sweeper.runOnce({ ahead: MINUTE }),
+          one.older.runOnce(),
+          two.older.runOnce(),
+        ]),
       events: () => this.#eventsOf(partitions),
       outage: (step) => this.#withoutConnection(step),
     };
@@ -83,13 +90,16 @@ export class ContractRedis {
 interface Node {
   readonly repository: RedisSessionRepository;
   readonly sweeper: SessionExpirationSweeper;
+  readonly older: OlderSessionSweeper;
 }
 
 function nodeOf(client: Redis, partitions: SessionPartitions, options: SessionRepositoryOptions): Node {
   const scripts = new SessionScripts(client, partitions, KEEPING_RULES);
   const connection = new RequestConnection(client, { commandTimeout: 10 * MINUTE });
+  const epochs = new SessionEpochs();
   return {
-    repository: new RedisSessionRepository(connection, scripts, partitions, options),
+    repository: new RedisSessionRepository(connection, scripts, partitions, options, epochs),
+    older: new OlderSessionSweeper(client, scripts, partitions, epochs, new BackgroundLimiter()),
     sweeper: new SessionExpirationSweeper(
       client,
       scripts,

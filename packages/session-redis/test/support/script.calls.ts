@@ -25,6 +25,10 @@ const LEASE = 30_000;
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
 const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;
 
+const oneOfNumbers = (...numbers: number[]) => ({
+  asymmetricMatch: (value: unknown) => numbers.includes(Number(value)),
+});
+
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
 
 function save(what: string, changes: Changes): ScriptCall {
@@ -139,6 +143,36 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     reply: { outcome: 'deleted' },
   },
   {
+    script: 'delete-session',
+    what: 'the end of a listed session',
+    prepare: openSession,
+    send: (client, store) => sessionScripts(client, store).delete(ID, { indexName: 'principal', value: 'ann' }),
+    reply: { outcome: 'deleted' },
+  },
+  {
+    script: 'list-sessions',
+    what: 'a page of an index',
+    prepare: openSession,
+    send: (client, store) => sessionScripts(client, store).list(store.keys, store.keys.index('principal', 'ann'), 10),
+    reply: { last: undefined, latest: expect.any(String) as string, sessions: [expect.any(Array)] },
+    reads: true,
+  },
+  {
+    script: 'end-sessions',
+    what: 'the sessions of an index',
+    prepare: openSession,
+    send: (client, store) =>
+      sessionScripts(client, store).endListed(store.keys, store.keys.index('principal', 'ann'), 10),
+    reply: { ended: 1, latest: undefined, problem: undefined, foreign: [] },
+  },
+  {
+    script: 'raise-epoch',
+    what: 'every session',
+    prepare: openSession,
+    send: (client, store) => sessionScripts(client, store).raiseEpoch(store.keys),
+    reply: undefined,
+  },
+  {
     script: 'remove-group',
     what: 'a group',
     prepare: (store) => givenEvent(store, 'dead'),
@@ -189,6 +223,17 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     },
     send: (client, store) => sessionScripts(client, store).claimExpired(store.keys, [`expires:${ID}`]),
     reply: [oneOf('claimed', 'already')],
+  },
+  {
+    script: 'end-older-sessions',
+    what: 'sessions before the epoch',
+    prepare: async (store) => {
+      await openSession(store);
+      await store.scripts.raiseEpoch(store.keys);
+    },
+    send: (client, store) => sessionScripts(client, store).endOlder(store.keys, [ID]),
+    // A repeated call finds that the first one has ended the session.
+    reply: oneOfNumbers(1, 0),
   },
   {
     script: 'register-handlers',

@@ -78,7 +78,7 @@ export class TimedRedisStore implements TimedStore {
       this.store.session(id),
       client.pexpiretime(keys.shadow(id)),
       client.pexpiretime(keys.session(id)),
-      client.smembers(keys.index(PRINCIPAL_NAME_INDEX_NAME, principal)),
+      client.zrange(keys.index(PRINCIPAL_NAME_INDEX_NAME, principal), '0', '-1'),
       this.store.buckets(id),
     ]);
     // Ended, and not swept yet.

@@ -35,7 +35,7 @@ export class VisitedSessions {
     const buckets = await Promise.all(
       after(this.#keys.bucket('')).map((minute) => this.#members(this.#keys.bucket(minute))),
     );
-    const indexes = await Promise.all(after(this.#index('')).map((mark) => this.#members(this.#index(mark), mark)));
+    const indexes = await Promise.all(after(this.#index('')).map((mark) => this.#listed(this.#index(mark), mark)));
     const markOf = new Map(indexes.flat());
     const fields = VISIT_ATTRIBUTES.map((name) => `sessionAttr:${name}`);
     const values = await Promise.all(ids.map((id) => this.client.hmget(this.#keys.session(id), ...fields)));
@@ -60,7 +60,11 @@ export class VisitedSessions {
     return this.#keys.index(PRINCIPAL_NAME_INDEX_NAME, mark);
   }
 
-  async #members(key: string, label = key): Promise<[member: string, label: string][]> {
-    return (await this.client.smembers(key)).map((member) => [member, label]);
+  async #members(key: string): Promise<[member: string, key: string][]> {
+    return (await this.client.smembers(key)).map((member) => [member, key]);
+  }
+
+  async #listed(key: string, mark: string): Promise<[id: string, mark: string][]> {
+    return (await this.client.zrange(key, '0', '-1')).map((id) => [id, mark]);
   }
 }

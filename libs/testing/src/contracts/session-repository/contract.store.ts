@@ -3,10 +3,10 @@ import type { SessionRepositoryOptions } from '@nest-session/core/store';
 
 /**
  * A part of the contract that a store may leave out. `indexes`: the repository is an `IndexedSessionRepository`. `events`:
- * the store records events, and notices every end. `nodes`: several repositories share the store.
+ * the store records events, and notices every end. `revocations`: it can end every session. `nodes`: several repositories share the store.
  * `outages`: the test can make the store fail.
  */
-export type SessionStoreOffer = 'indexes' | 'events' | 'nodes' | 'outages';
+export type SessionStoreOffer = 'indexes' | 'events' | 'revocations' | 'nodes' | 'outages';
 
 /** The store under test, and the parts of the contract that it offers. */
 export interface SessionRepositoryContractOptions {
@@ -29,7 +29,7 @@ export interface ContractStore {
   readonly other?: SessionRepository;
   /** Moves the store's clock by this many milliseconds; back when negative. */
   advance(milliseconds: number): void | Promise<void>;
-  /** Runs the background search for expired sessions once. Required with `events`. */
+  /** Runs the background search for expired sessions, and for those that `endEverySession()` ends, once. Required with `events`. */
   reportExpired?(): Promise<unknown>;
   /** The events recorded so far, in order. Required with `events`. */
   events?(): readonly SessionEvent[] | Promise<readonly SessionEvent[]>;

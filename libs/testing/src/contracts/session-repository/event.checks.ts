@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import {
+  IndexedSessionRepository,
+  PRINCIPAL_NAME_INDEX_NAME,
   SessionCreatedEvent,
   SessionDeletedEvent,
   type SessionEvent,
@@ -126,6 +128,45 @@ export const EVENTS: CheckGroup = {
     },
 
     ...deletions,
+
+    'record a deletion of each session that is ended with the others of its principal': async (t) => {
+      if (!(t.repository instanceof IndexedSessionRepository)) return;
+      const sessions: TrackedSession[] = [];
+      for (let i = 0; i < 5; i++) sessions.push(await t.stored({ i }, (session) => (session.principalName = 'ann')));
+      const [one, kept, ...others] = sessions;
+      const index = [PRINCIPAL_NAME_INDEX_NAME, 'ann'] as const;
+      assert.equal(await t.repository.deleteIfListed(one!.id, ...index), true);
+      assert.equal(await t.repository.deleteIfListed(kept!.id, PRINCIPAL_NAME_INDEX_NAME, 'bob'), false);
+      assert.equal(await t.repository.deleteByIndex(...index, [kept!.id]), 3);
+      for (const session of [one!, ...others]) {
+        const [, event, ...more] = await t.events(session.id);
+        assert.ok(event instanceof SessionDeletedEvent);
+        assert.deepEqual(more, []);
+        assert.equal(event.session.getAttribute('i'), session.getAttribute('i'));
+        assert.equal(event.principalName, 'ann');
+      }
+      assert.deepEqual(await t.eventTypes(kept!.id), ['created']);
+    },
+
+    'record a deletion of each session when every session ends': async (t) => {
+      const sessions = [await t.stored({ n: 1 }), await t.stored({ n: 2 }, (each) => (each.maxInactiveInterval = -1))];
+      const expired = await t.stored({ n: 3 }, (each) => (each.maxInactiveInterval = 60));
+      await t.advance(61 * SECOND);
+      try {
+        await t.repository.endEverySession();
+      } catch {
+        return; // Not every store can do that.
+      }
+      await t.reportExpired();
+      await t.reportExpired();
+      for (const session of sessions) {
+        const [, event, ...more] = await t.events(session.id);
+        assert.ok(event instanceof SessionDeletedEvent);
+        assert.deepEqual(more, []);
+        assert.equal(event.session.getAttribute('n'), session.getAttribute('n'));
+      }
+      assert.deepEqual(await t.eventTypes(expired.id), ['created', 'expired']);
+    },
 
     'record a deletion by an old id under the current id': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { IndexedSessionRepository, SessionStoreError } from '@nest-session/core';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStoreError } from '@nest-session/core';
 import type { CheckGroup } from './check.group.js';
 
 export const OUTAGES: CheckGroup = {
@@ -18,6 +18,13 @@ export const OUTAGES: CheckGroup = {
         await assert.rejects(update, SessionStoreError);
         if (repository instanceof IndexedSessionRepository) {
           await assert.rejects(repository.findByPrincipalName('ann'), SessionStoreError);
+          const index = [PRINCIPAL_NAME_INDEX_NAME, 'ann'] as const;
+          await assert.rejects(async () => {
+            for await (const { id } of repository.listByIndex(...index)) assert.fail(id);
+          }, SessionStoreError);
+          await assert.rejects(repository.countByIndex(...index), SessionStoreError);
+          await assert.rejects(repository.deleteByIndex(...index), SessionStoreError);
+          await assert.rejects(repository.deleteIfListed(session.id, ...index), SessionStoreError);
         }
       });
       assert.equal((await t.load(session.id)).getAttribute('n'), 0);

@@ -57,4 +57,4 @@ if ends_at then
 else
   redis.call('SET', shadow, '')
 end
-for _, entry in ipairs(entries or {}) do redis.call('SADD', entry.set, id) end
+for _, entry in ipairs(entries or {}) do redis.call('ZADD', entry.set, now, id) end

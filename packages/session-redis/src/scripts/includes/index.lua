@@ -1,13 +1,14 @@
 -- include: types
--- The index entries of a session: a list of {name, value, set}, with the key of the index set.
+-- The index entries of a session: a list of {name, value, set}, with the key of the index: a sorted set of ids. The score
+-- is the time of the sign-in, or of the creation when there was none; a rotation keeps it.
 
 local function index_entry(name, value)
   return { name = name, value = value, set = prefix .. 'index:' .. name .. ':' .. value }
 end
 
--- The error for a foreign key in the place of the index set; nil when there is none.
+-- The error for a foreign key in the place of the index; nil when there is none.
 local function problem_of(entry)
-  return read('SCARD', entry.set) == nil and wrong_type('set', entry.set, entry.value) or nil
+  return read('ZCARD', entry.set) == nil and wrong_type('zset', entry.set, entry.value) or nil
 end
 
 -- The entries in the field `index` of a session hash. It is JSON in a JSON string: Spring decodes every field and cannot

@@ -124,7 +124,7 @@ local function claim(member, key, shadow, is_present)
   end
   local bucket = fields[1] ~= minute and bucket_of(id, fields[1])
   if bucket then leave(bucket, member) end
-  for _, entry in ipairs(entries or {}) do redis.call('SREM', entry.set, id) end
+  for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
   local how = 'expired'
   -- include: ended
   record(id)

@@ -57,7 +57,8 @@ if first_attribute > 6 then
 end
 local fields
 if rotates or changes_index then
-  fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'index')
+  fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'index',
+    'authenticatedAt', 'creationTime')
 else
   fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket')
 end
@@ -151,8 +152,10 @@ else
     -- include: set-end
   end
   if joining then
-    for _, entry in ipairs(leaving) do redis.call('SREM', entry.set, id) end
-    for _, entry in ipairs(joining) do redis.call('SADD', entry.set, new_id) end
+    local score = now
+    if not signs_in then score = kept_rule == '' and tonumber(fields[6]) or tonumber(fields[7]) or now end
+    for _, entry in ipairs(leaving) do redis.call('ZREM', entry.set, id) end
+    for _, entry in ipairs(joining) do redis.call('ZADD', entry.set, score, new_id) end
   end
   if changes_index and not joining[1] then redis.call('HDEL', key, 'index') end
   if new_interval then

@@ -3,6 +3,7 @@ import type {
   CreateReply,
   CreateSession,
   DeleteReply,
+  DeleteSession,
   IndexChanges,
   TouchReply,
   UpdateReply,
@@ -26,6 +27,40 @@ export interface KeepingRules {
 /** The outcome for one member of a bucket. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
+/** A live session in an index: its id, PTTL of its shadow key, and five fields of its session hash. */
+export type ListedSession = [
+  id: string,
+  ttl: number,
+  creationTime: string | null,
+  lastAccessedTime: string | null,
+  maxInactiveInterval: string | null,
+  authenticatedAt: string | null,
+  device: string | null,
+];
+
+type ListReply = [last: string, latest: string, ...sessions: ListedSession[]];
+
+/** A page of an index. */
+export interface ListedPage {
+  /** The lowest score of the page; undefined when it is the last page. */
+  readonly last: string | undefined;
+  /** The highest score of the index; undefined when it is empty. */
+  readonly latest: string | undefined;
+  readonly sessions: readonly ListedSession[];
+}
+
+/** What a batch has ended. */
+export interface EndedBatch {
+  /** The number of sessions. */
+  readonly ended: number;
+  /** The score of the last entry to end; undefined when none is left. */
+  readonly latest: string | undefined;
+  /** The error of a session that a foreign key keeps alive. */
+  readonly problem: string | undefined;
+  /** The ids of such sessions. */
+  readonly foreign: readonly string[];
+}
+
 /** The reply of every script for one session. */
 type Reply<Word extends string> = [outcome: Word, detail?: string | null];
 
@@ -35,6 +70,10 @@ const SCRIPTS = loadScripts('session', {
   saveSession: 'save-session',
   touchSession: 'touch-session',
   deleteSession: 'delete-session',
+  listSessions: 'list-sessions',
+  endSessions: 'end-sessions',
+  raiseEpoch: 'raise-epoch',
+  endOlderSessions: 'end-older-sessions',
   claimExpired: 'claim-expired',
 });
 
@@ -67,6 +106,7 @@ export class SessionScripts {
     presentedIds,
     maxInactiveInterval,
     absoluteTimeout,
+    device,
     ...changes
   }: CreateSession): Promise<CreateReply> {
     const partition = this.partitions.of(id);
@@ -78,6 +118,7 @@ export class SessionScripts {
     args.push(signsIn ? 1 : 0);
     pushIndexes(args, indexes);
     pushAttributes(args, changes.attributes);
+    pushDevice(args, device);
     return toCreateReply(await this.#run('createSession', keys, args));
   }
 
@@ -117,6 +158,7 @@ export class SessionScripts {
       args.push(details.length, ...details);
     }
     pushAttributes(args, change.attributes);
+    pushDevice(args, change.device);
     const script = maxInactiveInterval === 0 || absoluteTimeout === 0 ? 'endSession' : 'saveSession';
     return this.#run(script, keys, args).then(toUpdateReply);
   }
@@ -128,11 +170,54 @@ export class SessionScripts {
     return { outcome };
   }
 
-  async delete(id: string): Promise<DeleteReply> {
+  /** `listed`: where the session must be listed. */
+  async delete(id: string, listed?: DeleteSession['listed']): Promise<DeleteReply> {
     const partition = this.partitions.of(id);
+    const keys = keysOf(partition, id);
+    if (listed) keys.push(partition.index(listed.indexName, listed.value));
     const args = [partition.prefix, id, this.#kept];
-    const [outcome] = (await this.#run('deleteSession', keysOf(partition, id), args)) as Reply<DeleteReply['outcome']>;
+    const [outcome] = (await this.#run('deleteSession', keys, args)) as Reply<DeleteReply['outcome']>;
     return { outcome };
+  }
+
+  /**
+   * A page of an index: about `size` of the entries whose score is lower than `before` and higher than `after`, the
+   * highest first.
+   */
+  async list(
+    partition: SessionKeys,
+    index: string,
+    size: number,
+    { before, after }: { readonly before?: string | undefined; readonly after?: string | undefined } = {},
+  ): Promise<ListedPage> {
+    const bounds = [before === undefined ? '+inf' : `(${before}`, after === undefined ? '-inf' : `(${after}`];
+    const args = [partition.prefix, ...bounds, size];
+    const [last, latest, ...sessions] = (await this.#run('listSessions', [index], args)) as ListReply;
+    return { last: last || undefined, latest: latest || undefined, sessions };
+  }
+
+  /** Ends a batch of the sessions of an index. `latest`: of the reply of the batch before; undefined for the first. */
+  async endListed(
+    partition: SessionKeys,
+    index: string,
+    size: number,
+    { latest = '', stays = [] }: { readonly latest?: string | undefined; readonly stays?: readonly string[] } = {},
+  ): Promise<EndedBatch> {
+    const keys = [partition.bucketList, partition.events, index];
+    const args = [partition.prefix, this.#kept, latest, size, ...stays];
+    const reply = (await this.#run('endSessions', keys, args)) as [number, string, string, ...string[]];
+    const [ended, next, problem, ...foreign] = reply;
+    return { ended, latest: next || undefined, problem: problem || undefined, foreign };
+  }
+
+  /** Raises the epoch of a partition to now. */
+  async raiseEpoch({ epoch }: SessionKeys): Promise<void> {
+    await this.#run('raiseEpoch', [epoch], []);
+  }
+
+  /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */
+  async endOlder({ bucketList, events, epoch, prefix }: SessionKeys, ids: readonly string[]): Promise<number> {
+    return (await this.#run('endOlderSessions', [bucketList, events, epoch], [prefix, this.#kept, ...ids])) as number;
   }
 
   /** `minute`: the bucket that holds the members; undefined when a key event named them. */
@@ -175,6 +260,11 @@ function pushIndexes(args: (string | number)[], changes: IndexChanges): void {
 /** The attributes that are set. */
 function pushAttributes(args: (string | number)[], changes: AttributeChanges): void {
   for (const [name, text] of changes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
+}
+
+/** A field of its own. It is JSON in a JSON string, because Spring decodes every field. */
+function pushDevice(args: (string | number)[], device: string | undefined): void {
+  if (device !== undefined) args.push('device', JSON.stringify(device));
 }
 
 /** Whether a save has no details. Every argument costs ioredis and Redis time, and most saves are such. */

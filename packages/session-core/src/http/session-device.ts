@@ -1,0 +1,55 @@
+import type { IncomingMessage } from 'node:http';
+import { isIPv4, isIPv6 } from 'node:net';
+import type { ResolvedDeviceOptions } from '../configuration/device.options.js';
+import { addressOf } from '../resolvers/request-origin.js';
+import { type SessionDevice, writeDevice } from '../session/session-info.js';
+
+// With the longest address, which has 45 characters, a device takes less than 200 bytes in every store.
+const LONGEST_USER_AGENT = 110;
+
+/** The text of the client of a request. Everything in it can be a lie of the client. */
+export function deviceOf(request: IncomingMessage, options: ResolvedDeviceOptions): string {
+  const address = options.address === 'none' ? undefined : shownAddressOf(request, options);
+  const userAgent = options.userAgent ? shortUserAgent(request.headers['user-agent']) : undefined;
+  const device: SessionDevice = { ...(address ? { address } : {}), ...(userAgent ? { userAgent } : {}) };
+  return writeDevice(device);
+}
+
+function shownAddressOf(request: IncomingMessage, options: ResolvedDeviceOptions): string | undefined {
+  const found: unknown = options.addressOf ? options.addressOf(request) : addressOf(request);
+  if (typeof found !== 'string') return undefined;
+  const address = plainAddress(found);
+  if (!isIPv4(address) && !isIPv6(address)) return undefined;
+  return options.address === 'full' ? address : networkOf(address);
+}
+
+/** An address without a zone, and an IPv4 address as such, also when the socket speaks IPv6. */
+function plainAddress(address: string): string {
+  const [plain = ''] = address.split('%');
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain);
+  return mapped?.[1] ?? plain;
+}
+
+/** The first 24 bits of an IPv4 address, and the first 48 of an IPv6 address; the rest is 0. */
+function networkOf(address: string): string {
+  if (isIPv4(address)) return address.replace(/\d+$/, '0');
+  // URL knows the one form of an IPv6 address.
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const [head = '', tail] = canonical.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const rest = tail === undefined || tail === '' ? [] : tail.split(':');
+  const all = [...groups, ...Array<string>(8 - groups.length - rest.length).fill('0'), ...rest];
+  return new URL(`http://[${all.slice(0, 3).join(':')}::]`).hostname.slice(1, -1);
+}
+
+/** What tells browsers and systems apart, without what all of them say. */
+function shortUserAgent(userAgent: string | undefined): string | undefined {
+  return userAgent
+    ?.slice(0, 1000)
+    .replace(/^Mozilla\/\d\.\d /, '')
+    .replace(/AppleWebKit\/[\d.]+ \(KHTML, like Gecko\) ?/, '')
+    .replace(/Gecko\/\d+ /, '')
+    .replaceAll(/[^ !#-[\]-~]+/g, '')
+    .slice(0, LONGEST_USER_AGENT)
+    .trim();
+}

@@ -1,0 +1,32 @@
+/** A session in memory. */
+export interface StoredSession {
+  id: string;
+  readonly creationTime: number;
+  lastAccessedTime: number;
+  authenticatedAt: number | undefined;
+  maxInactiveInterval: number;
+  /** When its absolute timeout passes, in epoch milliseconds; Infinity for never. */
+  absoluteExpiry: number;
+  /** When it expires, in epoch milliseconds; Infinity for never. */
+  deadline: number;
+  readonly attributes: Map<string, string>;
+  /** By the name of an index, the value under which it lists the session. */
+  readonly indexes: Map<string, string>;
+  device: string | undefined;
+}
+
+/** When the absolute timeout began. */
+export function startOf({ creationTime, authenticatedAt = creationTime }: StoredSession): number {
+  return Math.max(creationTime, authenticatedAt);
+}
+
+/** The times of a session that are not stored as such. */
+export function timesOf(session: StoredSession): { absoluteTimeout: number } {
+  const { absoluteExpiry } = session;
+  return { absoluteTimeout: absoluteExpiry === Infinity ? -1 : Math.round((absoluteExpiry - startOf(session)) / 1000) };
+}
+
+/** When a timeout passes, in epoch milliseconds; Infinity for a timeout that never passes. */
+export function endAfter(seconds: number, since: number): number {
+  return seconds < 0 ? Infinity : since + seconds * 1000;
+}

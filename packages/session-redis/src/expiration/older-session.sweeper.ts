@@ -1,0 +1,102 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { PollingLoop } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { BACKGROUND_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionEpochs } from '../repository/session-epochs.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import { BackgroundLimiter } from '../timing/background.limiter.js';
+
+// Milliseconds.
+const INTERVAL = 1000;
+const SCANNED_PER_CALL = 1000;
+const ENDED_PER_CALL = 50;
+// Milliseconds. A request that loaded its session before the epoch can rotate it past a scan. Few last longer.
+const LONGEST_REQUEST = 60_000;
+
+/**
+ * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported. Any
+ * number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance. It also
+ * keeps the epochs that loads compare with up to date.
+ */
+@Injectable()
+export class OlderSessionSweeper {
+  /** By partition, the epoch for which a pass has found nothing. */
+  readonly #clean = new Map<SessionKeys, number>();
+  readonly #stopping = new AbortController();
+
+  // Two loops, because a pass can take longer than an instance may rely on an epoch.
+  readonly #loops = [
+    // Where this fails, each load asks.
+    new PollingLoop('The look at the epochs', INTERVAL, () => this.#ask().catch(() => undefined)),
+    new PollingLoop('The end of every session', INTERVAL, () => this.runOnce({ signal: this.#stopping.signal })),
+  ];
+
+  constructor(
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: SessionScripts,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(SessionEpochs) private readonly epochs: SessionEpochs,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
+  ) {}
+
+  /** Asks for the epochs, and ends what they make invalid, once a second. */
+  start(): void {
+    for (const loop of this.#loops) loop.start();
+  }
+
+  /** Resolves when the calls in flight have their replies. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.#loops.map((loop) => loop.stop()));
+  }
+
+  /** Makes a pass over each partition with sessions that may have to be ended. */
+  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<{ readonly ended: number }> {
+    let ended = 0;
+    for (const keys of this.partitions.all) {
+      const epoch = this.epochs.pending(keys);
+      if (epoch === undefined || signal?.aborted) continue;
+      const isLast = (await this.#now()) - epoch >= LONGEST_REQUEST;
+      if (isLast || this.#clean.get(keys) !== epoch) ended += await this.#pass(keys, epoch, isLast, signal);
+    }
+    return { ended };
+  }
+
+  #ask(): Promise<unknown> {
+    return Promise.all(this.partitions.all.map((keys) => this.epochs.ask(this.client, keys)));
+  }
+
+  async #pass(keys: SessionKeys, epoch: number, isLast: boolean, signal: AbortSignal | undefined): Promise<number> {
+    let ended = 0;
+    for await (const ids of this.#ids(keys)) {
+      for (let i = 0; i < ids.length; i += ENDED_PER_CALL) {
+        if (signal?.aborted) return ended;
+        const batch = ids.slice(i, i + ENDED_PER_CALL);
+        ended += await this.limiter.run(() => this.scripts.endOlder(keys, batch));
+      }
+    }
+    if (ended > 0) return ended;
+    this.#clean.set(keys, epoch);
+    if (isLast) await this.client.hset(keys.epoch, 'ended', epoch);
+    return 0;
+  }
+
+  async #now(): Promise<number> {
+    return Number((await this.client.time())[0]) * 1000;
+  }
+
+  /** The ids of all session hashes. Those of sessions that are there the whole time come at least once. */
+  async *#ids(keys: SessionKeys): AsyncIterable<string[]> {
+    const prefix = keys.session('');
+    const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
+    let cursor = '0';
+    do {
+      const [next, found] = await this.limiter.run(() => this.client.scan(cursor, ...all));
+      yield found.map((key) => key.slice(prefix.length));
+      cursor = next;
+    } while (cursor !== '0');
+  }
+}

@@ -1,0 +1,53 @@
+import { Injectable } from '@nestjs/common';
+import type { SessionRecord } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../keys/session-keys.js';
+
+// Milliseconds. What was learned longer ago is not relied on.
+const LEASE = 2000;
+
+interface Epoch {
+  /** Epoch milliseconds; -Infinity: it was never raised. */
+  readonly at: number;
+  /** The epoch up to which the background work has ended all sessions. */
+  readonly endedAt: number;
+  /** Monotonic time at which Redis was asked. */
+  readonly askedAt: number;
+}
+
+/**
+ * The epoch of each partition, as this instance knows it: a session that began until then is over. A poll asks for them
+ * every second, so that a load need not.
+ */
+@Injectable()
+export class SessionEpochs {
+  readonly #known = new Map<SessionKeys, Epoch>();
+
+  /** Asks for the epoch of a partition. */
+  async ask(client: Redis, keys: SessionKeys): Promise<void> {
+    const askedAt = performance.now();
+    const [at, endedAt] = await client.hmget(keys.epoch, 'at', 'ended');
+    this.#known.set(keys, { at: Number(at ?? -Infinity), endedAt: Number(endedAt ?? -Infinity), askedAt });
+  }
+
+  /** Whether a load must ask for the epoch of its partition. */
+  isStale(keys: SessionKeys): boolean {
+    const known = this.#known.get(keys);
+    return known === undefined || performance.now() - known.askedAt > LEASE;
+  }
+
+  /** Whether the epoch of a partition says that a session is over. */
+  ends(
+    keys: SessionKeys,
+    { creationTime, authenticatedAt = 0 }: Pick<SessionRecord, 'creationTime' | 'authenticatedAt'>,
+  ): boolean {
+    const at = this.#known.get(keys)?.at;
+    return at !== undefined && Math.max(creationTime, authenticatedAt) <= at;
+  }
+
+  /** The epoch of a partition whose sessions are not all ended yet; undefined when there is nothing to end. */
+  pending(keys: SessionKeys): number | undefined {
+    const known = this.#known.get(keys);
+    return known && known.endedAt < known.at ? known.at : undefined;
+  }
+}

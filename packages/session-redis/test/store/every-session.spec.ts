@@ -1,0 +1,131 @@
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionDeletedEvent, Sessions } from '@nest-session/core';
+import { RedisSessionRepository } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent } from '@nest-session/testing';
+import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
+import { SessionEpochs } from '../../src/repository/session-epochs.js';
+import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { App } from '../support/app.fixture.js';
+import { commandStats } from '../support/command.stats.js';
+import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+@Injectable()
+class Ends {
+  readonly ids: string[] = [];
+
+  @OnSessionEvent(SessionDeletedEvent)
+  record({ sessionId }: SessionDeletedEvent) {
+    this.ids.push(sessionId);
+  }
+}
+
+const apps: App[] = [];
+let store: SteppableStore;
+beforeEach(async () => {
+  store = await Store.openSteppable({ partitions: 4 });
+});
+afterEach(async () => {
+  await Promise.all(apps.splice(0).map((app) => app.stop()));
+  await store.close();
+});
+
+async function start(): Promise<App> {
+  const redis = { url: store.server.url, partitions: 4, cleanup: { cron: '0 0 0 29 2 *' } };
+  const app = await App.start({ redis, providers: [Ends] });
+  apps.push(app);
+  return app;
+}
+
+const isNew = async (agent: HttpAgent) => (await agent.get('/read')).json<{ isNew: boolean }>().isNew;
+
+it('every instance refuses every session, and each end is reported once, endless sessions included', async () => {
+  const [here, there] = [await start(), await start()];
+  const agents = Array.from({ length: 10 }, (_, i) => (i % 2 ? here : there).agent());
+  await Promise.all(agents.map((agent, i) => agent.post('/set/cart', { value: 1, interval: i === 0 ? -1 : 600 })));
+  const ids = await Promise.all(agents.map(async (agent) => (await agent.get('/read')).json<{ id: string }>().id));
+  await here.nest.get(Sessions).endEverySession();
+  for (const agent of agents) await eventually(async () => expect(await isNew(agent)).toBe(true));
+  const ended = () => [here, there].flatMap((app) => app.nest.get(Ends).ids);
+  await eventually(() => expect(ended().toSorted()).toEqual(ids.toSorted()), { timeout: 20_000 });
+  const late = here.agent();
+  await late.post('/set/cart', { value: 1 });
+  expect(await isNew(late)).toBe(false);
+});
+
+it('an instance ends the sessions that one that has stopped did not end', async () => {
+  const ids = await Promise.all(Array.from({ length: 120 }, () => store.create({ a: '1' }, { interval: -1 })));
+  for (const keys of store.partitions.all) await store.scripts.raiseEpoch(keys);
+  await start();
+  await eventually(async () => expect(await store.eventTypesOf(ids)).toEqual(ids.map(() => ['created', 'deleted'])), {
+    timeout: 20_000,
+  });
+});
+
+it('the background work looks at the sessions once more when requests that rotate them are over, and is done', async () => {
+  for (const keys of store.partitions.all) await store.scripts.raiseEpoch(keys);
+  const epochs = new SessionEpochs();
+  for (const keys of store.partitions.all) await epochs.ask(store.client, keys);
+  const limiter = new BackgroundLimiter();
+  const sweeper = new OlderSessionSweeper(store.client, store.scripts, store.partitions, epochs, limiter);
+  const ended = () => Promise.all(store.partitions.all.map(({ epoch }) => store.client.hget(epoch, 'ended')));
+  const raisedAt = await Promise.all(store.partitions.all.map(({ epoch }) => store.client.hget(epoch, 'at')));
+  await sweeper.runOnce();
+  expect(await ended()).toEqual([null, null, null, null]);
+  // A request that was open rotates its session past the scan.
+  const [keys] = store.partitions.all;
+  const id = await store.create();
+  await store.client.hset(store.keysOf(id).session(id), 'creationTime', raisedAt[0]!);
+  await store.server.stepClock(MINUTE + 1000);
+  expect(await sweeper.runOnce()).toEqual({ ended: 1 });
+  expect(await store.isAlive(id)).toBe(false);
+  await sweeper.runOnce();
+  expect(await ended()).toEqual(raisedAt);
+  await epochs.ask(store.client, keys!);
+  expect(epochs.pending(keys!)).toBeUndefined();
+});
+
+it('a load asks for nothing but the session while the instance polls', async () => {
+  const app = await start();
+  const repository = app.nest.get(RedisSessionRepository, { strict: false });
+  const id = await store.create({ a: '1' });
+  await eventually(async () => {
+    await store.client.config('RESETSTAT');
+    const began = performance.now();
+    for (let i = 0; i < 50; i++) await repository.findById(id);
+    const stats = await commandStats(store.client);
+    const calls = (name: string) => stats.get(name)?.calls ?? 0;
+    expect([calls('hgetall'), calls('pttl')]).toEqual([50, 50]);
+    // What the polls have asked in this time.
+    const polls = Math.ceil((performance.now() - began) / 1000) + 1;
+    expect(calls('hmget')).toBeLessThanOrEqual(polls * store.partitions.all.length);
+  });
+});
+
+it('sessions that begin in the millisecond of the call end, and those that somebody signs in to later live', async () => {
+  const [old, again] = [await store.create(), await store.create()];
+  const keys = store.keysOf(again);
+  for (const each of store.partitions.all) await store.scripts.raiseEpoch(each);
+  const epoch = Number(await store.client.hget(keys.epoch, 'at'));
+  await store.client.hset(keys.session(again), 'authenticatedAt', epoch + 1);
+  const exact = await store.create();
+  await store.client.hset(store.keysOf(exact).session(exact), 'creationTime', epoch);
+  await store.client.hset(store.keysOf(exact).epoch, 'at', epoch);
+  for (const id of [old, again, exact]) await store.scripts.endOlder(store.keysOf(id), [id]);
+  expect([await store.isAlive(old), await store.isAlive(again), await store.isAlive(exact)]).toEqual([
+    false,
+    true,
+    false,
+  ]);
+});
+
+it('an epoch never goes back with the clock of Redis', async () => {
+  const [keys] = store.partitions.all;
+  await store.scripts.raiseEpoch(keys!);
+  const at = await store.client.hget(keys!.epoch, 'at');
+  await store.server.stepClock(-MINUTE);
+  await store.scripts.raiseEpoch(keys!);
+  expect(await store.client.hget(keys!.epoch, 'at')).toBe(at);
+});

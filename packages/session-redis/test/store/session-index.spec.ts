@@ -1,0 +1,257 @@
+import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo, SessionStoreError } from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RequestConnection } from '../../src/connection/request.connection.js';
+import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
+import { commandStats } from '../support/command.stats.js';
+import { MINUTE, Store, updateOf } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const PRINCIPAL = PRINCIPAL_NAME_INDEX_NAME;
+
+let store: Store;
+let repository: RedisSessionRepository;
+beforeAll(async () => {
+  store = await Store.open();
+  const connection = new RequestConnection(store.client, { commandTimeout: 10 * MINUTE });
+  repository = new RedisSessionRepository(connection, store.scripts, store.partitions, {});
+});
+afterAll(() => store.close());
+beforeEach(() => store.client.flushall());
+
+const indexOf = (name: string) => store.keys.index(PRINCIPAL, name);
+const scoreOf = async (id: string, name = 'ann') => Number(await store.client.zscore(indexOf(name), id));
+const at = async (id: string) => Number(await store.client.hget(store.keys.session(id), 'creationTime'));
+
+async function open(name = 'ann'): Promise<string> {
+  const session = repository.createSession();
+  session.principalName = name;
+  await session.save();
+  return session.id;
+}
+
+const openMany = async (count: number) => Promise.all(Array.from({ length: count }, () => open()));
+
+async function infosOf(name: string): Promise<SessionInfo[]> {
+  const infos: SessionInfo[] = [];
+  for await (const info of repository.listByIndex(PRINCIPAL, name)) infos.push(info);
+  return infos;
+}
+
+const listed = async () => (await infosOf('ann')).map(({ id }) => id);
+
+/** Signs in to a session again: it gets a new id and the highest score. */
+async function signInAgain(id: string): Promise<string> {
+  const newId = store.id(id);
+  await store.client.hset(store.keys.session(id), 'authenticatedAt', (await store.now()) + 1);
+  const change = updateOf(id, { newId, indexes: [[PRINCIPAL, 'ann']] });
+  expect(await store.scripts.save(change)).toEqual({ outcome: 'saved' });
+  return newId;
+}
+
+describe('the score of a session in an index', () => {
+  it('is its creation, then its sign-in, also after a rotation', async () => {
+    const id = await open();
+    expect(await scoreOf(id)).toBe(await at(id));
+    const newId = store.id();
+    await store.save(id, { newId });
+    expect(await scoreOf(newId)).toBe(await at(newId));
+    const signedIn = await signInAgain(newId);
+    const authenticatedAt = Number((await store.session(signedIn))['authenticatedAt']);
+    expect(authenticatedAt).toBeGreaterThan(await at(signedIn));
+    expect(await scoreOf(signedIn)).toBe(authenticatedAt);
+    const rotated = store.id();
+    await store.save(signedIn, { newId: rotated });
+    expect(await scoreOf(rotated)).toBe(authenticatedAt);
+    const [info] = await infosOf('ann');
+    expect(info).toMatchObject({ id: rotated, authenticatedAt });
+  });
+});
+
+describe('a reading of an index', () => {
+  it('does not miss a session that signs in again meanwhile', async () => {
+    const ids = await openMany(300);
+    const [oldest] = await store.client.zrange(indexOf('ann'), '0', '0');
+    const seen: string[] = [];
+    let again: string | undefined;
+    for await (const { id } of repository.listByIndex(PRINCIPAL, 'ann')) {
+      seen.push(id);
+      again ??= await signInAgain(oldest!);
+    }
+    expect(seen).toHaveLength(300);
+    expect(new Set(seen)).toEqual(new Set([...ids.filter((id) => id !== oldest), again]));
+    expect(seen.at(-1)).toBe(again);
+  });
+
+  it('does not miss a session that is rotated meanwhile', async () => {
+    const later = new Map((await openMany(300)).map((id) => [id, store.id()]));
+    const seen: string[] = [];
+    for await (const { id } of repository.listByIndex(PRINCIPAL, 'ann')) {
+      seen.push(id);
+      if (seen.length === 20) await Promise.all([...later].map(([old, newId]) => store.save(old, { newId })));
+    }
+    for (const [old, newId] of later) expect(seen).toContain(seen.includes(old) ? old : newId);
+  });
+
+  it('asks for no page that nobody reads', async () => {
+    await openMany(300);
+    await listed();
+    await store.client.config('RESETSTAT');
+    for await (const { id } of repository.listByIndex(PRINCIPAL, 'ann')) {
+      expect(id).toBeDefined();
+      break;
+    }
+    expect((await commandStats(store.client)).get('evalsha')?.calls).toBe(1);
+  });
+
+  it('has all sessions of the same millisecond in one page', async () => {
+    const ids = await openMany(250);
+    for (const id of ids) await store.client.zadd(indexOf('ann'), 5, id);
+    const page = await store.scripts.list(store.keys, indexOf('ann'), 10);
+    expect(page.sessions.map(([id]) => id).toSorted()).toEqual(ids.toSorted());
+    expect(await listed()).toHaveLength(250);
+  });
+
+  it('removes what a long outage left, and leaves what is over and not yet claimed to its claim', async () => {
+    const [live, lost, over] = [await open(), await open(), await open()];
+    await store.client.del(store.keys.session(lost), store.keys.shadow(lost));
+    await store.runOut(over);
+    expect(await listed()).toEqual([live]);
+    expect(new Set(await store.client.zrange(indexOf('ann'), '0', '-1'))).toEqual(new Set([live, over]));
+    expect(await store.scripts.claimExpired(store.keys, [`expires:${over}`])).toEqual(['claimed']);
+    expect(await repository.countByIndex(PRINCIPAL, 'ann')).toBe(1);
+  });
+
+  it('fails when a foreign key is in the place of the index, and leaves out foreign keys of sessions', async () => {
+    const [live, foreign, half] = [await open(), await open(), await open()];
+    await store.client.del(store.keys.session(foreign));
+    await store.client.set(store.keys.session(foreign), 'planted');
+    await store.client.hdel(store.keys.session(half), 'creationTime');
+    expect(await listed()).toEqual([live]);
+    await store.client.del(indexOf('ann'));
+    await store.client.sadd(indexOf('ann'), live);
+    // An empty result would let a caller believe that all sessions of the principal have ended.
+    await expect(listed()).rejects.toThrow(SessionStoreError);
+    await expect(repository.countByIndex(PRINCIPAL, 'ann')).rejects.toThrow('WRONGTYPE');
+    await expect(repository.deleteByIndex(PRINCIPAL, 'ann')).rejects.toThrow('WRONGTYPE');
+    await expect(repository.deleteIfListed(live, PRINCIPAL, 'ann')).rejects.toThrow('WRONGTYPE');
+    expect(await store.isAlive(live)).toBe(true);
+  });
+
+  it('shows no device that is not one', async () => {
+    const id = await open();
+    for (const text of ['', 'x', '5', '"x"', '"5"', '"null"', '"[1]"', '{"address":"x"}', '"{\\"address\\":5}"']) {
+      await store.client.hset(store.keys.session(id), 'device', text);
+      const [info] = await infosOf('ann');
+      expect(info?.device ?? {}).toEqual({});
+    }
+  });
+});
+
+describe('the end of all sessions of an index', () => {
+  it('comes in batches, records a deleted event for each session, and leaves nothing in the index', async () => {
+    const ids = await openMany(350);
+    await repository.deleteByIndex(PRINCIPAL, 'nobody');
+    await repository.deleteByIndex(PRINCIPAL, 'ann', ids.slice(1));
+    await store.client.config('RESETSTAT');
+    expect(await repository.deleteByIndex(PRINCIPAL, 'ann', [ids[5]!])).toBe(348);
+    expect((await commandStats(store.client)).get('evalsha')?.calls).toBe(7);
+    expect(await store.client.zrange(indexOf('ann'), '0', '-1')).toEqual([ids[5]]);
+    const types = await store.eventTypesOf(ids);
+    expect(types.filter(([, end]) => end === 'deleted')).toHaveLength(349);
+    expect(types[5]).toEqual(['created']);
+    expect(await store.client.keys(store.keys.shadow('*'))).toEqual([store.keys.shadow(ids[5]!)]);
+    expect(await repository.deleteByIndex(PRINCIPAL, 'ann')).toBe(1);
+    expect(await store.client.exists(indexOf('ann'), store.keys.bucketList)).toBe(0);
+  });
+
+  it('leaves who signs in after the call, and no session that was rotated', async () => {
+    const ids = await openMany(5);
+    for (const [i, id] of ids.entries()) {
+      await store.client.hset(store.keys.session(id), 'creationTime', i + 1);
+      await store.client.zadd(indexOf('ann'), i + 1, id);
+    }
+    const first = await store.scripts.endListed(store.keys, indexOf('ann'), 2);
+    expect(first).toMatchObject({ ended: 2, latest: '5' });
+    const rotated = store.id();
+    await store.save(ids[4]!, { newId: rotated });
+    const [created, again] = [await open(), await signInAgain(ids[3]!)];
+    const rest = await store.scripts.endListed(store.keys, indexOf('ann'), 10, { latest: first.latest });
+    expect(rest).toMatchObject({ ended: 2, latest: undefined });
+    expect(await listed()).toEqual([again, created]);
+    expect(await store.isAlive(rotated)).toBe(false);
+  });
+
+  it('does not end again what has expired, whose claim still records that', async () => {
+    const [live, over] = [await open(), await open()];
+    await store.runOut(over);
+    expect(await repository.deleteByIndex(PRINCIPAL, 'ann')).toBe(1);
+    expect(await repository.countByIndex(PRINCIPAL, 'ann')).toBe(0);
+    expect(await store.scripts.claimExpired(store.keys, [`expires:${over}`])).toEqual(['claimed']);
+    expect(await store.eventTypesOf([live, over])).toEqual([
+      ['created', 'deleted'],
+      ['created', 'expired'],
+    ]);
+  });
+
+  it('is not held up by a session that a foreign key keeps alive, and fails afterwards without its id', async () => {
+    const ids = await openMany(250);
+    const kept = (await store.client.zrange(indexOf('ann'), '0', '0'))[0]!;
+    await store.client.del(store.keys.shadow(kept));
+    await store.client.rpush(store.keys.shadow(kept), 'planted');
+    const error: unknown = await repository.deleteByIndex(PRINCIPAL, 'ann').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(SessionStoreError);
+    expect(String(error)).toContain('WRONGTYPE nest:session:sessions:expires:... is a list, not a string');
+    expect(String(error)).not.toContain(kept);
+    expect(await store.client.zrange(indexOf('ann'), '0', '-1')).toEqual([kept]);
+    expect((await store.eventTypesOf(ids)).filter(([, end]) => end === 'deleted')).toHaveLength(249);
+  });
+
+  it('ends nothing when its event cannot be recorded', async () => {
+    const id = await open();
+    await store.client.del(store.keys.events);
+    await store.client.set(store.keys.events, 'planted');
+    await expect(repository.deleteByIndex(PRINCIPAL, 'ann')).rejects.toThrow('WRONGTYPE nest:session:events');
+    expect([await store.isAlive(id), await scoreOf(id)]).toEqual([true, await at(id)]);
+  });
+
+  it('takes a session out of all of its indexes', async () => {
+    const id = await open();
+    await store.save(id, { indexes: [['team', 'red']] });
+    expect(await repository.deleteByIndex('team', 'red')).toBe(1);
+    expect(await store.client.exists(indexOf('ann'), store.keys.index('team', 'red'))).toBe(0);
+  });
+
+  it('works when Redis is out of memory', async () => {
+    await openMany(3);
+    await store.client.config('SET', 'maxmemory', '1');
+    try {
+      await expect(open()).rejects.toThrow('OOM');
+      expect(await listed()).toHaveLength(3);
+      expect(await repository.deleteByIndex(PRINCIPAL, 'ann')).toBe(3);
+    } finally {
+      await store.client.config('SET', 'maxmemory', '0');
+    }
+  });
+});
+
+it('thousands of sessions of one principal are found, in loads of at most 500', async () => {
+  const ids = await openMany(1200);
+  await store.client.config('RESETSTAT');
+  let most = 0;
+  let waiting = 0;
+  const { pttl } = store.client;
+  store.client.pttl = (async (key: string) => {
+    most = Math.max(most, ++waiting);
+    const reply = await pttl.call(store.client, key);
+    waiting--;
+    return reply;
+  }) as typeof pttl;
+  try {
+    const found = await repository.findByPrincipalName('ann');
+    expect(found.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  } finally {
+    store.client.pttl = pttl;
+  }
+  expect(most).toBe(500);
+});
