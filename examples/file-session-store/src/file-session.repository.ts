@@ -83,7 +83,8 @@ export class FileSessionRepository extends IndexedSessionRepository {
 
   protected override async endEvery(): Promise<void> {
     await this.#open();
-    for (const id of this.#files.keys()) await this.#alone(() => this.#step({ kind: 'delete', id }));
+    const ids = Array.from(this.#files.keys());
+    for (const id of ids) await this.#alone(() => this.#step({ kind: 'delete', id }));
   }
 
   async #step(change: SessionChange): Promise<WriteReply> {
