@@ -10,7 +10,6 @@ import {
   Session,
   SessionOutagePolicy,
 } from '../../src/index.js';
-import type { SessionRecord } from '../../src/store.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
 import { closeApps, type SessionApp, type SessionAppOptions, startApp } from '../support/session.app.js';
 
@@ -28,22 +27,13 @@ const TOO_OLD = {
   maxAge: 300,
 };
 
-/** Tells how often its clock was asked. A sign-in is as old as its session. */
+/** Tells how often its clock was asked. */
 class SignInRepository extends GatedRepository {
   asked = 0;
   isClockBroken = false;
 
   constructor(readonly time = new ManualClock()) {
     super({ clock: time });
-  }
-
-  override async load(ids: readonly string[]): Promise<SessionRecord[]> {
-    const records = await super.load(ids);
-    return records.map((record) =>
-      record.attributes && [...record.attributes].some(([name]) => name === 'imported')
-        ? record
-        : { authenticatedAt: record.creationTime, ...record },
-    );
   }
 
   protected override async readClock(): Promise<number> {
@@ -71,14 +61,13 @@ class Refuses implements CanActivate {
 class AccountController {
   @Post('login')
   login(@Session() session: Session) {
-    session.changeSessionId();
-    session.principalName = 'ann';
+    session.signIn('ann');
   }
 
+  /** The name is known, and no sign-in. */
   @Post('import')
   importOld(@Session() session: Session) {
-    session.setAttribute('imported', true);
-    this.login(session);
+    session.principalName = 'ann';
   }
 
   @Post('visit')
@@ -291,7 +280,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       @Post()
       @Public()
       signIn(@Session() session: Session) {
-        session.principalName = 'ann';
+        session.signIn('ann');
       }
     }
     const { agent, store } = await start({ platform, providers, controllers: [...CONTROLLERS, SignInController] });

@@ -19,8 +19,7 @@ class SignInController {
 
   @Post('sign-in')
   signIn(@Session() session: Session, @Body('name') name: string) {
-    session.changeSessionId();
-    session.principalName = name;
+    session.signIn(name);
   }
 
   @Post('forge')
@@ -60,6 +59,8 @@ describe.each(['express', 'fastify'] as const)('the device of a session on %s', 
     });
     await agent.post('/forge', {}, { headers: { 'user-agent': 'Forger' } });
     expect(await deviceOfAda()).toMatchObject({ userAgent: '(X11; Linux x86_64; rv:140.0) Firefox/140.0' });
+    await signIn(agent, { 'user-agent': 'Again' });
+    expect(await deviceOfAda()).toMatchObject({ userAgent: 'Again' });
   });
 
   it('is that of the client which created the session by a sign-in', async () => {

@@ -85,6 +85,19 @@ export const INDEXED_ATTRIBUTES: CheckGroup = {
       assert.deepEqual([await inTenant(t, 'acme'), await t.indexed.findByPrincipalName('ann')], [[], []]);
     },
 
+    'list no session whose attribute a sign-in has not kept, known to it or not': async (t) => {
+      const known = await t.stored(of('acme'));
+      const other = await t.stored({ a: 1 });
+      const late = await t.load(other.id, t.other);
+      for (const [name, value] of Object.entries(of('acme'))) late.setAttribute(name, value);
+      await t.saves(late);
+      for (const session of [known, other]) {
+        session.signIn('ann', { keep: [] });
+        await t.saves(session);
+      }
+      assert.deepEqual(await inTenant(t, 'acme'), []);
+    },
+
     'list no session that has ended': async (t) => {
       const [deleted, ended] = [await t.stored(of('acme')), await t.stored(of('acme'))];
       const expired = await t.stored(of('acme'));
