@@ -199,8 +199,9 @@ export class ModelledRedisStore implements ModelledStore {
     const repository = new OpenRedisRepository(connection, scripts, partitions);
     const taking = turns.taking(scripts);
     const [stepped, options] = [turns.taking(client), { batchSize: BATCH_SIZE }];
-    // Without a pause: a timer is no step, so nobody would wait for it.
-    const sweeper = new SessionExpirationSweeper(stepped, taking, partitions, options, new BackgroundLimiter(0));
+    // Its own for each sweep: a sequence that is given up leaves calls that wait for ever, and calls behind them. Without a
+    // pause: a timer is no step, so nobody would wait for it.
+    const sweeper = () => new SessionExpirationSweeper(stepped, taking, partitions, options, new BackgroundLimiter(0));
     const claim = async (keys: SessionKeys, ids: readonly string[]) => {
       const members = ids.filter((id) => partitions.of(id) === keys).map((id) => `expires:${id}`);
       if (members.length > 0) await taking.claimExpired(keys, members);
@@ -209,7 +210,7 @@ export class ModelledRedisStore implements ModelledStore {
       steps: repository,
       losesReplies: true,
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
-      sweep: (ahead) => sweeper.runOnce({ ahead }),
+      sweep: (ahead) => sweeper().runOnce({ ahead }),
       hearOf: (ids) => Promise.all(partitions.all.map((keys) => claim(keys, ids))),
     };
   }
