@@ -388,9 +388,16 @@ ${WRITTEN}`,
   inScript(
     'save-session',
     'a rotation counts as a sign-in',
-    'local score = tonumber(fields[6]) or tonumber(fields[7]) or now',
-    'local score = now',
+    "if not signs_in then score = kept_rule == '' and tonumber(fields[6]) or tonumber(fields[7]) or now end",
+    '',
     'listing keeps the place of a session that is rotated',
+  ),
+  inScript(
+    'save-session',
+    'a session that signs in again keeps its place among those of its principal',
+    'if not signs_in then score',
+    'if true then score',
+    'listing begins with the session that signed in last, which need not be the youngest',
   ),
   inScript(
     'list-sessions',

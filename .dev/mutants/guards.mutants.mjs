@@ -119,6 +119,13 @@ const indexes = [
     ),
   },
   {
+    mistake: 'A session stays in the index of an attribute that a sign-in has not kept',
+    in: 'SessionState',
+    code: 'indexes: new Map([...left, ...indexes])',
+    instead: 'indexes',
+    killedBy: byContract('list no session whose attribute a sign-in has not kept, known to it or not'),
+  },
+  {
     mistake: 'A session without attributes stays in the indexes of the application',
     in: 'SessionIndexes',
     code: 'lost.map(({ name }) => [indexNameTerm(name), null])',

@@ -47,6 +47,23 @@ export const LISTING: CheckGroup = {
   name: 'listing',
   needs: 'indexes',
   checks: {
+    'begins with the session that signed in last, which need not be the youngest': async (t) => {
+      const [first, second] = [await open(t), await open(t)];
+      await t.advance(MINUTE);
+      first.signIn('ann');
+      await t.saves(first);
+      await t.advance(MINUTE);
+      // As a rotation, it changes no place.
+      second.changeSessionId();
+      await t.saves(second);
+      const infos = await listed(t, 'ann');
+      assert.deepEqual(
+        infos.map(({ id }) => id),
+        [first.id, second.id],
+      );
+      assert.equal(infos[0]!.authenticatedAt, first.authenticatedAt);
+    },
+
     'has the times of each session, the latest sign-in first': async (t) => {
       const first = await open(t);
       await t.advance(MINUTE);
