@@ -107,7 +107,7 @@ const indexes = [
     in: 'termOf',
     code: "if (!isWellFormed(value)) throw new SessionIndexError(name, 'has a value that is not well-formed Unicode');",
     instead: '',
-    killedBy: byIndexes('a principal whose name is half a character is not stored under the name of another'),
+    killedBy: byIndexes('fail with an error that names the index when its function is not well-formed'),
   },
   {
     mistake: 'A function of several attributes is an index',
