@@ -6,7 +6,9 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 /** The session as the server last told us, and when it ends by this browser's clock. */
 let session = { isNew: true, items: [] };
 let endsAt = 0;
-/** The event that told the end of the session shown last. */
+/** The id of the session shown last. */
+let shownId;
+/** The event that told the end of that session. */
 let ending;
 /** The ids this browser's session has had. */
 const ownIds = new Set();
@@ -53,6 +55,7 @@ function show(message) {
   if (!session.isNew) {
     ownIds.add(session.id);
     markOwn();
+    shownId = session.id;
     ending = undefined;
   }
   render();
@@ -133,7 +136,8 @@ function onEvent(event) {
   $('events').prepend(item);
   markOwn();
   $('no-events').hidden = true;
-  if (isEnd && event.sessionId === session.id) {
+  // The answer to a request may have told before that there is no session any more.
+  if (isEnd && event.sessionId === shownId) {
     ending = event;
     render();
   }
