@@ -188,6 +188,7 @@ export class SessionState {
     this.#written.saved(save.attributes);
     // A session that is cleared during its creation has other attributes now.
     if (this.#written === this.attributes) this.#clears = false;
+    else if (!this.#clears) this.attributes.savedBefore(save.attributes, (name) => !this.isLeftBehind(name));
     return 'saved';
   }
 

@@ -1,4 +1,5 @@
 import type { AttributeChanges } from './session-change.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 import { StoredAttributes } from './stored-attributes.js';
 
 interface Entry {
@@ -124,6 +125,15 @@ export class TrackedAttributes {
       entry.text = change;
       entry.isRaw = false;
     }
+  }
+
+  /**
+   * Records that the store had written these changes when somebody signed in. What the sign-in keeps need not be written
+   * again, which could undo a later change of another request.
+   */
+  savedBefore(changes: AttributeChanges, isKept: (name: string) => boolean): void {
+    const kept = [...changes].filter(([name]) => name !== PRINCIPAL_NAME_INDEX_NAME && isKept(name));
+    this.saved(new Map(kept.filter(([name]) => this.#entries.has(name))));
   }
 
   /** Takes over the text that the store has now. A value that the application changed stays to be written. */
