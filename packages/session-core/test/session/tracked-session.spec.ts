@@ -953,3 +953,25 @@ describe('TrackedSession', () => {
     expect(() => TrackedSession.of({} as Session)).toThrow(TypeError);
   });
 });
+
+describe('a sign-in that follows a save without a reply', () => {
+  const signInAfterLoss = async (keep?: string[]) => {
+    const writer = new RecordingWriter();
+    const session = writer.restore({ a: '1' });
+    session.signIn('ann');
+    session.setAttribute('count', 1);
+    writer.reply(() => Promise.reject(new Error('lost')));
+    await expect(session.save()).rejects.toThrow('lost');
+    session.signIn('ann', { keep });
+    await session.save();
+    return writer.attributes.map((attributes) => attributes['count']);
+  };
+
+  it('does not write again what the store has and keeps, because another request may have changed it', async () => {
+    expect(await signInAfterLoss()).toEqual(['1', '1', undefined]);
+  });
+
+  it('leaves out what it does not keep', async () => {
+    expect(await signInAfterLoss(['a'])).toEqual(['1', '1', undefined]);
+  });
+});

@@ -8,6 +8,7 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import { SessionEpochs } from '../repository/session-epochs.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { pages } from './scan-pages.js';
 
 // Milliseconds.
 const INTERVAL = 1000;
@@ -92,11 +93,8 @@ export class OlderSessionSweeper {
   async *#ids(keys: SessionKeys): AsyncIterable<string[]> {
     const prefix = keys.session('');
     const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
-    let cursor = '0';
-    do {
-      const [next, found] = await this.limiter.run(() => this.client.scan(cursor, ...all));
+    for await (const found of pages((cursor) => this.limiter.run(() => this.client.scan(cursor, ...all)))) {
       yield found.map((key) => key.slice(prefix.length));
-      cursor = next;
-    } while (cursor !== '0');
+    }
   }
 }

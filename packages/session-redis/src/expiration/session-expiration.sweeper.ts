@@ -10,6 +10,7 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { type Bucket, SweepCounter, type SweepResult } from './sweep.counter.js';
 import { logger } from '../logging/redis-session.logger.js';
+import { pages, type ReadPage } from './scan-pages.js';
 
 /** Options of `SessionExpirationSweeper.runOnce()`. */
 export interface SweepOptions {
@@ -145,18 +146,6 @@ function taken(members: Set<string>, count: number): string[] {
   const batch = [...members].slice(0, count);
   for (const member of batch) members.delete(member);
   return batch;
-}
-
-type ReadPage = (cursor: string) => Promise<[cursor: string, items: string[]]>;
-
-/** The pages of a scan, from a cursor to the last one. */
-async function* pages(read: ReadPage, from = '0'): AsyncIterable<string[]> {
-  let cursor = from;
-  do {
-    const [next, items] = await read(cursor);
-    yield items;
-    cursor = next;
-  } while (cursor !== '0');
 }
 
 /**

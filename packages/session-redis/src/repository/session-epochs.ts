@@ -27,6 +27,8 @@ export class SessionEpochs {
   async ask(client: Redis, keys: SessionKeys): Promise<void> {
     const askedAt = performance.now();
     const [at, endedAt] = await client.hmget(keys.epoch, 'at', 'ended');
+    // Replies on two connections may come in another order than the questions.
+    if ((this.#known.get(keys)?.askedAt ?? 0) > askedAt) return;
     this.#known.set(keys, { at: Number(at ?? -Infinity), endedAt: Number(endedAt ?? -Infinity), askedAt });
   }
 

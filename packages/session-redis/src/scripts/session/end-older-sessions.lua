@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  end-older-sessions: deletes those of some sessions that the epoch of their partition is not older than, and records a
-  `deleted` event for each.
+  end-older-sessions: deletes those of some sessions that began before the epoch of their partition, or in its millisecond,
+  and records a `deleted` event for each.
 
   KEYS[1] bucket list
   KEYS[2] events stream
