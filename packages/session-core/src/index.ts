@@ -4,6 +4,7 @@
 export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './configuration/session.module-definition.js';
 export type { SecurityLevel, SessionModuleOptions } from './configuration/session.options.js';
+export type { MaxSessionsOptions, WhenMaxSessionsReached } from './configuration/max-sessions.options.js';
 export type { DeviceAddress, DeviceOptions } from './configuration/device.options.js';
 export type { HttpRequestLike } from './option-reading/http-request-like.js';
 export type { CookieAttributes, CookieOptions } from './resolvers/cookie.options.js';
@@ -86,4 +87,5 @@ export {
   SessionIndexError,
   SessionStateError,
   SessionStoreError,
+  TooManySessionsError,
 } from './errors/session.errors.js';

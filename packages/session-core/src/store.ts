@@ -17,6 +17,7 @@ export type {
   IndexChanges,
   KeptAttributes,
   SessionChange,
+  SessionLimit,
   TouchReply,
   TouchSession,
   UpdateReply,

@@ -49,6 +49,7 @@ import { SessionPartitions } from './keys/session-partitions.js';
 import { eventRules, PACE } from './delivery/event-rules.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
+import { SessionLedger } from './limits/session-ledger.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { SessionEpochs } from './repository/session-epochs.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
@@ -104,6 +105,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ...VALUES,
   RequestConnection,
   SessionEpochs,
+  SessionLedger,
   RedisSessionRepository,
   RedisForeignSessions,
   { provide: ForeignSessions, useExisting: RedisForeignSessions },

@@ -9,6 +9,7 @@ import { EVENTS } from './session-repository/event.checks.js';
 import { INDEX } from './session-repository/index.checks.js';
 import { INDEXED_ATTRIBUTES } from './session-repository/indexed-attribute.checks.js';
 import { INTERVAL } from './session-repository/interval.checks.js';
+import { LIMIT_EVENTS, LIMITS } from './session-repository/limit.checks.js';
 import { LISTING } from './session-repository/listing.checks.js';
 import { LOADING } from './session-repository/loading.checks.js';
 import { NAMES_AND_VALUES } from './session-repository/names-and-values.checks.js';
@@ -37,7 +38,9 @@ const GROUPS: readonly CheckGroup[] = [
   INDEXED_ATTRIBUTES,
   LISTING,
   REVOCATION,
+  LIMITS,
   EVENTS,
+  LIMIT_EVENTS,
   OUTAGES,
   RACES,
   RACES_OF_NODES,

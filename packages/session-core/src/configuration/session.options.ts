@@ -4,6 +4,7 @@ import { logger } from '../logging/session.logger.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
 import { type DeviceOptions, readDeviceOptions, type ResolvedDeviceOptions } from './device.options.js';
+import { type MaxSessionsOptions, readMaxSessions } from './max-sessions.options.js';
 import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
@@ -62,6 +63,12 @@ export interface SessionModuleOptions {
    * session throws a `ConflictException`, 409. @default 'standard'
    */
   security?: SecurityLevel;
+  /**
+   * How many live sessions a principal may have, such as `{ perPrincipal: 5 }`. The store decides it in the step that
+   * signs in: there are never more. Sessions from before you set this option, or a lower number, count, and end as soon
+   * as their principal signs in. @default no limit
+   */
+  maxSessions?: MaxSessionsOptions;
   /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
   maxAttributeSize?: number;
   /**
@@ -122,6 +129,8 @@ export interface ResolvedSessionOptions {
   readonly visitorAttributes: readonly string[];
   /** What happens to suspicious requests. */
   readonly security: SecurityLevel;
+  /** How many live sessions a principal may have; undefined: any number. */
+  readonly maxSessions: Required<MaxSessionsOptions> | undefined;
   /** Bytes. */
   readonly maxAttributeSize: number;
   /** What happens to a session with a value that cannot be decoded. */
@@ -178,6 +187,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   const ids = readIds(reader);
   const visitorAttributes = reader.value('visitorAttributes', isListOfNames, 'a list of names of attributes') ?? [];
   const security = reader.oneOf('security', ['standard', 'strict'], 'standard');
+  const maxSessions = readMaxSessions(reader);
   const maxAttributeSize = reader.integer('maxAttributeSize', 1_048_576, {
     atLeast: 1,
     atMost: LARGEST_ATTRIBUTE,
@@ -207,6 +217,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     ids,
     visitorAttributes: Object.freeze([...visitorAttributes]),
     security,
+    maxSessions,
     maxAttributeSize,
     undecodable,
     indexes,

@@ -76,6 +76,24 @@ export class SessionIndexError extends Error {
   }
 }
 
+/**
+ * Thrown by a save that signs a principal in who has as many live sessions as the option `maxSessions` allows, with
+ * `whenReached: 'refuse'`. Nothing was saved. Nest answers this HTTP exception with a 409 response unless an exception
+ * filter decides otherwise.
+ */
+export class TooManySessionsError extends HttpException {
+  constructor(
+    /** How many sessions a principal may have. */
+    readonly perPrincipal: number,
+  ) {
+    super({ statusCode: HttpStatus.CONFLICT, message: 'Too many sessions', error: 'Conflict' }, HttpStatus.CONFLICT);
+    this.name = 'TooManySessionsError';
+    this.message =
+      `A principal may have ${perPrincipal} sessions (option \`maxSessions\`): ` +
+      'end one of them, as with Sessions.end(), and sign in again';
+  }
+}
+
 /** Thrown when a session cannot be used or changed at this point; the message says what to do instead. */
 export class SessionStateError extends Error {
   /** Always 'SessionStateError'. */

@@ -17,7 +17,9 @@ import type {
   WriteReply,
 } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
+import { signInTimeOf } from '../session/session-info.js';
 import { isKept } from '../session/sign-in.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { endAfter, startOf, type StoredSession, timesOf } from './stored-session.js';
@@ -64,11 +66,7 @@ export class MapSessionStore {
 
   /** Looks at every session: for a single process, an index would cost more than it saves. */
   lookUp(indexName: string, value: string): SessionRecord[] {
-    const now = this.clock.now();
-    const found = [...this.#sessions.values()].filter(
-      ({ deadline, indexes }) => deadline > now && indexes.get(indexName) === value,
-    );
-    return found.map((session) => this.#recordOf(session));
+    return this.#listed(indexName, value).map((session) => this.#recordOf(session));
   }
 
   write(change: SessionChange): WriteReply {
@@ -111,6 +109,7 @@ export class MapSessionStore {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, attributes, indexes } = change;
     if (presentedIds.some((presented) => this.#mark(presented))) return { outcome: 'gone' };
     if (this.#isTaken(id)) return { outcome: 'collision' };
+    if (!this.#makesRoom(change, id)) return { outcome: 'refused' };
     const creationTime = this.clock.now();
     const session: StoredSession = {
       id,
@@ -150,6 +149,8 @@ export class MapSessionStore {
       return { outcome: 'conflict', current: session.attributes.get(expected.name) };
     }
     if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
+    const endsNow = maxInactiveInterval === 0 || absoluteTimeout === 0;
+    if (!endsNow && !this.#makesRoom(change, id)) return { outcome: 'refused' };
 
     this.#removeAttributes(change, session);
     apply(change.attributes, session.attributes);
@@ -167,6 +168,16 @@ export class MapSessionStore {
       this.#changeId(session, newId, change);
     }
     return undefined;
+  }
+
+  /** Ends the other sessions of the principal that are too many. False: one more is refused, and none has ended. */
+  #makesRoom({ limit, indexes }: Pick<CreateSession, 'limit' | 'indexes'>, id: string): boolean {
+    if (!limit || indexes.get(PRINCIPAL_NAME_INDEX_NAME) !== limit.principal) return true;
+    const others = this.#listed(PRINCIPAL_NAME_INDEX_NAME, limit.principal).filter((each) => each.id !== id);
+    const surplus = others.toSorted(byLatestSignIn).slice(limit.atMost - 1);
+    if (surplus.length > 0 && limit.whenReached === 'refuse') return false;
+    for (const each of surplus.reverse()) this.#end(each, SessionDeletedEvent);
+    return true;
   }
 
   #removeAttributes({ clears, signIn }: UpdateSession, { attributes }: StoredSession): void {
@@ -199,6 +210,14 @@ export class MapSessionStore {
   #end(session: StoredSession, Ended: EndedEvent): void {
     this.#sessions.delete(session.id);
     this.record(new Ended(this.#eventOf(session)));
+  }
+
+  /** The live sessions that an index lists. */
+  #listed(indexName: string, value: string): StoredSession[] {
+    const now = this.clock.now();
+    return [...this.#sessions.values()].filter(
+      ({ deadline, indexes }) => deadline > now && indexes.get(indexName) === value,
+    );
   }
 
   #alive(id: string): StoredSession | undefined {
@@ -249,6 +268,11 @@ export class MapSessionStore {
 function savedReply({ signIn }: UpdateSession, { authenticatedAt }: StoredSession, isForwarded: boolean): UpdateReply {
   if (isForwarded) return { outcome: 'forwarded' };
   return signIn && authenticatedAt !== undefined ? { outcome: 'saved', authenticatedAt } : { outcome: 'saved' };
+}
+
+/** The latest sign-in first. */
+function byLatestSignIn(a: StoredSession, b: StoredSession): number {
+  return signInTimeOf(b) - signInTimeOf(a);
 }
 
 /** A forwarded change without the attributes that a sign-in has not kept. */

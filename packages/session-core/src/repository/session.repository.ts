@@ -1,4 +1,5 @@
 import { SessionStoreError } from '../errors/session.errors.js';
+import type { MaxSessionsOptions } from '../configuration/max-sessions.options.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
@@ -29,6 +30,8 @@ export interface SessionRepositoryOptions {
   readonly maxAttributeSize?: number | undefined;
   /** The attributes that no sign-in keeps. @default none */
   readonly visitorAttributes?: readonly string[] | undefined;
+  /** How many live sessions a principal may have. @default any number */
+  readonly maxSessions?: Required<MaxSessionsOptions> | undefined;
   /** What happens to a session with a value that the serializer cannot decode. @default 'drop-attribute' */
   readonly undecodable?: UndecodablePolicy | undefined;
   /** Under what sessions are listed. @default the index of principals alone */
@@ -82,6 +85,7 @@ export abstract class SessionRepository {
       indexes: options.indexes ?? new SessionIndexes(),
       timeouts: this.#timeouts,
       visitorAttributes: options.visitorAttributes ?? [],
+      maxSessions: options.maxSessions,
       serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
       write: (change) => wrapStoreErrors(() => this.write(change)),
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),

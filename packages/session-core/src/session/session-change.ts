@@ -18,6 +18,7 @@ export type SessionChange = CreateSession | UpdateSession | TouchSession | Delet
  * Stores a session that does not exist yet. Its creation time and last access are now. Answers:
  * - `created`;
  * - `collision`: another session has the id;
+ * - `refused`: see `SessionLimit`;
  * - `gone`: the session of one of `presentedIds` was rotated less than 60 s ago. The request is a late one, and its new
  *   session would replace the session that the client has.
  */
@@ -40,6 +41,8 @@ export interface CreateSession {
   readonly attributes: AttributeChanges;
   /** Where the session is listed. */
   readonly indexes: IndexChanges;
+  /** How many sessions the principal of the new session may have; undefined: any number. */
+  readonly limit?: SessionLimit | undefined;
 }
 
 /**
@@ -48,6 +51,7 @@ export interface CreateSession {
  * - `saved`, or `forwarded` (see `SessionChange`);
  * - `gone`;
  * - `collision`: another session has `newId`;
+ * - `refused`: see `SessionLimit`;
  * - `conflict`: `expected` is not met.
  *
  * A rotation that arrives a second time, because its reply was lost, is answered `saved` and not made again.
@@ -91,6 +95,11 @@ export interface UpdateSession {
   /** Only the indexes whose value changed. */
   readonly indexes: IndexChanges;
   /**
+   * How many sessions the principal of the session may have; undefined: any number. Comes with every change that lists the
+   * session under a principal, and with every `newId` of a session that has one.
+   */
+  readonly limit?: SessionLimit | undefined;
+  /**
    * Answer `conflict` and write nothing unless the attribute has exactly this text; undefined: no such attribute. This
    * also holds when the attribute already has the new text. A forwarded change is answered `gone`, without the text.
    */
@@ -115,6 +124,23 @@ export interface DeleteSession {
   readonly listed?: { readonly indexName: string; readonly value: string } | undefined;
 }
 
+/**
+ * How many live sessions the index of principals may list under a value. It is enforced by each change whose `indexes`
+ * list a session there, this session included, and never by others. When there would be more, the change either ends
+ * those whose sign-in (or creation, where nobody signed in) is the longest ago, each once, as deleted, or is answered
+ * `refused`. All that before the session is listed: at no moment are there more than `atMost`, however many changes are
+ * made at once. A session that has expired does not count, even before the store has noticed that. A change of a
+ * session that is gone, or that ends its own session, ends no others; unless it is gone only in the meantime.
+ */
+export interface SessionLimit {
+  /** The value in the index of principals. */
+  readonly principal: string;
+  /** The number of live sessions. */
+  readonly atMost: number;
+  /** What happens when there would be more. */
+  readonly whenReached: 'end-oldest' | 'refuse';
+}
+
 /** Which attributes a session keeps when somebody signs in. */
 export interface KeptAttributes {
   /** Exactly these; unset: all but those that are bound to the visitor. */
@@ -134,7 +160,8 @@ export type IndexChanges = ReadonlyMap<string, string | null>;
 
 /** How a store answers a `CreateSession`. */
 export type CreateReply =
-  { readonly outcome: 'created'; readonly creationTime: number } | { readonly outcome: 'collision' | 'gone' };
+  | { readonly outcome: 'created'; readonly creationTime: number }
+  | { readonly outcome: 'collision' | 'gone' | 'refused' };
 
 /**
  * How a store answers an `UpdateSession`. `authenticatedAt`: the time of the sign-in that was saved. `current`: the text
@@ -142,7 +169,7 @@ export type CreateReply =
  */
 export type UpdateReply =
   | { readonly outcome: 'saved'; readonly authenticatedAt?: number }
-  | { readonly outcome: 'forwarded' | 'gone' | 'collision' }
+  | { readonly outcome: 'forwarded' | 'gone' | 'collision' | 'refused' }
   | { readonly outcome: 'conflict'; readonly current: string | undefined };
 
 /** How a store answers a `TouchSession`. */
@@ -162,6 +189,6 @@ export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
 
 /**
  * How a store answers a change. `created`, `saved`, `touched`, `deleted` and `forwarded`: the whole change was made,
- * but for what a sign-in kept out of a forwarded one. `gone`, `collision` and `conflict`: nothing was.
+ * but for what a sign-in kept out of a forwarded one. `gone`, `collision`, `refused` and `conflict`: nothing was.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;

@@ -34,7 +34,10 @@ export function toSessionInfo(record: Omit<SessionRecord, 'attributes' | 'absolu
 }
 
 /** By what an index sorts sessions: when somebody signed in, or else when the session was created. */
-export function signInTimeOf({ authenticatedAt, creationTime }: SessionInfo): number {
+export function signInTimeOf({
+  authenticatedAt,
+  creationTime,
+}: Pick<SessionInfo, 'authenticatedAt' | 'creationTime'>): number {
   return authenticatedAt ?? creationTime;
 }
 

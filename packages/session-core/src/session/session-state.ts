@@ -4,9 +4,11 @@ import type {
   DeleteSession,
   IndexChanges,
   KeptAttributes,
+  SessionLimit,
   UpdateSession,
   WriteReply,
 } from './session-change.js';
+import { indexTerm } from './index-terms.js';
 import { LIFETIME_ATTRIBUTES, REMEMBER_ME_ATTRIBUTE } from './own-attributes.js';
 import { isKept } from './sign-in.js';
 import type { SessionToken } from './session-token.js';
@@ -199,10 +201,11 @@ export class SessionState {
     const attributes = this.attributes.changes();
     if (attributes.size === 0) return undefined;
     const device = this.client?.device?.();
-    const creation = { kind: 'create', id, presentedIds, ...timeouts.all, device, attributes } as const;
     const indexes = this.#indexesOf(attributes);
+    const limit = this.#limitOf(indexes);
+    const creation = { kind: 'create', id, presentedIds, ...timeouts.all, device, attributes, indexes, limit } as const;
     this.#writtenAuthentication = this.#authentication;
-    return this.#authentication?.kept ? { ...creation, signsIn: true, indexes } : { ...creation, indexes };
+    return this.#authentication?.kept ? { ...creation, signsIn: true } : creation;
   }
 
   #update(id: string): UpdateSession | undefined {
@@ -211,8 +214,8 @@ export class SessionState {
     const attributes = this.attributes.changes();
     const newId = this.id === id ? undefined : this.id;
     if (attributes.size === 0 && newId === undefined && !timeouts.hasChanges) return undefined;
-    const indexes = this.#indexesOf(attributes);
     const authentication = this.#authenticationChange();
+    const indexes = joined(this.#indexesToLeave(authentication), this.#indexesOf(attributes));
     // Who signs in may use another client than who created the session.
     const signsIn = authentication.signIn ?? indexes.get(PRINCIPAL_NAME_INDEX_NAME);
     const device = signsIn ? this.client?.device?.() : undefined;
@@ -225,13 +228,29 @@ export class SessionState {
       ...this.access,
       device,
       attributes,
+      indexes,
+      limit: this.#limitOf(indexes, newId),
     } as const;
-    const { signIn } = authentication;
-    if (this.#clears)
-      return { ...update, clears: true, indexes: new Map([...this.writer.indexes.leave(), ...indexes]) };
-    if (!signIn) return { ...update, indexes };
-    const left = this.writer.indexes.leave((name) => isKept(name, signIn));
-    return { ...update, indexes: new Map([...left, ...indexes]) };
+    return this.#clears ? { ...update, clears: true } : update;
+  }
+
+  /** The indexes of the attributes that a save takes from the session. */
+  #indexesToLeave({ signIn }: AuthenticationChange): IndexChanges {
+    if (this.#clears) return this.writer.indexes.leave();
+    return signIn ? this.writer.indexes.leave((name) => isKept(name, signIn)) : NO_INDEXES;
+  }
+
+  /** The limit for a save that lists the session under a principal, or gives a new id to one that is. */
+  #limitOf(indexes: IndexChanges, newId?: string): SessionLimit | undefined {
+    const { maxSessions } = this.writer;
+    if (!maxSessions) return undefined;
+    let principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    if (principal === undefined && newId !== undefined) {
+      const name = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME);
+      principal = typeof name === 'string' ? indexTerm(name) : undefined;
+    }
+    if (!principal) return undefined;
+    return { principal, atMost: maxSessions.perPrincipal, whenReached: maxSessions.whenReached };
   }
 
   get #authenticationAsStored(): Omit<PendingAuthentication, 'kept'> {
@@ -265,6 +284,7 @@ export class SessionState {
 type AuthenticationChange = Pick<UpdateSession, 'signIn' | 'signsOut' | 'maxInactiveInterval' | 'absoluteTimeout'>;
 
 const NO_CHANGE: AuthenticationChange = {};
+const NO_INDEXES: IndexChanges = new Map();
 
 /** A sign-in that is not saved yet, or the end of one. */
 interface PendingAuthentication {
@@ -273,6 +293,11 @@ interface PendingAuthentication {
   /** The attributes that were there before. */
   readonly attributes: TrackedAttributes;
   readonly authenticatedAt: number | undefined;
+}
+
+/** Most saves change no index. */
+function joined(left: IndexChanges, changed: IndexChanges): IndexChanges {
+  return left.size > 0 ? new Map([...left, ...changed]) : changed;
 }
 
 /** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */

@@ -1,3 +1,4 @@
+import type { MaxSessionsOptions } from '../configuration/max-sessions.options.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { SessionChange, WriteReply } from './session-change.js';
 import type { SessionIndexes } from './session-indexes.js';
@@ -14,6 +15,8 @@ export interface SessionWriter {
   readonly timeouts: SessionTimeouts;
   /** The attributes that no sign-in keeps. */
   readonly visitorAttributes: readonly string[];
+  /** How many live sessions a principal may have; undefined: any number. */
+  readonly maxSessions: Required<MaxSessionsOptions> | undefined;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not reply in time */
   write(change: SessionChange): Promise<WriteReply>;
   /** A fresh token and its id. `replaced`: the current id of the session that gets them. */

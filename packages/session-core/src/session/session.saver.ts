@@ -1,4 +1,4 @@
-import { SessionStoreError } from '../errors/session.errors.js';
+import { SessionStoreError, TooManySessionsError } from '../errors/session.errors.js';
 import type { WriteReply } from './session-change.js';
 import type { SessionSave, SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
@@ -26,7 +26,9 @@ export class SessionSaver {
     private readonly writer: SessionWriter,
   ) {}
 
-  /** Saves all changes. @throws SessionStoreError when the store failed */
+  /**
+   * Saves all changes. @throws SessionStoreError when the store failed; TooManySessionsError when a sign-in was refused
+   */
   save(): Promise<SaveOutcome> {
     if (this.#turn) return this.#inTurn(() => this.#save());
     // At once, which most saves are.
@@ -65,7 +67,7 @@ export class SessionSaver {
       const save = this.state.nextSave();
       if (!save) return this.state.ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#write(save);
-      if (reply.outcome !== 'collision') return this.state.settle(save, reply);
+      if (reply.outcome !== 'collision') return this.#settle(save, reply);
       this.rotate();
     }
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
@@ -88,7 +90,13 @@ export class SessionSaver {
    */
   async #repeat(save: SessionSave): Promise<void> {
     const reply = await this.#write(save);
-    this.state.settle(save, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
+    this.#settle(save, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
+  }
+
+  /** A save that was refused leaves all changes unsaved. */
+  #settle(save: SessionSave, reply: WriteReply): SaveOutcome {
+    if (reply.outcome === 'refused') throw new TooManySessionsError(this.writer.maxSessions?.perPrincipal ?? 0);
+    return this.state.settle(save, reply);
   }
 
   async #updateAttribute(name: string, update: Update): Promise<SaveOutcome | 'conflict'> {

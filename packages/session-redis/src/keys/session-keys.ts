@@ -97,6 +97,14 @@ export class SessionKeys {
     return `${this.prefix}index:${name}:${value}`;
   }
 
+  /**
+   * HASH: the ledger of a principal, with a place for each of its sessions; only where the option `maxSessions` is set and
+   * there are several partitions.
+   */
+  ledger(principal: string): string {
+    return `${this.prefix}ledger:${principal}`;
+  }
+
   /** HASH by position: the attempts and the succeeded handlers of an event that failed in a group, as JSON. */
   failing(group: string): string {
     return `${this.events}:failing:${group}`;

@@ -6,6 +6,7 @@ import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { SessionLedger } from '../limits/session-ledger.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 type TakenOver = Parameters<SessionScripts['takeOver']>[0];
@@ -16,17 +17,20 @@ export class RedisForeignSessions extends ForeignSessions {
   readonly #connection: RequestConnection;
   readonly #scripts: SessionScripts;
   readonly #options: SessionRepositoryOptions;
+  readonly #ledger: SessionLedger;
 
   /** @internal `RedisSessionModule` does this. */
   constructor(
     @Inject(RequestConnection) connection: RequestConnection,
     @Inject(REQUEST_SESSION_SCRIPTS) scripts: SessionScripts,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions,
+    @Inject(SessionLedger) ledger: SessionLedger,
   ) {
     super();
     this.#connection = connection;
     this.#scripts = scripts;
     this.#options = options;
+    this.#ledger = ledger;
   }
 
   async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
@@ -36,6 +40,8 @@ export class RedisForeignSessions extends ForeignSessions {
     const data = text === null ? undefined : read(text);
     if (!data) return;
     const session = this.#sessionOf(id, data);
+    const principal = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    if (this.#options.maxSessions && principal) await this.#ledger.enter(id, principal);
     // Deleted only now: a process that ends in between must not lose the session.
     await this.#connection.run(() => this.#scripts.takeOver(session, timeToLive));
     await this.#connection.run((client: Redis) => client.unlink(key));

@@ -12,8 +12,10 @@ import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
+import { type LimitedChange, SessionLedger } from '../limits/session-ledger.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
+import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { toLiveRecord } from './redis-session.mapper.js';
 import { SessionEpochs } from './session-epochs.js';
@@ -30,6 +32,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #partitions: SessionPartitions;
   readonly #epochs: SessionEpochs;
   readonly #indexes: SessionIndexReader;
+  readonly #ledger: SessionLedger | undefined;
 
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
@@ -38,12 +41,14 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SessionPartitions) partitions: SessionPartitions,
     @Inject(SESSION_REPOSITORY_OPTIONS) options?: SessionRepositoryOptions,
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
+    @Inject(SessionLedger) ledger?: SessionLedger,
   ) {
     super(options);
     this.#connection = connection;
     this.#scripts = scripts;
     this.#partitions = partitions;
     this.#epochs = epochs;
+    this.#ledger = partitions.all.length > 1 ? ledger : undefined;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
   }
 
@@ -148,12 +153,24 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
-    return this.#connection.run<WriteReply>((client, proceed) => {
+    const isLimited = (change.kind === 'create' || change.kind === 'update') && change.limit !== undefined;
+    return isLimited ? this.#writeLimited(change as LimitedChange) : (this.#write(change) as Promise<WriteReply>);
+  }
+
+  async #writeLimited(change: LimitedChange): Promise<WriteReply> {
+    for (;;) {
+      const reply = await (this.#ledger?.write(change, (room) => this.#write(change, room)) ?? this.#write(change));
+      if (!isUnfinished(reply)) return reply;
+    }
+  }
+
+  #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
+    return this.#connection.run<StoreReply<WriteReply>>((client, proceed) => {
       switch (change.kind) {
         case 'create':
-          return this.#create(client, change, proceed);
+          return this.#create(client, change, proceed, room);
         case 'update':
-          return this.#scripts.save(change);
+          return this.#scripts.save(change, room);
         case 'touch':
           return this.#scripts.touch(change.id);
         case 'delete':
@@ -162,10 +179,15 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     });
   }
 
-  async #create(client: Redis, change: CreateSession, proceed: () => void): Promise<CreateReply> {
+  async #create(
+    client: Redis,
+    change: CreateSession,
+    proceed: () => void,
+    room: Room | undefined,
+  ): Promise<StoreReply<CreateReply>> {
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
-    if (elsewhere.length === 0) return this.#scripts.create(change);
+    if (elsewhere.length === 0) return this.#scripts.create(change, room);
     // The script cannot read these marks. Reading them first is enough: had the session been rotated only after this
     // request looked for it, the request would have found it.
     const marks = await Promise.all(
@@ -173,7 +195,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     );
     if (marks.includes(1)) return { outcome: 'gone' };
     proceed();
-    return this.#scripts.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) });
+    return this.#scripts.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, room);
   }
 
   /** The replies to a command in each partition, in one round trip. */
@@ -190,6 +212,10 @@ const ENDED_AT_ONCE = 50;
 
 // The reply of PTTL for a key that does not exist.
 const NO_KEY = -2;
+
+function isUnfinished(reply: StoreReply<WriteReply>): reply is Exclude<StoreReply<WriteReply>, WriteReply> {
+  return reply.outcome === 'again' || reply.outcome === 'late';
+}
 
 /** A foreign key in the place of a session hash is no session. */
 function noFieldsIfForeign(error: unknown): string[] {

@@ -11,6 +11,7 @@ import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionLedger } from '../../src/limits/session-ledger.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
@@ -97,8 +98,9 @@ function nodeOf(client: Redis, partitions: SessionPartitions, options: SessionRe
   const scripts = new SessionScripts(client, partitions, KEEPING_RULES);
   const connection = new RequestConnection(client, { commandTimeout: 10 * MINUTE });
   const epochs = new SessionEpochs();
+  const ledger = new SessionLedger(connection, client, scripts, partitions, { commandTimeout: 1000 });
   return {
-    repository: new RedisSessionRepository(connection, scripts, partitions, options, epochs),
+    repository: new RedisSessionRepository(connection, scripts, partitions, options, epochs, ledger),
     older: new OlderSessionSweeper(client, scripts, partitions, epochs, new BackgroundLimiter()),
     sweeper: new SessionExpirationSweeper(
       client,

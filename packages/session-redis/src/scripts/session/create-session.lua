@@ -17,18 +17,24 @@
   ARGV[5] absolute timeout in s; negative: none
   ARGV[6] number of indexes
   ARGV[7] 1: somebody signs in
-  ARGV[8..] name and value of each index, field and text of each attribute
+  ARGV[8] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms>' when
+          there is room until then; empty: none
+  ARGV[9] how long the session hash of a session that the limit ends is kept, in ms
+  ARGV[10..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
     {'collision'}  the id is taken
     {'gone'}       the session of a presented id has just been rotated. The request still has the old token, and the
                    cookie of a new session would replace the cookie of the login
+    {'refused'}    the principal has as many sessions as the limit allows
+    {'again'}      the limit has ended some sessions; repeat the call, because there are more
+    {'late'}       the time of the limit has passed
 ]]
 -- include: keys
 local bucket_list, events = KEYS[1], KEYS[2]
-local id, key, shadow, most, signs_in = ARGV[2], KEYS[3], KEYS[4], nil, ARGV[7] == '1'
-local first_index, first_attribute, last = 8, 8 + 2 * ARGV[6], #ARGV
+local id, key, shadow, most, signs_in, limit, kept = ARGV[2], KEYS[3], KEYS[4], nil, ARGV[7] == '1', ARGV[8], ARGV[9]
+local first_index, first_attribute, last = 10, 10 + 2 * ARGV[6], #ARGV
 if KEYS[8] and redis.call('EXISTS', unpack(KEYS, 8)) > 0 then return { 'gone' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 

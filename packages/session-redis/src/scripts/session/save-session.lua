@@ -28,7 +28,9 @@
   ARGV[13] 'none': nobody is signed in any more. Or, with a new id, which attributes a sign-in keeps: a KeptAttributes of
            session-core as JSON. It stands in the forwarding mark, too. Empty: neither
   ARGV[14] number of index changes
-  ARGV[15..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute
+  ARGV[15] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms>' when
+           there is room until then; empty: none
+  ARGV[16..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute
 
   Returns
     {'saved'}            for a sign-in with its time in epoch ms
@@ -37,6 +39,9 @@
                          attributes or its condition is false: a request that was open during a login must not change
                          or read what belongs to the login
     {'collision'}        the new id is taken
+    {'refused'}          the principal has as many sessions as the limit allows
+    {'again'}            the limit has ended some sessions; repeat the call, because there are more
+    {'late'}             the time of the limit has passed
     {'conflict', text}   the condition is false; `text` is what the attribute has now, missing without the attribute
 ]]
 if KEYS[5] and ARGV[10] == 'clear' and redis.pcall('GET', KEYS[5]) == 'cleared:' .. ARGV[6] then
@@ -46,13 +51,13 @@ end
 -- include: keys, live
 local first_attribute, last = 6 + ARGV[5], #ARGV
 local first_removed, last_removed = first_attribute, first_attribute - 1
-local condition, new_id, new_interval, new_timeout, kept_rule, mark = 'any', nil, nil, nil, '', nil
+local condition, new_id, new_interval, new_timeout, kept_rule, limit, mark = 'any', nil, nil, nil, '', '', nil
 local rotates, keeps_idle, clears, signs_in, changes_index = false, false, false, false, false
 if first_attribute > 6 then
   new_id, new_interval, new_timeout, condition = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[10]
-  kept_rule, first_removed = ARGV[13], 15 + 2 * ARGV[14]
+  kept_rule, limit, first_removed = ARGV[13], ARGV[15], 16 + 2 * ARGV[14]
   rotates, keeps_idle, clears = new_id ~= ARGV[2], ARGV[9] == '1', condition == 'clear'
-  signs_in, changes_index = kept_rule ~= '' and kept_rule ~= 'none', first_removed > 15
+  signs_in, changes_index = kept_rule ~= '' and kept_rule ~= 'none', first_removed > 16
   mark = clears and 'cleared:' .. new_id or signs_in and new_id .. ' ' .. kept_rule or new_id
 end
 local fields
@@ -94,7 +99,7 @@ if clears or signs_in then
   -- include: stale-attributes
 end
 
--- include: clock
+-- include: clock, in-time
 local accessed, absolute_expiry = tonumber(fields[1]), tonumber(fields[3])
 if new_timeout then
   local start = now
@@ -122,9 +127,15 @@ else
   local leaving, joining
   if changes_index or fields[5] then
     -- include: index
-    leaving, joining = recorded_entries(fields[5]), new_entries(15, first_removed - 1)
+    leaving, joining = recorded_entries(fields[5]), new_entries(16, first_removed - 1)
+    if changes_index and limit ~= '' then
+      local kept = ARGV[4]
+      -- include: limit
+      local refusal = refusal_of(joining, id, limit)
+      if refusal then return { refusal } end
+    end
     local changed = {}
-    for i = 15, first_removed - 1, 2 do changed[ARGV[i]] = true end
+    for i = 16, first_removed - 1, 2 do changed[ARGV[i]] = true end
     for _, entry in ipairs(leaving) do
       if not changed[entry.name] then table.insert(joining, entry) end
     end

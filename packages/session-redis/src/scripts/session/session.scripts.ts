@@ -1,18 +1,30 @@
 import type {
-  AttributeChanges,
   CreateReply,
   CreateSession,
   DeleteReply,
   DeleteSession,
-  IndexChanges,
   TouchReply,
   UpdateReply,
   UpdateSession,
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
+import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import {
+  detailsOf,
+  keysOf,
+  limitOf,
+  onlySetsAttributes,
+  pushAttributes,
+  pushDevice,
+  pushIndexes,
+  type Reply,
+  type Room,
+  type StoreReply,
+  toCreateReply,
+  toUpdateReply,
+} from './session-arguments.js';
 
 /** How long the scripts keep ended sessions, and how many dead letters. */
 export interface KeepingRules {
@@ -61,9 +73,6 @@ export interface EndedBatch {
   readonly foreign: readonly string[];
 }
 
-/** The reply of every script for one session. */
-type Reply<Word extends string> = [outcome: Word, detail?: string | null];
-
 const SCRIPTS = loadScripts('session', {
   createSession: 'create-session',
   takeOverSession: 'take-over-session',
@@ -101,29 +110,26 @@ export class SessionScripts {
     this.#kept = Math.max(rules.grace, rules.retention);
   }
 
-  async create({
-    id,
-    presentedIds,
-    maxInactiveInterval,
-    absoluteTimeout,
-    device,
-    ...changes
-  }: CreateSession): Promise<CreateReply> {
+  /** `room`: where the limit is not for this script to enforce. */
+  async create(change: CreateSession, room?: Room): Promise<StoreReply<CreateReply>> {
+    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, indexes, signsIn, attributes } = change;
     const partition = this.partitions.of(id);
     const { wanted, broadcastWanted } = partition;
     const keys = [...keysOf(partition, id), partition.forwardingMark(id), wanted, broadcastWanted];
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
-    const { indexes, signsIn } = changes;
     const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, indexes.size];
-    args.push(signsIn ? 1 : 0);
+    args.push(signsIn ? 1 : 0, limitOf(change, room), this.#kept);
     pushIndexes(args, indexes);
-    pushAttributes(args, changes.attributes);
+    pushAttributes(args, attributes);
     pushDevice(args, device);
     return toCreateReply(await this.#run('createSession', keys, args));
   }
 
   /** `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. */
-  async takeOver(session: Omit<CreateSession, 'kind' | 'presentedIds'>, timeToLive: number): Promise<CreateReply> {
+  async takeOver(
+    session: Omit<CreateSession, 'kind' | 'presentedIds'>,
+    timeToLive: number,
+  ): Promise<StoreReply<CreateReply>> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
     const partition = this.partitions.of(id);
     const { wanted, broadcastWanted } = partition;
@@ -143,7 +149,8 @@ export class SessionScripts {
     return toCreateReply(reply);
   }
 
-  save(change: UpdateSession): Promise<UpdateReply> {
+  /** `room`: as in `create()`. */
+  save(change: UpdateSession, room?: Room): Promise<StoreReply<UpdateReply>> {
     const { id, newId = id, maxInactiveInterval, absoluteTimeout } = change;
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
@@ -154,7 +161,7 @@ export class SessionScripts {
     const args = [partition.prefix, id, this.rules.grace, this.#kept];
     if (onlySetsAttributes(change)) args.push(0);
     else {
-      const details = detailsOf(change);
+      const details = detailsOf(change, room);
       args.push(details.length, ...details);
     }
     pushAttributes(args, change.attributes);
@@ -234,62 +241,4 @@ export class SessionScripts {
   #run(script: keyof typeof SOURCES, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     return this.#client[script](keys.length, keys, args);
   }
-}
-
-function toUpdateReply(reply: unknown): UpdateReply {
-  const [outcome, detail] = reply as Reply<UpdateReply['outcome']>;
-  if (outcome === 'conflict') return { outcome, current: detail ?? undefined };
-  return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
-}
-
-function toCreateReply(reply: unknown): CreateReply {
-  const [outcome, creationTime] = reply as Reply<CreateReply['outcome']>;
-  return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
-}
-
-/** The first keys of every script for one session. */
-function keysOf(partition: SessionKeys, id: string): string[] {
-  return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
-}
-
-/** With an empty value the session leaves the index. */
-function pushIndexes(args: (string | number)[], changes: IndexChanges): void {
-  for (const [name, value] of changes) args.push(name, value ?? '');
-}
-
-/** The attributes that are set. */
-function pushAttributes(args: (string | number)[], changes: AttributeChanges): void {
-  for (const [name, text] of changes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
-}
-
-/** A field of its own. It is JSON in a JSON string, because Spring decodes every field. */
-function pushDevice(args: (string | number)[], device: string | undefined): void {
-  if (device !== undefined) args.push('device', JSON.stringify(device));
-}
-
-/** Whether a save has no details. Every argument costs ioredis and Redis time, and most saves are such. */
-function onlySetsAttributes(change: UpdateSession): boolean {
-  const { newId, maxInactiveInterval, absoluteTimeout, expected, attributes } = change;
-  if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
-  if (change.keepsIdle || change.signsOut || expected !== undefined || change.indexes.size > 0) return false;
-  for (const text of attributes.values()) if (text === null) return false;
-  return true;
-}
-
-function conditionOf({ expected, clears }: UpdateSession): string[] {
-  if (expected === undefined) return [clears ? 'clear' : 'any', '', ''];
-  const field = ATTRIBUTE_FIELD + expected.name;
-  return expected.text === undefined ? ['none', field, ''] : ['text', field, expected.text];
-}
-
-/** The arguments of a save between those that every save has and the attributes that are set. */
-function detailsOf(change: UpdateSession): (string | number)[] {
-  const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, indexes } = change;
-  const condition = conditionOf(change);
-  const authentication = change.signIn ? JSON.stringify(change.signIn) : change.signsOut ? 'none' : '';
-  const details = [newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition];
-  details.push(authentication, indexes.size);
-  pushIndexes(details, indexes);
-  for (const [name, text] of change.attributes) if (text === null) details.push(ATTRIBUTE_FIELD + name);
-  return details;
 }

@@ -1,0 +1,234 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
+import { PRINCIPAL_NAME_INDEX_NAME, SessionStoreError } from '@nest-session/core';
+import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import { RequestConnection } from '../connection/request.connection.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import {
+  type FoundSession,
+  LedgerScripts,
+  type Place,
+  type PlaceRequest,
+  type Reservation,
+  type SignInTimes,
+} from '../scripts/limits/ledger.scripts.js';
+import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
+
+/** A change that lists a session under a principal, or changes the id of one that is. */
+export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
+
+/** How long a session may take to be stored once it has a place, in command timeouts: each step takes one at most. */
+const STEPS = 5;
+
+// Milliseconds between two looks at a session that another request is about to store.
+const SHORTEST_WAIT = 5;
+const LONGEST_WAIT = 50;
+
+/**
+ * Limits the sessions of a principal where these are in several partitions, so that no script sees them all. The ledger of
+ * a principal has a place for each of its sessions, and no more places that stay than the limit allows. A sign-in
+ *
+ * 1. takes a place. When there is none left, the places that were taken first are to end for it, each for one sign-in only;
+ * 2. then looks which of the sessions are over, and uses the place of one of these instead;
+ * 3. else ends the sessions of the places that are to end for it;
+ * 4. stores the session, within a limited time.
+ *
+ * So there are never more sessions than the limit allows, whatever fails: a place whose session was never stored is given up
+ * when its time has passed.
+ */
+@Injectable()
+export class SessionLedger {
+  readonly #scripts: LedgerScripts;
+  /** Milliseconds for which a session that has a place may be stored. */
+  readonly #duration: number;
+
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @InjectConnection('request') client: Redis,
+    @Inject(REQUEST_SESSION_SCRIPTS) private readonly sessions: SessionScripts,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
+  ) {
+    this.#scripts = new LedgerScripts(client);
+    this.#duration = STEPS * commandTimeout;
+  }
+
+  /** Makes room for the session of a change, and then stores it by `store`. */
+  async write(
+    change: LimitedChange,
+    store: (room?: Room) => Promise<StoreReply<WriteReply>>,
+  ): Promise<StoreReply<WriteReply>> {
+    // A session that ends at once is never one of them.
+    if (change.maxInactiveInterval === 0 || change.absoluteTimeout === 0) return store();
+    const sign = new SignIn(change, this.partitions);
+    const giveUpAt = performance.now() + this.#duration;
+    const reservation = await this.#reserve(sign);
+    const own = sign.ownPlace(reservation.latest);
+    let ended: readonly Place[] = [];
+    if (reservation.word === 'full') {
+      try {
+        const refusal = await this.#makeRoom(sign, reservation, giveUpAt);
+        if (refusal === 'gone') await this.#forget(sign, [own]);
+        if (refusal) return { outcome: refusal };
+      } catch (error) {
+        await this.#forget(sign, [own]);
+        throw error;
+      }
+      ended = reservation.ending;
+    }
+    const [reply] = await Promise.all([store({ until: reservation.latest }), this.#forget(sign, ended)]);
+    if (reply.outcome === 'gone') await this.#forget(sign, [own]);
+    if (reply.outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
+    return reply;
+  }
+
+  /** Gives a place to a session that is taken over, whatever the limit is: its principal has signed in elsewhere. */
+  async enter(id: string, principal: string): Promise<void> {
+    if (this.partitions.all.length === 1) return;
+    const limit = { principal, atMost: 0, whenReached: 'end-oldest' } as const;
+    await this.#reserve(new SignIn({ kind: 'create', id, limit, indexes: new Map() }, this.partitions));
+  }
+
+  async #reserve(sign: SignIn): Promise<Exclude<Reservation, { word: 'unknown' }>> {
+    const request = sign.request(this.#duration);
+    const first = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request));
+    if (first.word !== 'unknown') return first;
+    const sessions = await this.#sessionsOf(sign);
+    const second = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request, sessions));
+    if (second.word === 'unknown') throw new SessionStoreError('The ledger of a principal cannot be made');
+    return second;
+  }
+
+  /** All that the indexes list. */
+  async #sessionsOf(sign: SignIn): Promise<SignInTimes> {
+    const replies = await this.connection.run((client) =>
+      Promise.all(this.partitions.all.map((keys) => client.zrange(sign.index(keys), '0', '-1', 'WITHSCORES'))),
+    );
+    return replies.flatMap((reply) => pairsOf(reply));
+  }
+
+  /** Ends what must end. Returns why there is no room. */
+  async #makeRoom(
+    sign: SignIn,
+    { ending, others }: Extract<Reservation, { word: 'full' }>,
+    giveUpAt: number,
+  ): Promise<'refused' | 'gone' | undefined> {
+    const [found, isGone] = await Promise.all([this.#find(sign, [...ending, ...others]), this.#isGone(sign)]);
+    const isOver = (place: Place) => found.get(place) === 'over';
+    const refuses = sign.limit.whenReached === 'refuse' && ending.length === 0;
+    let left: readonly Place[] = ending.filter((place) => !isOver(place));
+    if (refuses || (left.length > 0 && others.some(isOver))) {
+      const over = [...ending, ...others].filter(isOver);
+      const fields = await this.connection.run(() => this.#scripts.settle(sign.ledger, sign.id, over));
+      if (refuses && fields.length > 0) return 'refused';
+      left = left.filter(({ field }) => fields.includes(field));
+    }
+    if (left.length > 0 && isGone) return 'gone';
+    await Promise.all(left.map((place) => this.#end(sign, place, found.get(place)!, giveUpAt)));
+    return undefined;
+  }
+
+  /** Whether the session that signs in is over, so that nothing must end for it. */
+  async #isGone({ replaced }: SignIn): Promise<boolean> {
+    if (replaced === undefined) return false;
+    const shadow = this.partitions.of(replaced).shadow(replaced);
+    return (await this.connection.run((client) => client.exists(shadow))) === 0;
+  }
+
+  async #end(sign: SignIn, place: Place, first: FoundSession, giveUpAt: number): Promise<void> {
+    for (let found = first, wait = SHORTEST_WAIT; found !== 'over'; wait = Math.min(2 * wait, LONGEST_WAIT)) {
+      if (found === 'live' && (await this.#delete(sign, place))) return;
+      if (performance.now() > giveUpAt)
+        throw new SessionStoreError('Another sign-in of the principal has not finished');
+      await sleep(wait * Math.random());
+      found = (await this.#find(sign, [place])).get(place)!;
+    }
+  }
+
+  /** Ends the session of a place, whichever id it has. */
+  async #delete(sign: SignIn, { ids }: Place): Promise<boolean> {
+    const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: sign.limit.principal };
+    const replies = await this.connection.run(() => Promise.all(ids.map((id) => this.sessions.delete(id, listed))));
+    return replies.some(({ outcome }) => outcome !== 'gone');
+  }
+
+  /** What has become of the sessions of places: `absent` where one may still be stored. */
+  async #find(sign: SignIn, places: readonly Place[]): Promise<Map<Place, FoundSession>> {
+    const byPartition = new Map<SessionKeys, string[]>();
+    for (const id of places.flatMap(({ ids }) => ids)) {
+      const keys = this.partitions.of(id);
+      byPartition.set(keys, [...(byPartition.get(keys) ?? []), id]);
+    }
+    const words = new Map<string, FoundSession>();
+    await this.connection.run(() =>
+      Promise.all(
+        [...byPartition].map(async ([keys, ids]) => {
+          const found = await this.#scripts.find(keys, sign.index(keys), ids);
+          for (const [i, id] of ids.entries()) words.set(id, found[i]!);
+        }),
+      ),
+    );
+    return new Map(places.map((place) => [place, stateOf(place, words)]));
+  }
+
+  /** Gives up places. Where that fails, the next sign-in finds that their sessions are over. */
+  async #forget(sign: SignIn, places: readonly Place[]): Promise<void> {
+    if (places.length === 0) return;
+    await this.connection.run(() => this.#scripts.settle(sign.ledger, '', places)).catch(() => undefined);
+  }
+}
+
+/** What the ledger needs to know of a change. */
+type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
+  readonly kind: 'create' | 'update';
+  readonly limit: SessionLimit;
+};
+
+/** What a change means for the ledger of its principal. */
+class SignIn {
+  readonly limit: SessionLimit;
+  readonly id: string;
+  readonly ledger: string;
+  /** The id that the session has until then; undefined: it is new. */
+  readonly replaced: string | undefined;
+  readonly #joins: boolean;
+
+  constructor(change: PlacedChange, partitions: SessionPartitions) {
+    this.limit = change.limit;
+    this.id = change.newId ?? change.id;
+    this.replaced = change.kind === 'update' ? change.id : undefined;
+    this.#joins = change.indexes.get(PRINCIPAL_NAME_INDEX_NAME) === change.limit.principal;
+    this.ledger = partitions.of(this.limit.principal).ledger(this.limit.principal);
+  }
+
+  index(keys: SessionKeys): string {
+    return keys.index(PRINCIPAL_NAME_INDEX_NAME, this.limit.principal);
+  }
+
+  request(duration: number): PlaceRequest {
+    const { atMost, whenReached } = this.limit;
+    const { id, replaced } = this;
+    return { id, replaced, atMost: this.#joins ? atMost : undefined, whenReached, duration };
+  }
+
+  /** Its place, if it was taken for this change. */
+  ownPlace(latest: number): Place {
+    return { field: this.id, latest: String(latest), isOpen: true, ids: [this.id] };
+  }
+}
+
+function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {
+  const found = ids.map((id) => words.get(id)!);
+  if (found.includes('live')) return 'live';
+  return isOpen && !found.includes('over') ? 'absent' : 'over';
+}
+
+function pairsOf(reply: readonly string[]): [string, string][] {
+  return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!, reply[2 * i + 1]!]);
+}

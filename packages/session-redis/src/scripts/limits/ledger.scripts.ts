@@ -1,0 +1,90 @@
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../../keys/session-keys.js';
+import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+
+/** A place in the ledger of a principal. */
+export interface Place {
+  /** Tells it from the others. */
+  readonly field: string;
+  /** Until when its session may be stored, as the ledger has it. */
+  readonly latest: string;
+  /** Whether its session may not be stored yet. */
+  readonly isOpen: boolean;
+  /** The ids that its session may have. */
+  readonly ids: readonly string[];
+}
+
+/** What a session needs a place for. */
+export interface PlaceRequest {
+  /** The id that the session will have. */
+  readonly id: string;
+  /** The id that it has now; undefined: it is new. */
+  readonly replaced: string | undefined;
+  /** How many sessions the principal may have; undefined: the session is one of them already. */
+  readonly atMost: number | undefined;
+  /** What happens when there would be more. */
+  readonly whenReached: 'end-oldest' | 'refuse';
+  /** For how many milliseconds it may be stored. */
+  readonly duration: number;
+}
+
+/** The times of the sign-ins of sessions, in epoch milliseconds, by their ids. */
+export type SignInTimes = readonly (readonly [id: string, at: string])[];
+
+/**
+ * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `full`: when the sessions of
+ * `ending` have ended, or one of `others` turns out to be over.
+ */
+export type Reservation =
+  | { readonly word: 'unknown' }
+  | { readonly word: 'room'; readonly latest: number }
+  | { readonly word: 'full'; readonly latest: number; readonly ending: Place[]; readonly others: Place[] };
+
+type ListedPlace = [field: string, latest: string, isOpen: number, ...ids: string[]];
+type ReserveReply = ['unknown'] | ['room', number] | ['full', number, ListedPlace[], ListedPlace[]];
+
+/** What has become of a session. `absent`: it is not stored yet, or was removed, or belongs to somebody else. */
+export type FoundSession = 'live' | 'over' | 'absent';
+
+// Milliseconds after the last sign-in of a principal. After that, the indexes are asked again.
+const KEPT = 7 * 24 * 3600 * 1000;
+
+const SOURCES = loadScripts('limits', {
+  reservePlace: 'reserve-place',
+  settlePlace: 'settle-place',
+  findSessions: 'find-sessions',
+});
+
+/** The scripts for the ledgers of principals. Each is one typed function, and each call is for one partition. */
+export class LedgerScripts {
+  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+
+  constructor(client: Redis) {
+    this.#client = defineScripts(client, SOURCES);
+  }
+
+  /** `sessions`: all sessions of the principal, for a ledger that is not there. */
+  async reserve(ledger: string, request: PlaceRequest, sessions?: SignInTimes): Promise<Reservation> {
+    const { id, replaced = '', atMost = '', whenReached, duration } = request;
+    const args = [id, replaced, atMost, whenReached, duration, KEPT, sessions ? 1 : 0, ...(sessions ?? []).flat()];
+    const reply = (await this.#client.reservePlace(1, [ledger], args)) as ReserveReply;
+    if (reply[0] === 'unknown') return { word: 'unknown' };
+    if (reply[0] === 'room') return { word: 'room', latest: reply[1] };
+    return { word: 'full', latest: reply[1], ending: reply[2].map(toPlace), others: reply[3].map(toPlace) };
+  }
+
+  /** Gives up places whose sessions are over. Returns the fields of the places that must still end for the session. */
+  async settle(ledger: string, id: string, over: readonly Place[]): Promise<string[]> {
+    const args = [id, ...over.flatMap(({ field, latest }) => [field, latest])];
+    return (await this.#client.settlePlace(1, [ledger], args)) as string[];
+  }
+
+  /** What has become of sessions of a principal, whose index this is. */
+  async find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<FoundSession[]> {
+    return (await this.#client.findSessions(2, [index, epoch], [prefix, ...ids])) as FoundSession[];
+  }
+}
+
+function toPlace([field, latest, isOpen, ...ids]: ListedPlace): Place {
+  return { field, latest, isOpen: isOpen === 1, ids };
+}

@@ -1,0 +1,90 @@
+import type {
+  AttributeChanges,
+  CreateReply,
+  IndexChanges,
+  SessionLimit,
+  UpdateReply,
+  UpdateSession,
+} from '@nest-session/core/store';
+import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
+
+/** The reply of every script for one session. */
+export type Reply<Word extends string> = [outcome: Word, detail?: string | null];
+
+/**
+ * How a script that stores a session answers. `again`: the limit has ended some sessions, and there are more. `late`: the
+ * time until which there was room has passed.
+ */
+export type StoreReply<T> = T | { readonly outcome: 'again' | 'late' };
+
+/** Until when there is room for a session of a principal, in epoch milliseconds by the clock of Redis. */
+export interface Room {
+  /** Epoch milliseconds. */
+  readonly until: number;
+}
+
+/** The reply of save-session. */
+export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
+  const [outcome, detail] = reply as Reply<StoreReply<UpdateReply>['outcome']>;
+  if (outcome === 'conflict') return { outcome, current: detail ?? undefined };
+  return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
+}
+
+/** The reply of create-session and take-over-session. */
+export function toCreateReply(reply: unknown): StoreReply<CreateReply> {
+  const [outcome, creationTime] = reply as Reply<StoreReply<CreateReply>['outcome']>;
+  return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
+}
+
+/** The first keys of every script for one session. */
+export function keysOf(partition: SessionKeys, id: string): string[] {
+  return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
+}
+
+/** With an empty value the session leaves the index. */
+export function pushIndexes(args: (string | number)[], changes: IndexChanges): void {
+  for (const [name, value] of changes) args.push(name, value ?? '');
+}
+
+/** The attributes that are set. */
+export function pushAttributes(args: (string | number)[], changes: AttributeChanges): void {
+  for (const [name, text] of changes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
+}
+
+/** A field of its own. It is JSON in a JSON string, because Spring decodes every field. */
+export function pushDevice(args: (string | number)[], device: string | undefined): void {
+  if (device !== undefined) args.push('device', JSON.stringify(device));
+}
+
+/** Whether a save has no details. Every argument costs ioredis and Redis time, and most saves are such. */
+export function onlySetsAttributes(change: UpdateSession): boolean {
+  const { newId, maxInactiveInterval, absoluteTimeout, expected, attributes } = change;
+  if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
+  if (change.keepsIdle || change.signsOut || expected !== undefined || change.indexes.size > 0) return false;
+  for (const text of attributes.values()) if (text === null) return false;
+  return true;
+}
+
+function conditionOf({ expected, clears }: UpdateSession): string[] {
+  if (expected === undefined) return [clears ? 'clear' : 'any', '', ''];
+  const field = ATTRIBUTE_FIELD + expected.name;
+  return expected.text === undefined ? ['none', field, ''] : ['text', field, expected.text];
+}
+
+/** The limit as the scripts take it. */
+export function limitOf({ limit }: { readonly limit?: SessionLimit | undefined }, room?: Room): string {
+  if (room) return `until ${room.until}`;
+  return limit ? `${limit.atMost} ${limit.whenReached}` : '';
+}
+
+/** The arguments of a save between those that every save has and the attributes that are set. */
+export function detailsOf(change: UpdateSession, room: Room | undefined): (string | number)[] {
+  const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, indexes } = change;
+  const condition = conditionOf(change);
+  const authentication = change.signIn ? JSON.stringify(change.signIn) : change.signsOut ? 'none' : '';
+  const details = [newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition];
+  details.push(authentication, indexes.size, limitOf(change, room));
+  pushIndexes(details, indexes);
+  for (const [name, text] of change.attributes) if (text === null) details.push(ATTRIBUTE_FIELD + name);
+  return details;
+}
