@@ -1,0 +1,83 @@
+// Signs in, many at once, in a process of its own. It runs the built packages. A line of its input is a JSON object: the
+// principal, the kinds of requests to make at once, and the seed of their order. When all of them are answered, it prints
+// how many sign-ins were made and how many refused.
+import { createInterface } from 'node:readline';
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { IndexedSessionRepository, SessionModule, TooManySessionsError } from '@nest-session/core';
+import { RedisSessionModule } from '@nest-session/redis';
+
+class SigningInModule {}
+Module({
+  imports: [
+    SessionModule.forRoot({
+      maxSessions: { perPrincipal: Number(process.env.MOST), whenReached: process.env.WHEN_REACHED },
+    }),
+    RedisSessionModule.forRoot({
+      url: process.env.REDIS_URL,
+      partitions: Number(process.env.PARTITIONS),
+      commandTimeout: '30s',
+      events: { consume: false },
+    }),
+  ],
+})(SigningInModule);
+
+const app = await NestFactory.createApplicationContext(SigningInModule, { logger: ['error'] });
+const repository = app.get(IndexedSessionRepository, { strict: false });
+
+const REQUESTS = {
+  'sign in': (principal) => signIn(repository.createSession(), principal),
+  'sign in for a second': (principal) => {
+    const session = repository.createSession();
+    return signIn(session, principal, () => (session.maxInactiveInterval = 1));
+  },
+  'sign in to an anonymous session': async (principal) => {
+    const session = repository.createSession();
+    session.setAttribute('cart', ['apple']);
+    await session.save();
+    return signIn(session, principal);
+  },
+  'sign in again': async (principal, nth) => {
+    const session = await one(principal, nth);
+    return session ? signIn(session, principal) : 'none';
+  },
+  rotate: async (principal, nth) => {
+    const session = await one(principal, nth);
+    session?.changeSessionId();
+    return `${await session?.save()}: rotate`;
+  },
+  'sign out': async (principal, nth) => {
+    const session = await one(principal, nth);
+    session?.signOut();
+    return `${await session?.save()}: sign out`;
+  },
+};
+
+async function signIn(session, principal, set) {
+  session.signIn(principal);
+  set?.();
+  try {
+    return await session.save();
+  } catch (error) {
+    if (error instanceof TooManySessionsError) return 'refused';
+    throw error;
+  }
+}
+
+async function one(principal, nth) {
+  const sessions = await repository.findByPrincipalName(principal);
+  return sessions[nth % Math.max(sessions.length, 1)];
+}
+
+createInterface({ input: process.stdin }).on('line', async (line) => {
+  const { round, principal, requests } = JSON.parse(line);
+  const answers = await Promise.allSettled(requests.map((kind, nth) => REQUESTS[kind](principal, nth)));
+  const counts = {};
+  for (const { value, reason } of answers) {
+    const answer = value ?? String(reason);
+    counts[answer] = (counts[answer] ?? 0) + 1;
+  }
+  process.stdout.write(`answered ${round} ${JSON.stringify(counts)}\n`);
+});
+process.stdout.write('ready\n');
