@@ -1,0 +1,88 @@
+import { Gate } from '@nest-session/test-infrastructure';
+import { type StepBefore, TurnQueue } from '../../src/session/turn.queue.js';
+
+const NEVER = 2 ** 31 - 1;
+
+/** The entry of a key goes right after its last step. */
+const afterLastSteps = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('TurnQueue', () => {
+  it('starts the first step of a key at once, and the others in the order of the calls', async () => {
+    const queue = new TurnQueue<number>(NEVER);
+    const gate = new Gate();
+    const started: number[] = [];
+    const step = (n: number) => async () => {
+      started.push(n);
+      await gate.pass();
+      return n;
+    };
+    const results = [1, 2, 3].map((n) => queue.run('key', step(n)));
+    expect(started).toEqual([1]);
+    gate.open();
+    await expect(Promise.all(results)).resolves.toEqual([1, 2, 3]);
+    expect(started).toEqual([1, 2, 3]);
+  });
+
+  it('does not let the steps of different keys wait for each other', async () => {
+    const queue = new TurnQueue<void>(NEVER);
+    const gate = new Gate();
+    const waiting = queue.run('one', () => gate.pass());
+    await queue.run('other', () => Promise.resolve());
+    gate.open();
+    await waiting;
+  });
+
+  it('gives a step the result of the one before, or its error, which does not stop the others', async () => {
+    const queue = new TurnQueue<number>(NEVER);
+    const seen: (StepBefore<number> | undefined)[] = [];
+    const step = (result: number | Error) => (before: StepBefore<number> | undefined) => {
+      seen.push(before);
+      return result instanceof Error ? Promise.reject(result) : Promise.resolve(result);
+    };
+    const failure = new Error('failed');
+    const results = [1, failure, 3].map((result) => queue.run('key', step(result)));
+    await expect(results[1]).rejects.toBe(failure);
+    await expect(results[2]).resolves.toBe(3);
+    expect(seen).toEqual([undefined, { status: 'fulfilled', value: 1 }, { status: 'rejected', reason: failure }]);
+  });
+
+  it('starts the next step after the longest turn, although the one before has not finished', async () => {
+    const queue = new TurnQueue<string>(1);
+    const hanging = new Gate();
+    const hung = queue.run('key', () => hanging.pass().then(() => 'late'));
+    const next = queue.run('key', (before) => Promise.resolve(before!.status));
+    await expect(next).resolves.toBe('running');
+    await afterLastSteps();
+    expect(queue.size).toBe(0);
+    hanging.open();
+    await expect(hung).resolves.toBe('late');
+  });
+
+  it('measures the longest turn from the start of a step, not from the call', async () => {
+    const queue = new TurnQueue<string>(50);
+    const running = new Set<string>();
+    const most = { together: 0 };
+    const step = (name: string) => async () => {
+      running.add(name);
+      most.together = Math.max(most.together, running.size);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      running.delete(name);
+      return name;
+    };
+    // Ten steps of 10 ms: all together take longer than one turn may.
+    await Promise.all(Array.from({ length: 10 }, (_, i) => queue.run('key', step(String(i)))));
+    expect(most.together).toBe(1);
+  });
+
+  it('keeps nothing of a key whose steps are finished', async () => {
+    const queue = new TurnQueue<number>(NEVER);
+    const steps = Array.from({ length: 100 }, (_, i) => queue.run(`key${i % 10}`, () => Promise.resolve(i)));
+    const failing = queue.run('failing', () => Promise.reject(new Error('failed')));
+    expect(queue.size).toBe(11);
+    await Promise.all(steps);
+    await expect(failing).rejects.toThrow('failed');
+    await afterLastSteps();
+    expect(queue.size).toBe(0);
+    await expect(queue.run('key0', (before) => Promise.resolve(before ? 1 : 0))).resolves.toBe(0);
+  });
+});
