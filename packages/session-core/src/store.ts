@@ -46,6 +46,7 @@ export type { ResolvedSessionOptions } from './configuration/session.options.js'
 export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { parseDuration } from './option-reading/duration.js';
+export { type StepBefore, TurnQueue } from './session/turn.queue.js';
 export { PollingLoop } from './background/polling.loop.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 

@@ -1,7 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, SessionStoreError } from '@nest-session/core';
-import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@nest-session/core/store';
+import {
+  type CreateSession,
+  type SessionLimit,
+  TurnQueue,
+  type UpdateSession,
+  type WriteReply,
+} from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
@@ -15,16 +21,21 @@ import {
   type Place,
   type PlaceRequest,
   type Reservation,
-  type SignInTimes,
 } from '../scripts/limits/ledger.scripts.js';
-import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
+import type { Room as Until, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
 
+/** Stores the session of a sign-in. */
+type Store = (room?: Until) => Promise<StoreReply<WriteReply>>;
+
 /** How long a session may take to be stored once it has a place, in command timeouts: each step takes one at most. */
 const STEPS = 5;
+
+// Milliseconds. Sign-ins of one principal may overlap: that only costs more looks.
+const LONGEST_TURN = 100;
 
 // Milliseconds between two looks at a session that another request is about to store.
 const SHORTEST_WAIT = 5;
@@ -45,6 +56,8 @@ const LONGEST_WAIT = 50;
 @Injectable()
 export class SessionLedger {
   readonly #scripts: LedgerScripts;
+  /** So that the sign-ins of one process need not look whether another one has finished. */
+  readonly #turns = new TurnQueue<StoreReply<WriteReply>>(LONGEST_TURN);
   /** Milliseconds for which a session that has a place may be stored. */
   readonly #duration: number;
 
@@ -60,30 +73,29 @@ export class SessionLedger {
   }
 
   /** Makes room for the session of a change, and then stores it by `store`. */
-  async write(
-    change: LimitedChange,
-    store: (room?: Room) => Promise<StoreReply<WriteReply>>,
-  ): Promise<StoreReply<WriteReply>> {
+  write(change: LimitedChange, store: Store): Promise<StoreReply<WriteReply>> {
     // A session that ends at once is never one of them.
     if (change.maxInactiveInterval === 0 || change.absoluteTimeout === 0) return store();
     const sign = new SignIn(change, this.partitions);
+    return this.#turns.run(sign.ledger, () => this.#write(sign, store));
+  }
+
+  async #write(sign: SignIn, store: Store): Promise<StoreReply<WriteReply>> {
     const giveUpAt = performance.now() + this.#duration;
-    const reservation = await this.#reserve(sign);
-    const own = sign.ownPlace(reservation.latest);
-    let ended: readonly Place[] = [];
-    if (reservation.word === 'full') {
-      try {
-        const refusal = await this.#makeRoom(sign, reservation, giveUpAt);
-        if (refusal === 'gone') await this.#forget(sign, [own]);
-        if (refusal) return { outcome: refusal };
-      } catch (error) {
-        await this.#forget(sign, [own]);
-        throw error;
-      }
-      ended = reservation.ending;
+    const place = await this.#reserve(sign);
+    let room: Room | 'refused' | 'gone';
+    try {
+      room = await this.#makeRoom(sign, place, giveUpAt);
+    } catch (error) {
+      await this.#release(sign);
+      throw error;
     }
-    const [reply] = await Promise.all([store({ until: reservation.latest }), this.#forget(sign, ended)]);
-    if (reply.outcome === 'gone') await this.#forget(sign, [own]);
+    if (typeof room === 'string') {
+      await this.#release(sign);
+      return { outcome: room };
+    }
+    const [reply] = await Promise.all([store({ until: room.until }), this.#forget(sign, room.ended)]);
+    if (reply.outcome === 'gone') await this.#release(sign);
     if (reply.outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
     return reply;
   }
@@ -95,43 +107,46 @@ export class SessionLedger {
     await this.#reserve(new SignIn({ kind: 'create', id, limit, indexes: new Map() }, this.partitions));
   }
 
-  async #reserve(sign: SignIn): Promise<Exclude<Reservation, { word: 'unknown' }>> {
+  async #reserve(sign: SignIn, over: readonly Place[] = []): Promise<KnownReservation> {
     const request = sign.request(this.#duration);
-    const first = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request));
+    const first = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request, { over }));
     if (first.word !== 'unknown') return first;
     const sessions = await this.#sessionsOf(sign);
-    const second = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request, sessions));
+    const second = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request, { sessions }));
     if (second.word === 'unknown') throw new SessionStoreError('The ledger of a principal cannot be made');
     return second;
   }
 
-  /** All that the indexes list. */
-  async #sessionsOf(sign: SignIn): Promise<SignInTimes> {
+  /** All that the indexes list, with the times of the sign-ins. */
+  async #sessionsOf(sign: SignIn): Promise<[id: string, at: string][]> {
     const replies = await this.connection.run((client) =>
       Promise.all(this.partitions.all.map((keys) => client.zrange(sign.index(keys), '0', '-1', 'WITHSCORES'))),
     );
     return replies.flatMap((reply) => pairsOf(reply));
   }
 
-  /** Ends what must end. Returns why there is no room. */
-  async #makeRoom(
-    sign: SignIn,
-    { ending, others }: Extract<Reservation, { word: 'full' }>,
-    giveUpAt: number,
-  ): Promise<'refused' | 'gone' | undefined> {
-    const [found, isGone] = await Promise.all([this.#find(sign, [...ending, ...others]), this.#isGone(sign)]);
-    const isOver = (place: Place) => found.get(place) === 'over';
-    const refuses = sign.limit.whenReached === 'refuse' && ending.length === 0;
-    let left: readonly Place[] = ending.filter((place) => !isOver(place));
-    if (refuses || (left.length > 0 && others.some(isOver))) {
+  /** Ends what must end, unless others are over. Returns why there is no room. */
+  async #makeRoom(sign: SignIn, taken: KnownReservation, giveUpAt: number): Promise<Room | 'refused' | 'gone'> {
+    let place = taken;
+    const known = new Map<string, FoundSession>();
+    const isOver = (each: Place) => known.get(keyOf(each)) === 'over';
+    while (place.word === 'full') {
+      const { ending, others, latest } = place;
+      const unknown = [...ending, ...others].filter((each) => !known.has(keyOf(each)));
+      const [isGone] = await Promise.all([this.#isGone(sign), this.#find(sign, unknown, known)]);
+      const left = ending.filter((each) => !isOver(each));
       const over = [...ending, ...others].filter(isOver);
-      const fields = await this.connection.run(() => this.#scripts.settle(sign.ledger, sign.id, over));
-      if (refuses && fields.length > 0) return 'refused';
-      left = left.filter(({ field }) => fields.includes(field));
+      const isRefused = ending.length === 0;
+      if (others.some(isOver) && (isRefused || left.length > 0)) {
+        place = await this.#reserve(sign, over);
+        continue;
+      }
+      if (isRefused) return 'refused';
+      if (isGone) return 'gone';
+      await Promise.all(left.map((each) => this.#end(sign, each, known, giveUpAt)));
+      return { until: latest, ended: ending };
     }
-    if (left.length > 0 && isGone) return 'gone';
-    await Promise.all(left.map((place) => this.#end(sign, place, found.get(place)!, giveUpAt)));
-    return undefined;
+    return { until: place.latest, ended: [] };
   }
 
   /** Whether the session that signs in is over, so that nothing must end for it. */
@@ -141,25 +156,26 @@ export class SessionLedger {
     return (await this.connection.run((client) => client.exists(shadow))) === 0;
   }
 
-  async #end(sign: SignIn, place: Place, first: FoundSession, giveUpAt: number): Promise<void> {
-    for (let found = first, wait = SHORTEST_WAIT; found !== 'over'; wait = Math.min(2 * wait, LONGEST_WAIT)) {
-      if (found === 'live' && (await this.#delete(sign, place))) return;
+  /** Ends the session of a place, once it is stored. */
+  async #end(sign: SignIn, place: Place, known: Map<string, FoundSession>, giveUpAt: number): Promise<void> {
+    for (let wait = SHORTEST_WAIT; known.get(keyOf(place)) !== 'over'; wait = Math.min(2 * wait, LONGEST_WAIT)) {
+      if (known.get(keyOf(place)) === 'live' && (await this.#delete(sign, place))) return;
       if (performance.now() > giveUpAt)
         throw new SessionStoreError('Another sign-in of the principal has not finished');
       await sleep(wait * Math.random());
-      found = (await this.#find(sign, [place])).get(place)!;
+      await this.#find(sign, [place], known);
     }
   }
 
-  /** Ends the session of a place, whichever id it has. */
+  /** Ends a session, whichever id it has. */
   async #delete(sign: SignIn, { ids }: Place): Promise<boolean> {
     const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: sign.limit.principal };
     const replies = await this.connection.run(() => Promise.all(ids.map((id) => this.sessions.delete(id, listed))));
     return replies.some(({ outcome }) => outcome !== 'gone');
   }
 
-  /** What has become of the sessions of places: `absent` where one may still be stored. */
-  async #find(sign: SignIn, places: readonly Place[]): Promise<Map<Place, FoundSession>> {
+  /** Notes what has become of the sessions of places, by keyOf(). `absent`: it may still be stored. */
+  async #find(sign: SignIn, places: readonly Place[], known: Map<string, FoundSession>): Promise<void> {
     const byPartition = new Map<SessionKeys, string[]>();
     for (const id of places.flatMap(({ ids }) => ids)) {
       const keys = this.partitions.of(id);
@@ -174,15 +190,30 @@ export class SessionLedger {
         }),
       ),
     );
-    return new Map(places.map((place) => [place, stateOf(place, words)]));
+    for (const place of places) known.set(keyOf(place), stateOf(place, words));
+  }
+
+  /** Gives up the place of a session that was not stored. Where that fails, the place is free when its time has passed. */
+  async #release(sign: SignIn): Promise<void> {
+    // The place may be that of the session as it is.
+    if (sign.replaced === sign.id) return;
+    await this.connection.run(() => this.#scripts.release(sign.ledger, sign.id)).catch(() => undefined);
   }
 
   /** Gives up places. Where that fails, the next sign-in finds that their sessions are over. */
   async #forget(sign: SignIn, places: readonly Place[]): Promise<void> {
     if (places.length === 0) return;
-    await this.connection.run(() => this.#scripts.settle(sign.ledger, '', places)).catch(() => undefined);
+    await this.connection.run(() => this.#scripts.forget(sign.ledger, sign.id, places)).catch(() => undefined);
   }
 }
+
+/** Room for a session, and the places of those that have ended for it. */
+interface Room extends Until {
+  readonly ended: readonly Place[];
+}
+
+/** That of a ledger that is there. */
+type KnownReservation = Exclude<Reservation, { readonly word: 'unknown' }>;
 
 /** What the ledger needs to know of a change. */
 type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
@@ -216,11 +247,11 @@ class SignIn {
     const { id, replaced } = this;
     return { id, replaced, atMost: this.#joins ? atMost : undefined, whenReached, duration };
   }
+}
 
-  /** Its place, if it was taken for this change. */
-  ownPlace(latest: number): Place {
-    return { field: this.id, latest: String(latest), isOpen: true, ids: [this.id] };
-  }
+/** A place that another request has asked for since then is to be looked at again. */
+function keyOf({ field, latest }: Place): string {
+  return `${field} ${latest}`;
 }
 
 function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {

@@ -17,7 +17,7 @@ Module({
     RedisSessionModule.forRoot({
       url: process.env.REDIS_URL,
       partitions: Number(process.env.PARTITIONS),
-      commandTimeout: '30s',
+      commandTimeout: process.env.COMMAND_TIMEOUT ?? '30s',
       events: { consume: false },
     }),
   ],
@@ -45,12 +45,12 @@ const REQUESTS = {
   rotate: async (principal, nth) => {
     const session = await one(principal, nth);
     session?.changeSessionId();
-    return `${await session?.save()}: rotate`;
+    return session ? `rotation: ${await session.save()}` : 'none';
   },
   'sign out': async (principal, nth) => {
     const session = await one(principal, nth);
     session?.signOut();
-    return `${await session?.save()}: sign out`;
+    return session ? `sign-out: ${await session.save()}` : 'none';
   },
 };
 

@@ -28,8 +28,13 @@ export interface PlaceRequest {
   readonly duration: number;
 }
 
-/** The times of the sign-ins of sessions, in epoch milliseconds, by their ids. */
-export type SignInTimes = readonly (readonly [id: string, at: string])[];
+/** What a sign-in has learned since it asked for its place. */
+export interface PlaceFindings {
+  /** Places whose sessions are over. */
+  readonly over?: readonly Place[];
+  /** All sessions of the principal with the times of their sign-ins, for a ledger that is not there. */
+  readonly sessions?: readonly (readonly [id: string, at: string])[];
+}
 
 /**
  * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `full`: when the sessions of
@@ -51,7 +56,7 @@ const KEPT = 7 * 24 * 3600 * 1000;
 
 const SOURCES = loadScripts('limits', {
   reservePlace: 'reserve-place',
-  settlePlace: 'settle-place',
+  releasePlace: 'release-place',
   findSessions: 'find-sessions',
 });
 
@@ -63,20 +68,32 @@ export class LedgerScripts {
     this.#client = defineScripts(client, SOURCES);
   }
 
-  /** `sessions`: all sessions of the principal, for a ledger that is not there. */
-  async reserve(ledger: string, request: PlaceRequest, sessions?: SignInTimes): Promise<Reservation> {
+  /** Takes a place, or looks again whether there is room at the place that the session has. */
+  async reserve(
+    ledger: string,
+    request: PlaceRequest,
+    { over = [], sessions }: PlaceFindings = {},
+  ): Promise<Reservation> {
     const { id, replaced = '', atMost = '', whenReached, duration } = request;
-    const args = [id, replaced, atMost, whenReached, duration, KEPT, sessions ? 1 : 0, ...(sessions ?? []).flat()];
-    const reply = (await this.#client.reservePlace(1, [ledger], args)) as ReserveReply;
+    const args = [id, replaced, atMost, whenReached, duration, KEPT, sessions ? 1 : 0, over.length];
+    const reply = (await this.#client.reservePlace(
+      1,
+      [ledger],
+      [...args, ...namesOf(over), ...(sessions ?? []).flat()],
+    )) as ReserveReply;
     if (reply[0] === 'unknown') return { word: 'unknown' };
     if (reply[0] === 'room') return { word: 'room', latest: reply[1] };
     return { word: 'full', latest: reply[1], ending: reply[2].map(toPlace), others: reply[3].map(toPlace) };
   }
 
-  /** Gives up places whose sessions are over. Returns the fields of the places that must still end for the session. */
-  async settle(ledger: string, id: string, over: readonly Place[]): Promise<string[]> {
-    const args = [id, ...over.flatMap(({ field, latest }) => [field, latest])];
-    return (await this.#client.settlePlace(1, [ledger], args)) as string[];
+  /** Gives up the place of a session that was not stored. */
+  async release(ledger: string, id: string): Promise<void> {
+    await this.#client.releasePlace(1, [ledger], [id, 1]);
+  }
+
+  /** Gives up the places of sessions that have ended for a session. */
+  async forget(ledger: string, id: string, over: readonly Place[]): Promise<void> {
+    await this.#client.releasePlace(1, [ledger], [id, 0, ...namesOf(over)]);
   }
 
   /** What has become of sessions of a principal, whose index this is. */
@@ -87,4 +104,8 @@ export class LedgerScripts {
 
 function toPlace([field, latest, isOpen, ...ids]: ListedPlace): Place {
   return { field, latest, isOpen: isOpen === 1, ids };
+}
+
+function namesOf(places: readonly Place[]): string[] {
+  return places.flatMap(({ field, latest }) => [field, latest]);
 }
