@@ -127,26 +127,37 @@ export class SessionLedger {
 
   /** Ends what must end, unless others are over. Returns why there is no room. */
   async #makeRoom(sign: SignIn, taken: KnownReservation, giveUpAt: number): Promise<Room | 'refused' | 'gone'> {
-    let place = taken;
     const known = new Map<string, FoundSession>();
     const isOver = (each: Place) => known.get(keyOf(each)) === 'over';
-    while (place.word === 'full') {
+    let place = taken;
+    for (let wait = SHORTEST_WAIT; place.word === 'full';) {
       const { ending, others, latest } = place;
-      const unknown = [...ending, ...others].filter((each) => !known.has(keyOf(each)));
-      const [isGone] = await Promise.all([this.#isGone(sign), this.#find(sign, unknown, known)]);
-      const left = ending.filter((each) => !isOver(each));
-      const over = [...ending, ...others].filter(isOver);
+      const all = [...ending, ...others];
+      const looks = this.#find(
+        sign,
+        all.filter((each) => !isOver(each)),
+        known,
+      );
+      const [isGone] = await Promise.all([this.#isGone(sign), looks]);
       const isRefused = ending.length === 0;
-      if (others.some(isOver) && (isRefused || left.length > 0)) {
-        place = await this.#reserve(sign, over);
-        continue;
+      const hasEnded = () => !isRefused && ending.every(isOver);
+      if (!hasEnded() && !others.some(isOver)) {
+        if (isRefused) return 'refused';
+        if (isGone) return 'gone';
+        await Promise.all(ending.map((each) => this.#end(sign, each, known)));
+        if (!hasEnded()) wait = await this.#pause(wait, giveUpAt);
       }
-      if (isRefused) return 'refused';
-      if (isGone) return 'gone';
-      await Promise.all(left.map((each) => this.#end(sign, each, known, giveUpAt)));
-      return { until: latest, ended: ending };
+      if (hasEnded()) return { until: latest, ended: ending };
+      place = await this.#reserve(sign, all.filter(isOver));
     }
     return { until: place.latest, ended: [] };
+  }
+
+  /** Waits for another request that is about to store a session which must end. Or has failed to, and gives up its place. */
+  async #pause(wait: number, giveUpAt: number): Promise<number> {
+    if (performance.now() > giveUpAt) throw new SessionStoreError('Another sign-in of the principal has not finished');
+    await sleep(wait * Math.random());
+    return Math.min(2 * wait, LONGEST_WAIT);
   }
 
   /** Whether the session that signs in is over, so that nothing must end for it. */
@@ -156,22 +167,14 @@ export class SessionLedger {
     return (await this.connection.run((client) => client.exists(shadow))) === 0;
   }
 
-  /** Ends the session of a place, once it is stored. */
-  async #end(sign: SignIn, place: Place, known: Map<string, FoundSession>, giveUpAt: number): Promise<void> {
-    for (let wait = SHORTEST_WAIT; known.get(keyOf(place)) !== 'over'; wait = Math.min(2 * wait, LONGEST_WAIT)) {
-      if (known.get(keyOf(place)) === 'live' && (await this.#delete(sign, place))) return;
-      if (performance.now() > giveUpAt)
-        throw new SessionStoreError('Another sign-in of the principal has not finished');
-      await sleep(wait * Math.random());
-      await this.#find(sign, [place], known);
-    }
-  }
-
-  /** Ends a session, whichever id it has. */
-  async #delete(sign: SignIn, { ids }: Place): Promise<boolean> {
+  /** Ends the session of a place if it is live, whichever id it has. */
+  async #end(sign: SignIn, place: Place, known: Map<string, FoundSession>): Promise<void> {
+    if (known.get(keyOf(place)) !== 'live') return;
     const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: sign.limit.principal };
-    const replies = await this.connection.run(() => Promise.all(ids.map((id) => this.sessions.delete(id, listed))));
-    return replies.some(({ outcome }) => outcome !== 'gone');
+    const replies = await this.connection.run(() =>
+      Promise.all(place.ids.map((id) => this.sessions.delete(id, listed))),
+    );
+    if (replies.some(({ outcome }) => outcome !== 'gone')) known.set(keyOf(place), 'over');
   }
 
   /** Notes what has become of the sessions of places, by keyOf(). `absent`: it may still be stored. */
