@@ -1,6 +1,6 @@
-import { LeakGuard } from '@nest-session/test-infrastructure';
-import { RedisServer } from '@nest-session/testing';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { fileURLToPath } from 'node:url';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -12,6 +12,7 @@ const PROGRAM = fileURLToPath(new URL('../support/signing-in.mjs', import.meta.u
 const ROUNDS = 200;
 const PROCESSES = 2;
 const AT_ONCE = 50;
+const KILLS = 5;
 const MOST = 3;
 
 // The live sessions of a principal, in all partitions at one moment.
@@ -56,21 +57,24 @@ describe.each([
   beforeAll(async () => {
     server = await RedisServer.start();
     client = new Redis(server.url);
-    const environment = {
-      REDIS_URL: server.url,
-      PARTITIONS: String(count),
-      MOST: String(MOST),
-      WHEN_REACHED: whenReached,
-    };
-    workers = await Promise.all(
-      Array.from({ length: PROCESSES }, () => WorkerProcess.start(environment, { program: PROGRAM })),
-    );
+    workers = await Promise.all(Array.from({ length: PROCESSES }, () => startWorker('30s')));
   }, 60_000);
   afterAll(async () => {
     await Promise.all(workers.map((worker) => worker.end()));
     client.disconnect();
     await server.stop();
   });
+
+  function startWorker(commandTimeout: string): Promise<WorkerProcess> {
+    const environment = {
+      REDIS_URL: server.url,
+      PARTITIONS: String(count),
+      MOST: String(MOST),
+      WHEN_REACHED: whenReached,
+      COMMAND_TIMEOUT: commandTimeout,
+    };
+    return WorkerProcess.start(environment, { program: PROGRAM });
+  }
 
   const countLive = async (principal: string) =>
     (await client.eval(COUNT_LIVE, 1, `index:${PRINCIPAL_NAME_INDEX_NAME}:${principal}`, ...prefixes)) as number;
@@ -113,6 +117,33 @@ describe.each([
     expect(deleted).toHaveLength(ROUNDS * perRound);
     expect(new Set(deleted).size).toBe(deleted.length);
     expect(await recorded('expired')).toEqual([]);
+  }, 600_000);
+
+  it('never more, and exactly as many in the end, when a process is killed in the middle of its sign-ins', async () => {
+    for (let i = 0; i < KILLS; i++) {
+      const principal = `killed-${i}`;
+      const [killed, other] = await Promise.all([startWorker('1s'), startWorker('1s')]);
+      let isOver = false;
+      let most = 0;
+      const watch = (async () => {
+        while (!isOver) most = Math.max(most, await countLive(principal));
+      })();
+      for (const worker of [killed, other]) worker.tell(JSON.stringify({ round: 'k', principal, requests: SIGN_INS }));
+      await eventually(async () => expect(await countLive(principal)).toBe(MOST));
+      await killed.end('SIGKILL');
+      // One that waits for a sign-in of the killed process may fail, until the time of that has passed.
+      for (let n = 0, saved = 0; saved < MOST && whenReached === 'end-oldest'; n++) {
+        other.tell(JSON.stringify({ round: `n${n}`, principal, requests: ['sign in'] }));
+        await other.saysLine(new RegExp(`^answered n${n} `), { timeout: 60_000 });
+        if (other.lines.includes(`answered n${n} {"saved":1}`)) saved++;
+      }
+      await other.saysLine(/^answered k /, { timeout: 60_000 });
+      isOver = true;
+      await watch;
+      expect(most).toBe(MOST);
+      expect(await countLive(principal)).toBe(MOST);
+      await other.end();
+    }
   }, 600_000);
 
   it('never more, while sessions of the principal expire, sign out and are rotated', async () => {

@@ -17,7 +17,7 @@ Module({
     RedisSessionModule.forRoot({
       url: process.env.REDIS_URL,
       partitions: Number(process.env.PARTITIONS),
-      commandTimeout: process.env.COMMAND_TIMEOUT ?? '30s',
+      commandTimeout: process.env.COMMAND_TIMEOUT,
       events: { consume: false },
     }),
   ],
