@@ -349,14 +349,14 @@ ${WRITTEN}`,
   ),
   inMemory(
     'a look-up finds one page of sessions',
-    'return found.map((session) =>',
-    'return found.slice(0, 100).map((session) =>',
+    'return this.#listed(indexName, value).map((session) =>',
+    'return this.#listed(indexName, value).slice(0, 100).map((session) =>',
     'index finds all of many sessions',
   ),
   inMemory(
     'a look-up tells no time to live',
-    'return found.map((session) => this.#recordOf(session));',
-    'return found.map((session) => ({ ...this.#recordOf(session), timeToLive: undefined }));',
+    'return this.#listed(indexName, value).map((session) => this.#recordOf(session));',
+    'return this.#listed(indexName, value).map((session) => ({ ...this.#recordOf(session), timeToLive: undefined }));',
     'index finds sessions with the same content as a lookup by id',
   ),
   inMemory(

@@ -121,8 +121,8 @@ const indexes = [
   {
     mistake: 'A session stays in the index of an attribute that a sign-in has not kept',
     in: 'SessionState',
-    code: 'indexes: new Map([...left, ...indexes])',
-    instead: 'indexes',
+    code: 'joined(this.#indexesToLeave(authentication), this.#indexesOf(attributes))',
+    instead: 'this.#indexesOf(attributes)',
     killedBy: byContract('list no session whose attribute a sign-in has not kept, known to it or not'),
   },
   {

@@ -24,6 +24,7 @@ export type {
   UpdateSession,
   WriteReply,
 } from './session/session-change.js';
+export type { MaxSessions } from './session/session-limit.js';
 export { isKept } from './session/sign-in.js';
 export { TrackedSession } from './session/tracked-session.js';
 

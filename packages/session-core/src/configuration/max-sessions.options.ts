@@ -1,4 +1,5 @@
 import type { OptionReader } from '../option-reading/option.reader.js';
+import type { MaxSessions } from '../session/session-limit.js';
 
 /** What happens to a sign-in when its principal has as many sessions as allowed. */
 export type WhenMaxSessionsReached = (typeof WAYS)[number];
@@ -21,7 +22,7 @@ export interface MaxSessionsOptions {
 }
 
 /** Reads the option `maxSessions`. Undefined when there is no limit. */
-export function readMaxSessions(parent: OptionReader): Required<MaxSessionsOptions> | undefined {
+export function readMaxSessions(parent: OptionReader): MaxSessions | undefined {
   if (parent.value('maxSessions', isObject, 'an object such as { perPrincipal: 5 }') === undefined) return undefined;
   const reader = parent.section('maxSessions');
   const perPrincipal = reader.integer('perPrincipal', 0, { atLeast: 1, atMost: MOST });

@@ -12,6 +12,7 @@ import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from '../session/session-id.generator.js';
 import { type SessionIdForm, SessionIds } from '../session/session-ids.js';
+import type { MaxSessions } from '../session/session-limit.js';
 import { indexProblem, type SessionIndex, SessionIndexes } from '../session/session-indexes.js';
 import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecodable-policy.js';
 
@@ -130,7 +131,7 @@ export interface ResolvedSessionOptions {
   /** What happens to suspicious requests. */
   readonly security: SecurityLevel;
   /** How many live sessions a principal may have; undefined: any number. */
-  readonly maxSessions: Required<MaxSessionsOptions> | undefined;
+  readonly maxSessions: MaxSessions | undefined;
   /** Bytes. */
   readonly maxAttributeSize: number;
   /** What happens to a session with a value that cannot be decoded. */

@@ -1,11 +1,11 @@
 import { SessionStoreError } from '../errors/session.errors.js';
-import type { MaxSessionsOptions } from '../configuration/max-sessions.options.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
 import type { SaveOutcome, Session } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
 import { SessionIndexes } from '../session/session-indexes.js';
+import type { MaxSessions } from '../session/session-limit.js';
 import { isWellFormedSessionId } from '../session/session-token.js';
 import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
@@ -31,7 +31,7 @@ export interface SessionRepositoryOptions {
   /** The attributes that no sign-in keeps. @default none */
   readonly visitorAttributes?: readonly string[] | undefined;
   /** How many live sessions a principal may have. @default any number */
-  readonly maxSessions?: Required<MaxSessionsOptions> | undefined;
+  readonly maxSessions?: MaxSessions | undefined;
   /** What happens to a session with a value that the serializer cannot decode. @default 'drop-attribute' */
   readonly undecodable?: UndecodablePolicy | undefined;
   /** Under what sessions are listed. @default the index of principals alone */

@@ -8,16 +8,16 @@ import type {
   UpdateSession,
   WriteReply,
 } from './session-change.js';
-import { indexTerm } from './index-terms.js';
 import { LIFETIME_ATTRIBUTES, REMEMBER_ME_ATTRIBUTE } from './own-attributes.js';
 import { isKept } from './sign-in.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
+import { limitOf } from './session-limit.js';
 import type { SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
-import { TrackedTimeouts } from './tracked-timeouts.js';
+import { idleTimeOf, TrackedTimeouts } from './tracked-timeouts.js';
 
 /** A change that a session object asks its repository to write. */
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
@@ -240,17 +240,10 @@ export class SessionState {
     return signIn ? this.writer.indexes.leave((name) => isKept(name, signIn)) : NO_INDEXES;
   }
 
-  /** The limit for a save that lists the session under a principal, or gives a new id to one that is. */
   #limitOf(indexes: IndexChanges, newId?: string): SessionLimit | undefined {
     const { maxSessions } = this.writer;
-    if (!maxSessions) return undefined;
-    let principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
-    if (principal === undefined && newId !== undefined) {
-      const name = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME);
-      principal = typeof name === 'string' ? indexTerm(name) : undefined;
-    }
-    if (!principal) return undefined;
-    return { principal, atMost: maxSessions.perPrincipal, whenReached: maxSessions.whenReached };
+    const rotated = () => (newId === undefined ? undefined : this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME));
+    return maxSessions && limitOf(maxSessions, indexes, rotated);
   }
 
   get #authenticationAsStored(): Omit<PendingAuthentication, 'kept'> {
@@ -298,14 +291,4 @@ interface PendingAuthentication {
 /** Most saves change no index. */
 function joined(left: IndexChanges, changed: IndexChanges): IndexChanges {
   return left.size > 0 ? new Map([...left, ...changed]) : changed;
-}
-
-/** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
-function idleTimeOf(record: SessionRecord): number | undefined {
-  const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
-  if (timeToLive === undefined) return undefined;
-  const since = Math.max(creationTime, record.authenticatedAt ?? 0);
-  const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
-  const absolute = absoluteTimeout < 0 ? Infinity : since + absoluteTimeout * 1000 - lastAccessedTime;
-  return Math.max(0, Math.min(idle, absolute) - timeToLive);
 }

@@ -1,7 +1,7 @@
-import type { MaxSessionsOptions } from '../configuration/max-sessions.options.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { SessionChange, WriteReply } from './session-change.js';
 import type { SessionIndexes } from './session-indexes.js';
+import type { MaxSessions } from './session-limit.js';
 import type { SessionKey } from './session-token.js';
 import type { SessionTimeouts } from './tracked-timeouts.js';
 import type { UndecodablePolicy } from './undecodable-policy.js';
@@ -16,7 +16,7 @@ export interface SessionWriter {
   /** The attributes that no sign-in keeps. */
   readonly visitorAttributes: readonly string[];
   /** How many live sessions a principal may have; undefined: any number. */
-  readonly maxSessions: Required<MaxSessionsOptions> | undefined;
+  readonly maxSessions: MaxSessions | undefined;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not reply in time */
   write(change: SessionChange): Promise<WriteReply>;
   /** A fresh token and its id. `replaced`: the current id of the session that gets them. */

@@ -80,3 +80,13 @@ function secondsOf(name: string, timeout: unknown): number {
 function isSeconds(seconds: number): boolean {
   return Number.isInteger(seconds) && Math.abs(seconds) < 2 ** 31;
 }
+
+/** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
+export function idleTimeOf(record: SessionRecord): number | undefined {
+  const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
+  if (timeToLive === undefined) return undefined;
+  const since = Math.max(creationTime, record.authenticatedAt ?? 0);
+  const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
+  const absolute = absoluteTimeout < 0 ? Infinity : since + absoluteTimeout * 1000 - lastAccessedTime;
+  return Math.max(0, Math.min(idle, absolute) - timeToLive);
+}

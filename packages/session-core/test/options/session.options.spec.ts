@@ -117,11 +117,22 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, security, maxAttributeSize, undecodable, indexes, csrf, devices, context, exclude, keepIdle.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, security, maxSessions, maxAttributeSize, undecodable, indexes, csrf, devices, context, exclude, keepIdle.',
     ],
     [{ visitorAttributes: 'captcha' }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ visitorAttributes: [''] }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ security: 'high' }, 'Option `security` must be'],
+    [{ maxSessions: 5 }, 'Option `maxSessions` must be an object such as { perPrincipal: 5 }.'],
+    [{ maxSessions: {} }, 'Option `maxSessions.perPrincipal` must be a whole number from 1 to 1000.'],
+    [{ maxSessions: { perPrincipal: 0 } }, 'Option `maxSessions.perPrincipal` must be a whole number from 1 to 1000.'],
+    [
+      { maxSessions: { perPrincipal: 1, whenReached: 'wait' } },
+      'Option `maxSessions.whenReached` must be one of "end-oldest", "refuse".',
+    ],
+    [
+      { maxSessions: { perPrincipal: 1, perprincipal: 1 } },
+      'Unknown option `maxSessions.perprincipal`: did you mean `maxSessions.perPrincipal`?',
+    ],
     [{ cookie: 'SESSION' }, 'Option `cookie` must be an object.'],
     [null, 'The argument must be an object.'],
     [[], 'The argument must be an object.'],

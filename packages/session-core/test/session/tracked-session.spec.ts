@@ -1,6 +1,11 @@
 import { jest } from '@jest/globals';
 import { inspect } from 'node:util';
-import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/errors/session.errors.js';
+import {
+  SessionAttributeError,
+  SessionStateError,
+  SessionStoreError,
+  TooManySessionsError,
+} from '../../src/errors/session.errors.js';
 import type { UpdateSession } from '../../src/session/session-change.js';
 import type { Session } from '../../src/session/session.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
@@ -711,6 +716,57 @@ describe('TrackedSession', () => {
       await session.save();
       expect(writer.attributes).toEqual([{ b: '2' }, { b: '3' }]);
       expect(changes()[1]!.clears).toBeUndefined();
+    });
+  });
+
+  describe('with a limit of sessions', () => {
+    const limits = () => writer.writes.map((change) => ('limit' in change ? change.limit : undefined));
+    const limit = { principal: 'ann', atMost: 2, whenReached: 'refuse' };
+    beforeEach(() => (writer.maxSessions = { perPrincipal: 2, whenReached: 'refuse' }));
+
+    it('names it where it gets a principal, or another id while it has one', async () => {
+      const session = TrackedSession.create(writer, TIMEOUTS);
+      session.setAttribute('a', 1);
+      await session.save();
+      session.signIn('ann');
+      await session.save();
+      session.changeSessionId();
+      await session.save();
+      session.setAttribute('a', 2);
+      await session.save();
+      session.principalName = undefined;
+      session.changeSessionId();
+      await session.save();
+      const created = TrackedSession.create(writer, TIMEOUTS);
+      created.signIn('ann');
+      await created.save();
+      expect(limits()).toEqual([undefined, limit, limit, undefined, undefined, limit]);
+    });
+
+    it('names the principal as its index does', async () => {
+      const session = writer.restore({ a: '1' });
+      session.signIn('a'.repeat(300));
+      await session.save();
+      session.changeSessionId();
+      await session.save();
+      expect(limits().map((each) => each?.principal)).toEqual(Array(2).fill(expect.stringMatching(/^sha256:/)));
+    });
+
+    it('stays as it was when the store refuses it, and can be saved again', async () => {
+      const session = writer.restore({ a: '1' });
+      const { id } = session;
+      session.signIn('ann');
+      writer.reply({ outcome: 'refused' }, { outcome: 'refused' });
+      await expect(session.save()).rejects.toThrow(TooManySessionsError);
+      await expect(session.save()).rejects.toThrow(/may have 2 sessions/);
+      expect([session.storedId, session.isDirty, session.tokenToSend]).toEqual([id, true, undefined]);
+      expect(await session.save()).toBe('saved');
+      expect(session.storedId).toBe(session.id);
+      const fresh = TrackedSession.create(writer, TIMEOUTS);
+      fresh.signIn('ann');
+      writer.reply({ outcome: 'refused' });
+      await expect(fresh.save()).rejects.toThrow(TooManySessionsError);
+      expect(fresh.isNew).toBe(true);
     });
   });
 

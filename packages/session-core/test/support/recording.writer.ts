@@ -17,6 +17,7 @@ export class RecordingWriter implements SessionWriter {
   readonly indexes = new SessionIndexes();
   readonly timeouts = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
   visitorAttributes: readonly string[] = [];
+  maxSessions: SessionWriter['maxSessions'];
   readonly writes: SessionChange[] = [];
   /** The ids that the drawn ids were to replace; undefined for new sessions. */
   readonly replaced: (string | undefined)[] = [];

@@ -21,6 +21,7 @@ const KEYS = {
   'nest:session:index:<index name>:<value>': 'zset',
   'nest:session:sessions:moved:<previous id>': 'string',
   'nest:session:sessions:taken-over:<id>': 'string',
+  'nest:session:ledger:<principal>': 'hash',
   'nest:session:epoch': 'hash',
   'nest:session:events': 'stream',
   'nest:session:events:dead': 'stream',
@@ -41,8 +42,12 @@ const PLACEHOLDERS: Record<string, string> = {
   '<minute>': '\\d+0000',
   '<index name>': 'org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME',
   '<value>': 'ann',
+  '<principal>': 'ann',
   '<group>': '(retrying|giving-up)',
 };
+
+/** Only with several partitions. */
+const LEDGER = 'nest:session:ledger:<principal>';
 
 /** Lives for a millisecond: seen only in the notification of its write. */
 const CANARY = 'nest:session:sessions:expires:canary:<uuid>';
@@ -105,7 +110,8 @@ describe.each([
       events: { maxLength: 1, ...events },
     };
     const pace = { firstBackOff: 60_000, longestBackOff: 60_000 };
-    instances.push(await EventInstance.start({ redis, pace, providers: [FailingHandler] }));
+    const session = { maxSessions: { perPrincipal: 5 } };
+    instances.push(await EventInstance.start({ redis, session, pace, providers: [FailingHandler] }));
   }
 
   it('the store writes each of these keys, and no other', async () => {
@@ -126,10 +132,12 @@ describe.each([
       attributes: new Map(),
       principalName: undefined,
     }));
-    const { [CANARY]: _, ...lasting } = KEYS;
+    const { [LEDGER]: ledger, ...others } = KEYS;
+    const all: Record<string, string> = partitions === 1 ? others : { ...others, [LEDGER]: ledger };
+    const { [CANARY]: _, ...lasting } = all;
     await eventually(async () => expect(await typesInRedis()).toEqual(lasting));
     await eventually(() =>
-      expect(new Set([...written].filter((key) => key !== old).map(documented))).toEqual(new Set(Object.keys(KEYS))),
+      expect(new Set([...written].filter((key) => key !== old).map(documented))).toEqual(new Set(Object.keys(all))),
     );
   });
 

@@ -1,6 +1,6 @@
 import type { ModuleMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { SessionModule } from '@nest-session/core';
+import { SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { DELIVERY_PACE } from '../../src/configuration/redis-session.tokens.js';
@@ -12,6 +12,7 @@ const PACE = { pollInterval: 20, firstBackOff: 20, longestBackOff: 100, wishRene
 export interface EventInstanceOptions extends Pick<ModuleMetadata, 'imports' | 'providers' | 'controllers'> {
   /** With `commandTimeout: PATIENCE` unless it has another. */
   readonly redis: RedisSessionModuleOptions;
+  readonly session?: SessionModuleOptions;
   /** Milliseconds; overrides the defaults of the fixture. */
   readonly pace?: Partial<typeof PACE>;
 }
@@ -23,10 +24,16 @@ export class EventInstance {
 
   private constructor(readonly module: TestingModule) {}
 
-  static async start({ redis, pace, imports = [], ...metadata }: EventInstanceOptions): Promise<EventInstance> {
+  static async start({
+    redis,
+    session,
+    pace,
+    imports = [],
+    ...metadata
+  }: EventInstanceOptions): Promise<EventInstance> {
     const module = await Test.createTestingModule({
       imports: [
-        SessionModule.forRoot(),
+        SessionModule.forRoot(session),
         RedisSessionModule.forRoot({ commandTimeout: PATIENCE, ...redis }),
         ...imports,
       ],

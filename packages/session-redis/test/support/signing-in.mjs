@@ -70,14 +70,15 @@ async function one(principal, nth) {
   return sessions[nth % Math.max(sessions.length, 1)];
 }
 
-createInterface({ input: process.stdin }).on('line', async (line) => {
+async function answer(line) {
   const { round, principal, requests } = JSON.parse(line);
   const answers = await Promise.allSettled(requests.map((kind, nth) => REQUESTS[kind](principal, nth)));
   const counts = {};
   for (const { value, reason } of answers) {
-    const answer = value ?? String(reason);
-    counts[answer] = (counts[answer] ?? 0) + 1;
+    const word = value ?? String(reason);
+    counts[word] = (counts[word] ?? 0) + 1;
   }
   process.stdout.write(`answered ${round} ${JSON.stringify(counts)}\n`);
-});
+}
+createInterface({ input: process.stdin }).on('line', (line) => void answer(line));
 process.stdout.write('ready\n');

@@ -90,7 +90,7 @@ export class Store<Server extends RedisServer = RedisServer> {
   }
 
   async save(id: string, changes: Changes): Promise<UpdateReply> {
-    return this.scripts.save(updateOf(id, changes));
+    return this.scripts.save(updateOf(id, changes)) as Promise<UpdateReply>;
   }
 
   /** Ends a session now, without a key event, as if its timeout had passed. */

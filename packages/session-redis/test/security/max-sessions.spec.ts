@@ -1,0 +1,197 @@
+import { Controller, Get, Param, Post, Res } from '@nestjs/common';
+import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError } from '@nest-session/core';
+import { type CreateSession, generateSessionKey } from '@nest-session/core/store';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RequestConnection } from '../../src/connection/request.connection.js';
+import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
+import { App } from '../support/app.fixture.js';
+import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const PARTITIONS = 16;
+
+@Controller('limited')
+class AccountController {
+  @Post('sign-in/:name')
+  signIn(@Session() session: Session, @Param('name') name: string) {
+    session.signIn(name);
+    return { id: session.id };
+  }
+
+  @Post('raw/:name')
+  raw(@Session() session: Session, @Param('name') name: string, @Res() response: { send(body: string): void }) {
+    session.signIn(name);
+    response.send('signed in');
+  }
+
+  @Get('me')
+  me(@Session() session: Session) {
+    return { name: session.principalName ?? 'nobody' };
+  }
+}
+
+describe.each([
+  ['express', 1],
+  ['fastify', PARTITIONS],
+] as const)('on %s with %d partitions', (adapter, partitions) => {
+  let store: Store;
+  const apps: App[] = [];
+  beforeAll(async () => (store = await Store.open({ partitions })));
+  afterEach(async () => {
+    for (const app of apps.splice(0)) await app.stop();
+  });
+  afterAll(() => store.close());
+
+  async function start(whenReached: 'end-oldest' | 'refuse'): Promise<App> {
+    const app = await App.start({
+      adapter,
+      session: { maxSessions: { perPrincipal: 2, whenReached } },
+      redis: { url: store.server.url, partitions },
+      controllers: [AccountController],
+      handlers: false,
+    });
+    apps.push(app);
+    return app;
+  }
+
+  it('one more sign-in ends the session of the device that signed in first', async () => {
+    const app = await start('end-oldest');
+    const devices = [app.agent(), app.agent(), app.agent()];
+    for (const device of devices) expect((await device.post('/limited/sign-in/ann')).status).toBe(201);
+    const names = [];
+    for (const device of devices) names.push(((await device.get('/limited/me')).json() as { name: string }).name);
+    expect(names).toEqual(['nobody', 'ann', 'ann']);
+  });
+
+  it('one more sign-in is answered 409, and changes nothing', async () => {
+    const app = await start('refuse');
+    const [first, second, third] = [app.agent(), app.agent(), app.agent()];
+    await third.post('/set/cart', { value: 'apple' });
+    for (const device of [first, second]) await device.post('/limited/sign-in/bob');
+    const refused = await third.post('/limited/sign-in/bob');
+    expect([refused.status, refused.json()]).toEqual([
+      409,
+      { statusCode: 409, message: 'Too many sessions', error: 'Conflict' },
+    ]);
+    expect((await third.get('/limited/me')).json()).toEqual({ name: 'nobody' });
+    expect((await third.get('/read')).json()).toMatchObject({ attributes: { cart: 'apple' } });
+    await first.post('/logout');
+    expect((await third.post('/limited/sign-in/bob')).status).toBe(201);
+    expect((await third.get('/limited/me')).json()).toEqual({ name: 'bob' });
+  });
+});
+
+describe('the ledger', () => {
+  let store: SteppableStore;
+  let connection: RequestConnection;
+  let ledger: SessionLedger;
+  let roundTrips = 0;
+  const limit = { principal: 'ann', atMost: 2, whenReached: 'end-oldest' } as const;
+  beforeEach(async () => {
+    store = await Store.openSteppable({ partitions: PARTITIONS });
+    connection = new RequestConnection(store.client, { commandTimeout: 1000 });
+    let running = 0;
+    const run = connection.run.bind(connection);
+    // Calls that overlap leave together.
+    connection.run = async (command) => {
+      if (running++ === 0) roundTrips++;
+      return run(command).finally(() => running--);
+    };
+    ledger = new SessionLedger(connection, store.client, store.scripts, store.partitions, { commandTimeout: 1000 });
+    roundTrips = 0;
+  });
+  afterEach(() => store.close());
+
+  function creation(id = generateSessionKey().id): CreateSession & LimitedChange {
+    const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]);
+    const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+    const attributes = new Map([[PRINCIPAL_NAME_INDEX_NAME, '"ann"']]);
+    return { kind: 'create', id, presentedIds: [], ...times, signsIn: true, attributes, indexes, limit };
+  }
+
+  async function signIn(): Promise<string> {
+    const change = creation();
+    const reply = await ledger.write(change, (room) => connection.run(() => store.scripts.create(change, room)));
+    expect(reply.outcome).toBe('created');
+    return change.id;
+  }
+
+  async function roundTripsOf(step: () => Promise<unknown>): Promise<number> {
+    const before = roundTrips;
+    await step();
+    return roundTrips - before;
+  }
+
+  const isLive = async (id: string) => (await store.client.exists(store.keysOf(id).shadow(id))) === 1;
+
+  it('takes one round trip more, and three more where a session ends or has expired', async () => {
+    // The first sign-in asks the indexes, and makes the ledger.
+    expect(await roundTripsOf(signIn)).toBe(4);
+    const ids: string[] = [];
+    const signsIn = async () => void ids.push(await signIn());
+    expect(await roundTripsOf(signsIn)).toBe(2);
+    expect(await roundTripsOf(signsIn)).toBe(4);
+    expect(await Promise.all(ids.map(isLive))).toEqual([true, true]);
+    await store.scripts.delete(ids[1]!);
+    expect(await roundTripsOf(signsIn)).toBe(4);
+    expect(await Promise.all(ids.map(isLive))).toEqual([true, false, true]);
+    expect(await roundTripsOf(signsIn)).toBe(4);
+    expect(await Promise.all(ids.map(isLive))).toEqual([false, false, true, true]);
+  });
+
+  it('knows the sessions that were there before it', async () => {
+    const before = [];
+    for (let i = 0; i < 3; i++) {
+      const change = creation();
+      await store.scripts.create(change);
+      before.push(change.id);
+      await store.server.stepClock(1000);
+    }
+    await signIn();
+    expect(await Promise.all(before.map(isLive))).toEqual([false, false, true]);
+  });
+
+  it('counts a session that was taken over, and ends none for it', async () => {
+    const first = await signIn();
+    const second = await signIn();
+    const { id, ...taken } = creation();
+    await ledger.enter(id, 'ann');
+    await store.scripts.takeOver({ id, ...taken }, 60_000);
+    expect(await Promise.all([first, second, id].map(isLive))).toEqual([true, true, true]);
+    await signIn();
+    expect(await Promise.all([first, second, id].map(isLive))).toEqual([false, false, true]);
+  });
+
+  it('lets nobody be stored after the time of the place', async () => {
+    const change = creation();
+    const late = ledger.write(change, async (room) => {
+      await store.server.stepClock(MINUTE);
+      return connection.run(() => store.scripts.create(change, room));
+    });
+    await expect(late).rejects.toThrow(SessionStoreError);
+    expect(await isLive(change.id)).toBe(false);
+    const [first, second] = [await signIn(), await signIn()];
+    expect(await Promise.all([first, second].map(isLive))).toEqual([true, true]);
+  });
+
+  it('gives back the place of a sign-in that found its session gone', async () => {
+    await signIn();
+    const id = store.id();
+    const { attributes, indexes } = creation();
+    const change: LimitedChange = { kind: 'update', id, newId: store.id(id), attributes, indexes, limit };
+    const reply = await ledger.write(change, (room) => connection.run(() => store.scripts.save(change, room)));
+    expect(reply.outcome).toBe('gone');
+    const second = await signIn();
+    const key = store.partitions.of('ann').ledger('ann');
+    expect(await isLive(second)).toBe(true);
+    expect(await store.client.hlen(key)).toBe(2);
+  });
+
+  it('vanishes a week after the last sign-in', async () => {
+    await signIn();
+    const key = store.partitions.of('ann').ledger('ann');
+    const left = (await store.client.pttl(key)) / (24 * 60 * MINUTE);
+    expect([left > 6.9, left <= 7]).toEqual([true, true]);
+  });
+});
