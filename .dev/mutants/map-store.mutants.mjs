@@ -134,7 +134,7 @@ export const mapStore = [
     mistake: 'In memory, an update of an attribute does not compare',
     code: 'if (expected && session.attributes.get(expected.name) !== expected.text) {',
     instead: 'if (expected && this.#isTaken(expected.name)) {',
-    killedBy: byContract('attribute update keeps every change of many concurrent requests'),
+    killedBy: byContract('attribute update writes nothing when the stored text is another one, and returns that text'),
   },
   {
     mistake: 'In memory, a save changes the index before it compares',

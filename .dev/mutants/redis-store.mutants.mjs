@@ -99,8 +99,8 @@ if condition ~= 'any' and not clears then`,
   },
   {
     mistake: 'An update of an attribute takes the text that it writes for its own of before',
-    code: `condition == 'text' and current == ARGV[12]`,
-    instead: `condition == 'text' and (current == ARGV[12] or current == ARGV[#ARGV])`,
+    code: `redis.sha1hex(current) == ARGV[12]`,
+    instead: `(redis.sha1hex(current) == ARGV[12] or current == ARGV[#ARGV])`,
     killedBy: byContract('attribute update is a conflict also when another request has written the same text'),
   },
   {

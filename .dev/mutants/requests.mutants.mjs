@@ -6,7 +6,9 @@ const byValues = (test) => ({ spec: 'attribute-values.spec.ts', test });
 const byEnhancers = (test) => ({ spec: 'session-enhancers.spec.ts', test });
 const byCsrfGuard = (test) => ({ spec: 'csrf.guard.spec.ts', test });
 const byCsrfTokens = (test) => ({ spec: 'csrf-token.spec.ts', test });
-
+const byUpdates = (test) => ({ spec: 'attribute-updates.spec.ts', test });
+const byTurns = (test) => ({ spec: 'turn.queue.spec.ts', test });
+const byUpdatesAtOnce = (test) => ({ spec: 'updates-at-once.spec.ts', test });
 const bySigningIn = (test) => ({ spec: 'signing-in.spec.ts', test });
 
 /** Mistakes in signing in and out. */
@@ -129,9 +131,112 @@ const csrf = [
   },
 ];
 
+/** Mistakes in updates of one attribute by many requests. */
+const updates = [
+  {
+    mistake: 'Updates of an attribute do not wait for each other',
+    in: 'AttributeUpdates',
+    code: '`${update.id}:${update.name}`',
+    instead: '`${update.id}:${update.name}:${update.begin}`',
+    killedBy: byUpdates('by many requests are made together while one is written, and none is lost'),
+  },
+  {
+    mistake: 'Updates of different attributes wait for each other',
+    in: 'AttributeUpdates',
+    code: '`${update.id}:${update.name}`',
+    instead: 'update.id',
+    killedBy: byUpdates('wait only for those of the same attribute and session'),
+  },
+  {
+    mistake: 'An update of an old id starts from what was stored since the rotation',
+    in: 'AttributeUpdates',
+    code: '`${update.id}:${update.name}`',
+    instead: 'update.name',
+    killedBy: byUpdates('by the old id of a session do not start from what was stored since it was rotated'),
+  },
+  {
+    mistake: 'An update that has waited starts from what its request had loaded',
+    in: 'AttributeUpdates',
+    code: 'stored ? stored.text : loaded',
+    instead: 'loaded',
+    killedBy: byUpdates('by many requests are made together while one is written, and none is lost'),
+  },
+  {
+    mistake: 'Any number of updates is computed at once',
+    in: 'AttributeUpdates',
+    code: 'waiting.length < LARGEST_BATCH',
+    instead: 'waiting.length >= 0',
+    killedBy: byUpdates('by many requests are made together while one is written, and none is lost'),
+  },
+  {
+    mistake: 'Updates that are made together all start from the same value',
+    in: 'applied',
+    code: 'apply(last ? (last.text ?? undefined) : known)',
+    instead: 'apply(known)',
+    killedBy: byUpdates('by many requests are made together while one is written, and none is lost'),
+  },
+  {
+    mistake: 'An update fails because of a value that is not stored',
+    in: 'applied',
+    code: 'return () => reject(error);',
+    instead: 'reject(error); return () => undefined;',
+    killedBy: byUpdates('throw only because of what is stored'),
+  },
+  {
+    mistake: 'An update keeps a session idle that others use',
+    in: 'AttributeUpdates',
+    code: 'waiting.every(',
+    instead: 'waiting.some(',
+    killedBy: byUpdates('renew the idle timeout unless all that are made together keep the session idle'),
+  },
+  {
+    mistake: 'An update that was in conflict is repeated at once',
+    in: 'AttributeUpdates',
+    code: 'if (conflicts > 0) await delay(Math.random() * Math.min(LONGEST_PAUSE, 2 ** conflicts));',
+    instead: '',
+    killedBy: byUpdates('are repeated after pauses, and given up after the timeout with a 409'),
+  },
+  {
+    mistake: 'An update waits for a client that has left',
+    in: 'AttributeUpdates',
+    code: 'if (before || conflicts > 0) waiting = waiting.filter((update) => this.#isWaiting(update));',
+    instead: '',
+    killedBy: byUpdatesAtOnce('stop when their clients have disconnected, on express'),
+  },
+  {
+    mistake: 'A client that disconnects ends a process that does not await an update',
+    in: 'forDisconnected',
+    code: 'if (error instanceof ClientDisconnectedError) same.catch(() => undefined);',
+    instead: '',
+    killedBy: byUpdates('do not wait, and need no handler for their error'),
+  },
+  {
+    mistake: 'An update that is made after the response is dropped',
+    in: 'ResponseCommit.isAborted',
+    code: '&& !this.response.writableEnded',
+    instead: '',
+    killedBy: byUpdatesAtOnce('are kept when their clients have disconnected, on fastify'),
+  },
+  {
+    mistake: 'A turn that hangs blocks all that wait for it',
+    in: 'TurnQueue',
+    code: 'this.longestTurn',
+    instead: '2 ** 31 - 1',
+    killedBy: byTurns('starts the next step after the longest turn, although the one before has not finished'),
+  },
+  {
+    mistake: 'The queue of turns keeps every key that it has seen',
+    in: 'TurnQueue.run',
+    code: 'if (this.#last.get(key) === turn) this.#last.delete(key);',
+    instead: '',
+    killedBy: byTurns('keeps nothing of a key whose steps are finished'),
+  },
+];
+
 export const requests = [
   ...signing,
   ...csrf,
+  ...updates,
   {
     mistake: 'An id that nobody has is adopted from the client that presents it',
     in: 'TrackedSession',

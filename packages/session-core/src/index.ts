@@ -82,8 +82,10 @@ export { MapSessionRepository } from './memory/map-session.repository.js';
 
 // errors
 export {
+  ClientDisconnectedError,
   InvalidSessionOptionsError,
   SessionAttributeError,
+  SessionConflictError,
   SessionIndexError,
   SessionStateError,
   SessionStoreError,

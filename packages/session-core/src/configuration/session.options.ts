@@ -73,6 +73,11 @@ export interface SessionModuleOptions {
   /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
   maxAttributeSize?: number;
   /**
+   * How long `session.updateAttribute()` waits at most while other requests update the same attribute, and repeats its
+   * update. Then it throws a `SessionConflictError`, 409. @default '5s'
+   */
+  updateTimeout?: Duration;
+  /**
    * What happens to a session with a value that the serializer cannot decode. One log line names the attribute.
    * - `'throw'`: reading the attribute throws a `SessionAttributeError`, which is answered 500 unless you catch it.
    * - `'drop-attribute'`: reading the attribute gives undefined; from then on `attributeNames` does not name it. The
@@ -134,6 +139,8 @@ export interface ResolvedSessionOptions {
   readonly maxSessions: MaxSessions | undefined;
   /** Bytes. */
   readonly maxAttributeSize: number;
+  /** Milliseconds. */
+  readonly updateTimeout: number;
   /** What happens to a session with a value that cannot be decoded. */
   readonly undecodable: UndecodablePolicy;
   /** Under what sessions are listed. */
@@ -193,6 +200,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     atLeast: 1,
     atMost: LARGEST_ATTRIBUTE,
   });
+  const updateTimeout = reader.duration('updateTimeout', '5s', { atLeast: 1, atMost: 60 * MINUTE });
   const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
   const indexes = readIndexes(reader);
   const csrf = readCsrfOptions(reader.section('csrf'));
@@ -220,6 +228,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     security,
     maxSessions,
     maxAttributeSize,
+    updateTimeout,
     undecodable,
     indexes,
     csrf,

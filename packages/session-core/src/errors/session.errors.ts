@@ -40,6 +40,45 @@ export class SessionStoreError extends HttpException {
 }
 
 /**
+ * Thrown by `updateAttribute()` when other requests updated the same attribute for longer than the option
+ * `updateTimeout`. Nothing was stored. Nest answers this HTTP exception with a 409 response unless an exception filter
+ * decides otherwise.
+ */
+export class SessionConflictError extends HttpException {
+  constructor(
+    /** The name of the attribute; the client does not see it. */
+    readonly attributeName: string,
+    /** Milliseconds: the option `updateTimeout`. */
+    timeout: number,
+  ) {
+    super(
+      { statusCode: HttpStatus.CONFLICT, message: 'Too many concurrent updates of the session', error: 'Conflict' },
+      HttpStatus.CONFLICT,
+    );
+    this.name = 'SessionConflictError';
+    this.message =
+      `Session attribute ${JSON.stringify(attributeName)} was not updated within ${timeout} ms, because other requests ` +
+      'kept updating it. Repeat the request later. If this occurs in normal use, keep what these requests store in ' +
+      'several attributes, or set a longer `updateTimeout`';
+  }
+}
+
+/**
+ * Thrown by `updateAttribute()` when it would have to wait for other requests, or to repeat its update, for a client that
+ * has disconnected. Nothing was stored. It needs no handling: no response can reach the client, and a promise of
+ * `updateAttribute()` that nobody awaits causes no `unhandledRejection` with it.
+ */
+export class ClientDisconnectedError extends HttpException {
+  constructor() {
+    // What nginx logs for such a request. Nest logs no HTTP exception, so that nobody can flood the log by disconnecting.
+    super({ statusCode: 499, message: 'Client Closed Request' }, 499);
+    this.name = 'ClientDisconnectedError';
+    this.message =
+      'The session attribute was not updated, because the client disconnected while the update was waiting';
+  }
+}
+
+/**
  * Thrown when the value of an attribute cannot be stored or decoded, or when a required attribute is missing. The
  * message names the attribute and, for a nested value, the place in it; never the value.
  */

@@ -7,6 +7,7 @@ import { appendVary, forbidStoring } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { RequestSession } from './request-session.js';
+import { isDestroyed } from './response-functions.js';
 import type { CommitGate, ErrorResponse } from './response-hold.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 
@@ -47,6 +48,11 @@ export class ResponseCommit implements CommitGate {
   /** Whether the headers were sent, so that no cookie can be added. */
   get headersSent(): boolean {
     return this.#headers === 'sent';
+  }
+
+  /** Whether the client disconnected before the application ended the response. */
+  get isAborted(): boolean {
+    return isDestroyed(this.response) && !this.response.writableEnded;
   }
 
   /** How long a client keeps the token of a remembered session, in seconds; undefined when none is remembered. */

@@ -61,3 +61,9 @@ export class SharedResponseFunctions {
     replaced[this.#calls] = calls;
   }
 }
+
+/** Whether the client can no longer be reached. On HTTP/2 only the stream knows. */
+export function isDestroyed(response: ServerResponse): boolean {
+  const { destroyed, stream } = response as ServerResponse & { readonly stream?: { readonly destroyed: boolean } };
+  return stream?.destroyed ?? destroyed;
+}

@@ -1,7 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { logger } from '../logging/session.logger.js';
 import { applyHeaders, dropResponseHeaders, type HeadersArgument } from '../resolvers/response-headers.js';
-import type { ResponseCalls, ResponseFunctions, SharedResponseFunctions } from './response-functions.js';
+import {
+  isDestroyed,
+  type ResponseCalls,
+  type ResponseFunctions,
+  type SharedResponseFunctions,
+} from './response-functions.js';
 
 /** The work that a response waits for, and the headers that the work adds. */
 export interface CommitGate {
@@ -120,12 +125,8 @@ export class ResponseHold implements ResponseCalls {
     return this.#response;
   }
 
-  /** Whether the client can no longer be reached. On HTTP/2 only the stream knows. */
   get #isDestroyed(): boolean {
-    const { destroyed, stream } = this.#response as ServerResponse & {
-      readonly stream?: { readonly destroyed: boolean };
-    };
-    return stream?.destroyed ?? destroyed;
+    return isDestroyed(this.#response);
   }
 
   /** Calls a function of Node.js, or queues the call; undefined when it was queued. */

@@ -1,5 +1,6 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
+import { AttributeUpdates } from '../session/attribute-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
 import type { SaveOutcome, Session } from '../session/session.js';
@@ -28,6 +29,8 @@ export interface SessionRepositoryOptions {
   readonly serializer?: AttributeSerializer | undefined;
   /** Bytes that the text of one attribute may take. @default no limit */
   readonly maxAttributeSize?: number | undefined;
+  /** Milliseconds for which `updateAttribute()` waits for other updates of the attribute. @default 5000 */
+  readonly updateTimeout?: number | undefined;
   /** The attributes that no sign-in keeps. @default none */
   readonly visitorAttributes?: readonly string[] | undefined;
   /** How many live sessions a principal may have. @default any number */
@@ -80,14 +83,16 @@ export abstract class SessionRepository {
     const { timeout = 1800, absoluteTimeout = -1, ids = new SessionIds(), maxAttributeSize = Infinity } = options;
     this.#ids = ids;
     this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
+    const write = (change: SessionChange) => wrapStoreErrors(() => this.write(change));
     this.#writer = {
       undecodable: options.undecodable ?? 'drop-attribute',
       indexes: options.indexes ?? new SessionIndexes(),
       timeouts: this.#timeouts,
       visitorAttributes: options.visitorAttributes ?? [],
       maxSessions: options.maxSessions,
+      updates: new AttributeUpdates(write, options.updateTimeout ?? 5000),
       serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
-      write: (change) => wrapStoreErrors(() => this.write(change)),
+      write,
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
       shown: (id) => ids.shown(id),
     };

@@ -5,6 +5,8 @@ import type { SessionState } from './session-state.js';
 export interface SessionResponse {
   /** Whether the headers were sent, so that no cookie can be added. */
   readonly headersSent: boolean;
+  /** Whether the client disconnected before it had the response. */
+  readonly isAborted?: boolean;
   /** The error of a change that needs a cookie, where it is not that the headers were sent. */
   readonly lateChange?: string;
   /** How long the client keeps the token of a remembered session, in seconds; undefined when it can remember none. */

@@ -41,7 +41,7 @@ export class SessionState {
   ended: 'deleted' | 'gone' | undefined;
   keepsIdle = false;
   /** Knows the client of the request. */
-  client: { device?(): string | undefined } | undefined;
+  client: { device?(): string | undefined; readonly isAborted?: boolean } | undefined;
   /** Runs before each save. */
   beforeSave: (() => void) | undefined;
   readonly #owner: AttributesOwner;

@@ -1,4 +1,5 @@
 import type { AttributeSerializer } from './attribute.serializer.js';
+import type { AttributeUpdates } from './attribute-updates.js';
 import type { SessionChange, WriteReply } from './session-change.js';
 import type { SessionIndexes } from './session-indexes.js';
 import type { MaxSessions } from './session-limit.js';
@@ -17,6 +18,8 @@ export interface SessionWriter {
   readonly visitorAttributes: readonly string[];
   /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
+  /** The updates of attributes that are under way. */
+  readonly updates: AttributeUpdates;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not reply in time */
   write(change: SessionChange): Promise<WriteReply>;
   /** A fresh token and its id. `replaced`: the current id of the session that gets them. */

@@ -37,13 +37,10 @@ export class SessionSaver {
     return saving;
   }
 
-  /** Compares and sets one attribute; repeats that until no other request was faster. */
-  async updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
-    for (;;) {
-      // Read, update and write in one turn: two concurrent updates in one request must not start from the same value.
-      const outcome = await this.#inTurn(() => this.#updateAttribute(name, update));
-      if (outcome !== 'conflict') return outcome;
-    }
+  /** Compares and sets one attribute, together with what other requests make of it. @throws as `AttributeUpdates.run()` */
+  updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
+    // In a turn: a save of this session could change the value, or the id, in between.
+    return this.#inTurn(() => this.#updateAttribute(name, update));
   }
 
   /** Gives the session a fresh token and id, which take effect at the save. Returns the new id. */
@@ -99,32 +96,25 @@ export class SessionSaver {
     return this.state.settle(save, reply);
   }
 
-  async #updateAttribute(name: string, update: Update): Promise<SaveOutcome | 'conflict'> {
-    const { attributes, storedId: id, access, ended, isOver } = this.state;
+  async #updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
+    const { attributes, storedId: id, access, client, ended, isOver } = this.state;
     if (isOver || ended || id === undefined) return 'gone';
     // A value that this request set and did not save: no other request has seen it, so there is nothing to compare.
     if (attributes.isChanged(name)) {
       attributes.set(name, update(attributes.get(name)));
       return this.#save();
     }
-    // A copy: if `update` throws after changing the object in place, the change must not be saved later.
-    const value = update(attributes.storedValue(name)) ?? undefined;
-    const text = value === undefined ? null : attributes.encode(name, value);
-    const expected = { name, text: attributes.storedText(name) };
-    const changes = new Map([[name, text]]);
-    const indexes = this.writer.indexes.changesOf(changes, this.writer.serializer);
-    const reply = await this.writer.write({ kind: 'update', id, ...access, attributes: changes, indexes, expected });
-    switch (reply.outcome) {
-      case 'conflict':
-        attributes.refresh(name, reply.current);
-        return 'conflict';
-      case 'saved':
-      case 'forwarded':
-        attributes.refresh(name, text ?? undefined);
-        return 'saved';
-      default:
-        return (this.state.ended = 'gone');
-    }
+    const { updates, indexes, serializer } = this.writer;
+    const apply = (current: string | undefined) => {
+      // A copy: if `update` throws after changing the object in place, the change must not be saved later.
+      const value = update(attributes.valueOf(name, current)) ?? undefined;
+      const text = value === undefined ? null : attributes.encode(name, value);
+      return { text, indexes: indexes.changesOf(new Map([[name, text]]), serializer) };
+    };
+    const result = await updates.run({ id, name, known: attributes.storedText(name), access, client, apply });
+    if (result.outcome === 'gone') return (this.state.ended = 'gone');
+    attributes.refresh(name, result.text);
+    return 'saved';
   }
 
   #inTurn<T>(step: () => Promise<T>): Promise<T> {

@@ -115,8 +115,12 @@ export interface Session extends ReadonlySession {
   removeAttribute(name: SessionAttributeName): void;
   /**
    * Replaces an attribute by `update(current)` in the store, at once. Use it for an attribute that several requests
-   * change: if another request was faster, `update` runs again with its value, so that no change is lost. Resolves to
-   * the new value, or to undefined when the session ended in the meantime. On a new session it only sets the attribute.
+   * change: no change is lost. Updates of one attribute in this process wait for each other. `update` may run again
+   * with a newer value, so it should only compute. Resolves to the new value, or to undefined when the session ended in
+   * the meantime. On a new session it only sets the attribute.
+   * @throws SessionConflictError when other requests kept updating the attribute for longer than `updateTimeout`;
+   *   ClientDisconnectedError when it would have to wait, or to be repeated, for a client that has disconnected;
+   *   SessionStoreError when the store failed. Nothing was stored, unless the store did not reply in time
    */
   updateAttribute<K extends keyof SessionAttributes>(
     name: K,

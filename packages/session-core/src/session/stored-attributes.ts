@@ -47,6 +47,13 @@ export class StoredAttributes {
     else this.#texts.set(name, text);
   }
 
+  /** What `decode()` would return with another text. */
+  decodeText(name: string, text: string | undefined): unknown {
+    if (text === this.#texts.get(name)) return this.decode(name);
+    const texts = text === undefined ? [] : ([[name, text]] as const);
+    return new StoredAttributes(texts, this.serializer, this.owner).decode(name);
+  }
+
   /** The decoded value. @throws SessionAttributeError when it cannot be decoded and the policy is `throw` */
   decode(name: string): unknown {
     const value = this.peek(name);

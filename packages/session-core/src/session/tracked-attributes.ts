@@ -48,9 +48,9 @@ export class TrackedAttributes {
     return known ? known.value : this.#stored.peek(name);
   }
 
-  /** The value in the store, as far as this session knows: a fresh object that is not watched for changes in place. */
-  storedValue(name: string): unknown {
-    return this.#stored.decode(name);
+  /** The value that a text of an attribute has: a fresh object that is not watched for changes in place. */
+  valueOf(name: string, text: string | undefined): unknown {
+    return this.#stored.decodeText(name, text);
   }
 
   /** The text in the store, as far as this session knows. */

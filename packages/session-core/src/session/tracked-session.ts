@@ -1,4 +1,5 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
+import { forDisconnected } from './attribute-updates.js';
 import { ChangeGate, type SessionResponse } from './change-gate.js';
 import { explainDetachedCalls } from './detached-methods.js';
 import { insteadOf, NoExpandoProperties } from './no-expando-properties.js';
@@ -133,10 +134,14 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.setAttribute(name, undefined);
   }
 
-  async updateAttribute<T = unknown>(
+  updateAttribute<T = unknown>(
     name: string,
     update: (current: T | undefined) => T | undefined,
   ): Promise<T | undefined> {
+    return forDisconnected(this.#updateAttribute(name, update));
+  }
+
+  async #updateAttribute<T>(name: string, update: (current: T | undefined) => T | undefined): Promise<T | undefined> {
     this.#gate.assertWritable();
     assertName(name);
     assertFree(name);

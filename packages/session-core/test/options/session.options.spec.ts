@@ -117,7 +117,7 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, security, maxSessions, maxAttributeSize, undecodable, indexes, csrf, devices, context, exclude, keepIdle.',
+      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, security, maxSessions, maxAttributeSize, updateTimeout, undecodable, indexes, csrf, devices, context, exclude, keepIdle.',
     ],
     [{ visitorAttributes: 'captcha' }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ visitorAttributes: [''] }, 'Option `visitorAttributes` must be a list of names of attributes'],

@@ -11,6 +11,7 @@ export const STORE_FAILURE = new SessionStoreError('The test has broken the stor
 /** The store in memory. A test can count its calls, hold them and make them fail. */
 export class GatedRepository extends MapSessionRepository {
   readonly calls: Call[] = [];
+  readonly changes: SessionChange[] = [];
   readonly #gates = new Map<Call, Gate>();
 
   constructor(options?: MapSessionRepositoryOptions) {
@@ -39,6 +40,7 @@ export class GatedRepository extends MapSessionRepository {
   }
 
   override async write(change: SessionChange): Promise<WriteReply> {
+    this.changes.push(change);
     await this.#pass(change.kind);
     return super.write(change);
   }

@@ -1,3 +1,4 @@
+import { AttributeUpdates } from '../../src/session/attribute-updates.js';
 import type { AttributeSerializer } from '../../src/session/attribute.serializer.js';
 import type { SessionKey } from '../../src/session/session-token.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
@@ -18,6 +19,7 @@ export class RecordingWriter implements SessionWriter {
   readonly timeouts = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
   visitorAttributes: readonly string[] = [];
   maxSessions: SessionWriter['maxSessions'];
+  updates = new AttributeUpdates((change) => this.write(change), 5000);
   readonly writes: SessionChange[] = [];
   /** The ids that the drawn ids were to replace; undefined for new sessions. */
   readonly replaced: (string | undefined)[] = [];

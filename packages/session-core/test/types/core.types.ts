@@ -220,6 +220,7 @@ export class Handlers {
 export function options(): unknown[] {
   return [
     SessionModule.forRoot({ timeout: '30m', touchInterval: 0, cookie: { sameSite: 'lax', secure: 'auto' } }),
+    SessionModule.forRoot({ updateTimeout: '500ms' }),
     SessionModule.forRootAsync({ useFactory: () => Promise.resolve({ timeout: 'never' }) }),
     MapSessionModule.forRoot(),
     // @ts-expect-error an unknown option

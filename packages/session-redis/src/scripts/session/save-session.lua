@@ -21,10 +21,11 @@
   ARGV[7] maxInactiveInterval in s; empty: unchanged; 0: end the session
   ARGV[8] absolute timeout in s since the later of the creation and the sign-in; empty: unchanged; negative: none
   ARGV[9] 1: keep the session idle: this is no access, and the idle timeout counts from the last access
-  ARGV[10] condition: 'any', 'text' (the field ARGV[11] has the text ARGV[12]) or 'none' (there is no such field). Or
-           'clear', with a new id: remove all attributes but those that are set here, and forward nothing to the new id
+  ARGV[10] condition: 'any', 'hash' (the field ARGV[11] has a text with the hash ARGV[12]) or 'none' (there is no such
+           field). Or 'clear', with a new id: remove all attributes but those that are set here, and forward nothing to
+           the new id
   ARGV[11] field of the condition
-  ARGV[12] text of the condition
+  ARGV[12] SHA-1 of the text of the condition, in hex: the text itself may be large
   ARGV[13] 'none': nobody is signed in any more. Or, with a new id, which attributes a sign-in keeps: a KeptAttributes of
            session-core as JSON. It stands in the forwarding mark, too. Empty: neither
   ARGV[14] number of index changes
@@ -84,7 +85,8 @@ if seals then
 end
 if condition ~= 'any' and not clears then
   local current = redis.call('HGET', key, ARGV[11])
-  local is_expected = condition == 'none' and not current or condition == 'text' and current == ARGV[12]
+  local is_expected = condition == 'none' and not current or condition == 'hash' and current
+    and redis.sha1hex(current) == ARGV[12]
   -- Also when the text equals the new one: another request may have counted from 1 to 2 as well.
   if not is_expected then
     -- The old token must not read anything any more, so a forwarded save does not learn the text.

@@ -7,6 +7,7 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
+import { hashOfText } from './hash-of-text.js';
 
 /** The reply of every script for one session. */
 export type Reply<Word extends string> = [outcome: Word, detail?: string | null];
@@ -68,7 +69,7 @@ export function onlySetsAttributes(change: UpdateSession): boolean {
 function conditionOf({ expected, clears }: UpdateSession): string[] {
   if (expected === undefined) return [clears ? 'clear' : 'any', '', ''];
   const field = ATTRIBUTE_FIELD + expected.name;
-  return expected.text === undefined ? ['none', field, ''] : ['text', field, expected.text];
+  return expected.text === undefined ? ['none', field, ''] : ['hash', field, hashOfText(expected.text)];
 }
 
 /** The limit as the scripts take it. */

@@ -1,0 +1,172 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ClientDisconnectedError, SessionConflictError } from '../errors/session.errors.js';
+import type { IndexChanges, SessionChange, UpdateSession, WriteReply } from './session-change.js';
+import { type StepBefore, TurnQueue } from './turn.queue.js';
+
+/** What an update makes of an attribute. */
+interface UpdatedAttribute {
+  /** null removes the attribute. */
+  readonly text: string | null;
+  readonly indexes: IndexChanges;
+}
+
+/** The update of an attribute by one request. */
+export interface AttributeUpdate {
+  /** The id by which the request knows the session. */
+  readonly id: string;
+  /** The name of the attribute. */
+  readonly name: string;
+  /** The text that the request knows. */
+  readonly known: string | undefined;
+  readonly access: Pick<UpdateSession, 'keepsIdle'>;
+  readonly client: { readonly isAborted?: boolean } | undefined;
+  /** What it makes of a text of the attribute. May throw, and may be called again. */
+  apply(text: string | undefined): UpdatedAttribute;
+}
+
+/** How the store answered an update: `text` is what this update has made of the attribute. */
+export type UpdateResult =
+  { readonly outcome: 'saved'; readonly text: string | undefined } | { readonly outcome: 'gone' };
+
+interface WaitingUpdate extends AttributeUpdate {
+  /** When it began to wait, by `performance.now()`. */
+  readonly begin: number;
+  resolve(result: UpdateResult): void;
+  reject(error: unknown): void;
+}
+
+/** The text that the store has after a turn; undefined when that is not known. */
+type Known = { readonly text: string | undefined } | undefined;
+
+// Nothing else runs in this process while a batch is computed.
+const LARGEST_BATCH = 32;
+// Milliseconds.
+const LONGEST_PAUSE = 50;
+
+/**
+ * The updates of attributes by one repository. Those of one attribute of a session wait for each other. What has gathered
+ * in the meantime is written together, as if one had followed the other. So only updates of other instances can be in
+ * conflict, and an instance has one write of an attribute under way, whatever the number of requests.
+ */
+export class AttributeUpdates {
+  readonly #turns: TurnQueue<Known>;
+  /** The updates that wait for the same turn; by session and attribute. */
+  readonly #waiting = new Map<string, WaitingUpdate[]>();
+
+  /** @param timeout milliseconds for which an update waits, and is repeated */
+  constructor(
+    private readonly write: (change: SessionChange) => Promise<WriteReply>,
+    private readonly timeout: number,
+  ) {
+    this.#turns = new TurnQueue(timeout);
+  }
+
+  /** The number of attributes that are being updated. */
+  get size(): number {
+    return this.#turns.size;
+  }
+
+  /**
+   * Makes an update, in its turn and until it is no conflict.
+   * @throws SessionConflictError when that takes too long; ClientDisconnectedError when it would wait for a client that has
+   *   left; SessionStoreError when the store failed; what `apply()` throws
+   */
+  run(update: AttributeUpdate): Promise<UpdateResult> {
+    return new Promise((resolve, reject) => {
+      this.#add({ ...update, begin: performance.now(), resolve, reject });
+    });
+  }
+
+  #add(update: WaitingUpdate): void {
+    // By the id that the request knows: an update of an old id must not start from what was stored since the rotation.
+    const key = `${update.id}:${update.name}`;
+    const waiting = this.#waiting.get(key);
+    if (waiting && waiting.length < LARGEST_BATCH) {
+      waiting.push(update);
+      return;
+    }
+    const batch = [update];
+    this.#waiting.set(key, batch);
+    void this.#turns.run(key, (before) => {
+      if (this.#waiting.get(key) === batch) this.#waiting.delete(key);
+      return this.#make(batch, before);
+    });
+  }
+
+  /** Settles the updates of a batch. */
+  async #make(batch: readonly WaitingUpdate[], before: StepBefore<Known> | undefined): Promise<Known> {
+    const { id, name, known: loaded } = batch.at(-1)!;
+    const stored = before?.status === 'fulfilled' ? before.value : undefined;
+    let known = stored ? stored.text : loaded;
+    let waiting = batch;
+    for (let conflicts = 0; ; conflicts++) {
+      // A random part of the pause ("full jitter"), so that instances do not meet again.
+      if (conflicts > 0) await delay(Math.random() * Math.min(LONGEST_PAUSE, 2 ** conflicts));
+      if (before || conflicts > 0) waiting = waiting.filter((update) => this.#isWaiting(update));
+      const { last, settle } = applied(waiting, known);
+      if (!last) {
+        settle();
+        return { text: known };
+      }
+      const idle = waiting.every(({ access }) => access.keepsIdle) ? { keepsIdle: true } : {};
+      const attributes = new Map([[name, last.text]]);
+      const expected = { name, text: known };
+      try {
+        const reply = await this.write({ kind: 'update', id, ...idle, attributes, indexes: last.indexes, expected });
+        if (reply.outcome === 'conflict') {
+          known = reply.current;
+          continue;
+        }
+        if (reply.outcome === 'saved' || reply.outcome === 'forwarded') {
+          settle();
+          return { text: last.text ?? undefined };
+        }
+        for (const update of waiting) update.resolve({ outcome: 'gone' });
+      } catch (error) {
+        for (const update of waiting) update.reject(error);
+      }
+      return undefined;
+    }
+  }
+
+  /** Whether an update goes on although it has to wait; rejects it otherwise. */
+  #isWaiting({ name, client, begin, reject }: WaitingUpdate): boolean {
+    if (client?.isAborted) reject(new ClientDisconnectedError());
+    else if (performance.now() - begin > this.timeout) reject(new SessionConflictError(name, this.timeout));
+    else return true;
+    return false;
+  }
+}
+
+/**
+ * Applies updates to a text, one after the other, and leaves out those that throw. `last`: the attribute in the end;
+ * undefined when all threw. Call `settle()` once the store has it, because an error may come of what was not stored yet.
+ */
+function applied(
+  updates: readonly WaitingUpdate[],
+  known: string | undefined,
+): { last: UpdatedAttribute | undefined; settle(): void } {
+  let last: UpdatedAttribute | undefined;
+  const results = updates.map(({ apply, resolve, reject }) => {
+    try {
+      const updated = apply(last ? (last.text ?? undefined) : known);
+      last = updated;
+      return () => resolve({ outcome: 'saved', text: updated.text ?? undefined });
+    } catch (error) {
+      return () => reject(error);
+    }
+  });
+  return { last, settle: () => results.forEach((settle) => settle()) };
+}
+
+/**
+ * The same promise, but a `ClientDisconnectedError` causes no `unhandledRejection` where nobody awaits it. Otherwise a client
+ * could end the process by disconnecting.
+ */
+export function forDisconnected<T>(update: Promise<T>): Promise<T> {
+  const same = update.catch((error: unknown) => {
+    if (error instanceof ClientDisconnectedError) same.catch(() => undefined);
+    throw error;
+  });
+  return same;
+}
