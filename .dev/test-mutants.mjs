@@ -10,6 +10,7 @@ import { contract } from './mutants/contract.mutants.mjs';
 import { delivery } from './mutants/delivery.mutants.mjs';
 import { expressSession } from './mutants/express-session.mutants.mjs';
 import { guarding } from './mutants/guards.mutants.mjs';
+import { limits } from './mutants/limit.mutants.mjs';
 import { mapStore } from './mutants/map-store.mutants.mjs';
 import { findByModel } from './mutants/model.trial.mjs';
 import { MutantCopy } from './mutants/mutant.copy.mjs';
@@ -28,7 +29,7 @@ await main(async () => {
     allowPositionals: true,
   });
   await ensurePackages();
-  const stores = [...redisStore, ...contract, ...mapStore];
+  const stores = [...redisStore, ...contract, ...mapStore, ...limits];
   const all = [...operation, ...delivery, ...requests, ...sockets, ...guarding, ...stores, ...expressSession];
   const { chosen, problems } = placed(all, await findPlaces(), words);
   if (problems.length > 0) throw new Error(problems.join('\n'));

@@ -22,14 +22,14 @@ import {
   type PlaceRequest,
   type Reservation,
 } from '../scripts/limits/ledger.scripts.js';
-import type { Room as Until, StoreReply } from '../scripts/session/session-arguments.js';
+import type { Room as StoreRoom, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
 
 /** Stores the session of a sign-in. */
-type Store = (room?: Until) => Promise<StoreReply<WriteReply>>;
+type Store = (room?: StoreRoom) => Promise<StoreReply<WriteReply>>;
 
 /** How long a session may take to be stored once it has a place, in command timeouts: each step takes one at most. */
 const STEPS = 5;
@@ -81,7 +81,7 @@ export class SessionLedger {
   }
 
   async #write(sign: SignIn, store: Store): Promise<StoreReply<WriteReply>> {
-    const giveUpAt = performance.now() + this.#duration;
+    const giveUpAt = this.now() + this.#duration;
     const place = await this.#reserve(sign);
     let room: Room | 'refused' | 'gone';
     try {
@@ -94,8 +94,11 @@ export class SessionLedger {
       await this.#release(sign);
       return { outcome: room };
     }
-    const [reply] = await Promise.all([store({ until: room.until }), this.#forget(sign, room.ended)]);
-    if (reply.outcome === 'gone') await this.#release(sign);
+    const [reply] = await Promise.all([
+      store({ until: room.until, principal: sign.limit.principal }),
+      this.#forget(sign, room.ended),
+    ]);
+    if (reply.outcome === 'gone' || reply.outcome === 'unplaced') await this.#release(sign);
     if (reply.outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
     return reply;
   }
@@ -155,9 +158,19 @@ export class SessionLedger {
 
   /** Waits for another request that is about to store a session which must end. Or has failed to, and gives up its place. */
   async #pause(wait: number, giveUpAt: number): Promise<number> {
-    if (performance.now() > giveUpAt) throw new SessionStoreError('Another sign-in of the principal has not finished');
-    await sleep(wait * Math.random());
+    if (this.now() > giveUpAt) throw new SessionStoreError('Another sign-in of the principal has not finished');
+    await this.sleep(wait);
     return Math.min(2 * wait, LONGEST_WAIT);
+  }
+
+  /** Monotonic time in milliseconds. */
+  protected now(): number {
+    return performance.now();
+  }
+
+  /** Waits for up to so many milliseconds. */
+  protected async sleep(ms: number): Promise<void> {
+    await sleep(ms * Math.random());
   }
 
   /** Whether the session that signs in is over, so that nothing must end for it. */
@@ -211,7 +224,9 @@ export class SessionLedger {
 }
 
 /** Room for a session, and the places of those that have ended for it. */
-interface Room extends Until {
+interface Room {
+  /** Epoch milliseconds. */
+  readonly until: number;
   readonly ended: readonly Place[];
 }
 

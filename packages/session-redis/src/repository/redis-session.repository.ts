@@ -4,15 +4,17 @@ import type {
   CreateReply,
   CreateSession,
   SessionChange,
+  SessionLimit,
   SessionRecord,
   SessionRepositoryOptions,
+  UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import { type LimitedChange, SessionLedger } from '../limits/session-ledger.js';
+import { SessionLedger } from '../limits/session-ledger.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
@@ -33,6 +35,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #epochs: SessionEpochs;
   readonly #indexes: SessionIndexReader;
   readonly #ledger: SessionLedger | undefined;
+  readonly #maxSessions: SessionRepositoryOptions['maxSessions'];
 
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
@@ -48,6 +51,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#scripts = scripts;
     this.#partitions = partitions;
     this.#epochs = epochs;
+    this.#maxSessions = options?.maxSessions;
     this.#ledger = partitions.all.length > 1 ? ledger : undefined;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
   }
@@ -153,15 +157,37 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
-    const isLimited = (change.kind === 'create' || change.kind === 'update') && change.limit !== undefined;
-    return isLimited ? this.#writeLimited(change as LimitedChange) : (this.#write(change) as Promise<WriteReply>);
+    const isStored = change.kind === 'create' || change.kind === 'update';
+    const isLimited = isStored && (change.limit !== undefined || this.#mayHavePlace(change));
+    return isLimited ? this.#writeLimited(change) : (this.#write(change) as Promise<WriteReply>);
   }
 
-  async #writeLimited(change: LimitedChange): Promise<WriteReply> {
-    for (;;) {
-      const reply = await (this.#ledger?.write(change, (room) => this.#write(change, room)) ?? this.#write(change));
-      if (!isUnfinished(reply)) return reply;
+  /** Whether a session may have a place in a ledger, which its new id must get, although this request knows of none. */
+  #mayHavePlace(change: CreateSession | UpdateSession): boolean {
+    return (
+      this.#ledger !== undefined && this.#maxSessions !== undefined && 'newId' in change && change.newId !== undefined
+    );
+  }
+
+  async #writeLimited(first: CreateSession | UpdateSession): Promise<WriteReply> {
+    for (let change = first; ;) {
+      const reply = await this.#writeOnce(change);
+      if (reply.outcome === 'unplaced') change = { ...change, limit: this.#limitOf(change, reply.principal) };
+      else if (!isUnfinished(reply)) return reply;
     }
+  }
+
+  #writeOnce(change: CreateSession | UpdateSession): Promise<StoreReply<WriteReply>> {
+    if (!this.#ledger) return this.#write(change);
+    const { limit } = change;
+    if (!limit) return this.#write(change, NO_PRINCIPAL);
+    return this.#ledger.write({ ...change, limit }, (room) => this.#write(change, room));
+  }
+
+  #limitOf({ limit }: CreateSession | UpdateSession, principal: string): SessionLimit {
+    if (limit) return { ...limit, principal };
+    const { perPrincipal, whenReached } = this.#maxSessions!;
+    return { principal, atMost: perPrincipal, whenReached };
   }
 
   #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
@@ -210,11 +236,14 @@ const LOADED_AT_ONCE = 500;
 // A call blocks Redis for about 0.8 ms.
 const ENDED_AT_ONCE = 50;
 
+// For a session that is nobody's, as far as the request knows.
+const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
+
 // The reply of PTTL for a key that does not exist.
 const NO_KEY = -2;
 
 function isUnfinished(reply: StoreReply<WriteReply>): reply is Exclude<StoreReply<WriteReply>, WriteReply> {
-  return reply.outcome === 'again' || reply.outcome === 'late';
+  return reply.outcome === 'again' || reply.outcome === 'late' || reply.outcome === 'unplaced';
 }
 
 /** A foreign key in the place of a session hash is no session. */

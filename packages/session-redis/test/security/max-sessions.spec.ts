@@ -4,6 +4,8 @@ import { type CreateSession, generateSessionKey } from '@nest-session/core/store
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
+import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
+import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { App } from '../support/app.fixture.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
@@ -186,6 +188,25 @@ describe('the ledger', () => {
     const key = store.partitions.of('ann').ledger('ann');
     expect(await isLive(second)).toBe(true);
     expect(await store.client.hlen(key)).toBe(2);
+  });
+
+  it('learns the new id of a session that a request rotates without knowing of its principal', async () => {
+    const maxSessions = { perPrincipal: limit.atMost, whenReached: limit.whenReached };
+    const { scripts, partitions } = store;
+    const options = [scripts, partitions, { maxSessions }, new SessionEpochs(), ledger] as const;
+    const repository = new RedisSessionRepository(connection, ...options);
+    const session = repository.createSession();
+    session.setAttribute('a', 1);
+    await session.save();
+    const sameSession = (await repository.findById(session.id))!;
+    session.principalName = 'ann';
+    await session.save();
+    sameSession.changeSessionId();
+    expect(await sameSession.save()).toBe('saved');
+    // The forwarding mark, which led from the old id to the new one, is gone.
+    await store.server.stepClock(2 * MINUTE);
+    const ids = [sameSession.id, await signIn(), await signIn()];
+    expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
   });
 
   it('vanishes a week after the last sign-in', async () => {

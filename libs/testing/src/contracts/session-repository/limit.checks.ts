@@ -211,5 +211,12 @@ export const LIMIT_EVENTS: CheckGroup = {
         );
       }
     },
+
+    'are one expired event for a session that took the place of the only other one of its minute': async (t) => {
+      const [, last] = [await signIn(t, { atMost: 1 }), await signIn(t, { atMost: 1 })];
+      await t.expireAll();
+      await t.reportExpired();
+      assert.deepEqual(await t.eventTypes(last), ['created', 'expired']);
+    },
   },
 };

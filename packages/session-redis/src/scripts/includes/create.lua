@@ -20,6 +20,8 @@ if first_attribute > first_index then
     -- include: limit
     local refusal = refusal_of(entries, id, limit)
     if refusal then return { refusal } end
+    -- It may have ended the last session in the bucket, which is then no longer listed.
+    is_new = bucket ~= nil
   end
   if entries[1] then
     ARGV[last + 1], ARGV[last + 2] = 'index', recorded_form(entries)

@@ -17,8 +17,8 @@
   ARGV[5] absolute timeout in s; negative: none
   ARGV[6] number of indexes
   ARGV[7] 1: somebody signs in
-  ARGV[8] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms>' when
-          there is room until then; empty: none
+  ARGV[8] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms> <name>'
+          when there is room for a session of this principal until then; empty: none
   ARGV[9] how long the session hash of a session that the limit ends is kept, in ms
   ARGV[10..] name and value of each index, field and text of each attribute
 

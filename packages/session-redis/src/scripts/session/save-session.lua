@@ -29,8 +29,8 @@
   ARGV[13] 'none': nobody is signed in any more. Or, with a new id, which attributes a sign-in keeps: a KeptAttributes of
            session-core as JSON. It stands in the forwarding mark, too. Empty: neither
   ARGV[14] number of index changes
-  ARGV[15] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms>' when
-           there is room until then; empty: none
+  ARGV[15] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms> <name>'
+           when there is room for a session of this principal until then; empty: none
   ARGV[16..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute
 
   Returns
@@ -43,6 +43,7 @@
     {'refused'}          the principal has as many sessions as the limit allows
     {'again'}            the limit has ended some sessions; repeat the call, because there are more
     {'late'}             the time of the limit has passed
+    {'unplaced', name}   the session, which is rotated, is one of this other principal: there must be room with that one
     {'conflict', text}   the condition is false; `text` is what the attribute has now, missing without the attribute
 ]]
 if KEYS[5] and ARGV[10] == 'clear' and redis.pcall('GET', KEYS[5]) == 'cleared:' .. ARGV[6] then
@@ -140,6 +141,12 @@ else
     for i = 16, first_removed - 1, 2 do changed[ARGV[i]] = true end
     for _, entry in ipairs(leaving) do
       if not changed[entry.name] then table.insert(joining, entry) end
+    end
+    local roomy = rotates and string.match(limit, '^until %d+ (.*)$')
+    for _, entry in ipairs(roomy and joining or {}) do
+      local is_principal = entry.name == 'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME'
+      -- Another request has changed the principal since this one loaded the session.
+      if is_principal and entry.value ~= roomy then return { 'unplaced', entry.value } end
     end
     if changes_index and joining[1] then
       ARGV[last + 1], ARGV[last + 2] = 'index', recorded_form(joining)

@@ -14,26 +14,30 @@ export type Reply<Word extends string> = [outcome: Word, detail?: string | null]
 
 /**
  * How a script that stores a session answers. `again`: the limit has ended some sessions, and there are more. `late`: the
- * time until which there was room has passed.
+ * time until which there was room has passed. `unplaced`: there must be room with this principal.
  */
-export type StoreReply<T> = T | { readonly outcome: 'again' | 'late' };
+export type StoreReply<T> =
+  T | { readonly outcome: 'again' | 'late' } | { readonly outcome: 'unplaced'; readonly principal: string };
 
-/** Until when there is room for a session of a principal, in epoch milliseconds by the clock of Redis. */
+/** Room for a session of a principal. */
 export interface Room {
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds by the clock of Redis. */
   readonly until: number;
+  /** The value in the index of principals; empty: there is room only for a session of nobody. */
+  readonly principal: string;
 }
 
 /** The reply of save-session. */
 export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
   const [outcome, detail] = reply as Reply<StoreReply<UpdateReply>['outcome']>;
   if (outcome === 'conflict') return { outcome, current: detail ?? undefined };
+  if (outcome === 'unplaced') return { outcome, principal: detail ?? '' };
   return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
 }
 
 /** The reply of create-session and take-over-session. */
 export function toCreateReply(reply: unknown): StoreReply<CreateReply> {
-  const [outcome, creationTime] = reply as Reply<StoreReply<CreateReply>['outcome']>;
+  const [outcome, creationTime] = reply as Reply<CreateReply['outcome'] | 'again' | 'late'>;
   return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
 }
 
@@ -74,7 +78,7 @@ function conditionOf({ expected, clears }: UpdateSession): string[] {
 
 /** The limit as the scripts take it. */
 export function limitOf({ limit }: { readonly limit?: SessionLimit | undefined }, room?: Room): string {
-  if (room) return `until ${room.until}`;
+  if (room) return `until ${room.until} ${room.principal}`;
   return limit ? `${limit.atMost} ${limit.whenReached}` : '';
 }
 

@@ -1,19 +1,27 @@
+import type { MaxSessionsOptions } from '@nest-session/core';
 import fc from 'fast-check';
 import { MINUTE } from '../../support/store.fixture.js';
 
-export const PRINCIPALS = ['ann', 'bob'] as const;
+export const PRINCIPALS = ['ann', 'bob', 'eve'] as const;
+
+/** The values of the index `team`. */
+export const TEAMS = ['red', 'blue'] as const;
 
 type Principal = (typeof PRINCIPALS)[number];
 
 /** The actions of a request on its session, many of them in memory until the save. */
 export type Act =
   | { readonly does: 'set'; readonly name: 'color' | 'size'; readonly to: number | null }
+  | { readonly does: 'set team'; readonly to: (typeof TEAMS)[number] | null }
   | { readonly does: 'set principal'; readonly to: Principal | null }
-  | { readonly does: 'sign in'; readonly to: Principal; readonly keep: readonly 'color'[] | undefined }
+  | { readonly does: 'sign in'; readonly to: Principal; readonly keep: readonly string[] | undefined }
   | { readonly does: 'set interval' | 'set absoluteTimeout'; readonly to: number }
   | { readonly does: 'rotate' | 'keep idle' | 'touch' | 'load again' | 'delete by id' | 'invalidate' }
   | { readonly does: 'save' | 'increment'; readonly losesReply: boolean }
-  | { readonly does: 'take over a session of' | 'delete all of'; readonly principal: Principal };
+  | { readonly does: 'take over a session of' | 'delete all of'; readonly principal: Principal }
+  | { readonly does: 'end one of'; readonly principal: Principal; readonly of: Principal }
+  | { readonly does: 'end all of'; readonly principal: Principal; readonly exceptOwn: boolean }
+  | { readonly does: 'end every session' };
 
 /**
  * A request of a browser: loads or creates its session, acts, and saves in the end. After its own cookie it may have that
@@ -34,14 +42,24 @@ export interface ClockPlan {
   readonly waits: readonly Wait[];
 }
 
-/** Reports expired sessions: by a sweep, by a sweep ahead, or by key events. */
+/** Reports expired sessions: by a sweep, by a sweep ahead, or by key events. Or ends those from before an epoch. */
 export interface CleanupPlan {
   readonly is: 'cleanup';
   readonly node: number;
-  readonly finds: 'over' | 'ahead' | 'heard of';
+  readonly finds: 'over' | 'ahead' | 'heard of' | 'older';
 }
 
 export type Plan = RequestPlan | ClockPlan | CleanupPlan;
+
+/** What happens in one sequence. */
+export interface SequencePlan {
+  /** How many sessions each principal may have; undefined: any number. */
+  readonly limit: Required<MaxSessionsOptions> | undefined;
+  /** The history of a session whose cookie two browsers have. */
+  readonly opening: readonly Act[];
+  /** All of them act at the same time after that. */
+  readonly actors: readonly Plan[];
+}
 
 const principal = fc.constantFrom(...PRINCIPALS);
 const losesReply = fc.nat({ max: 7 }).map((n) => n === 7);
@@ -67,8 +85,12 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     arbitrary: fc.record({
       does: fc.constant('sign in'),
       to: principal,
-      keep: fc.constantFrom<readonly 'color'[] | undefined>(undefined, undefined, ['color'], []),
+      keep: fc.constantFrom<readonly string[] | undefined>(undefined, undefined, ['color'], ['team'], []),
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant('set team'), to: fc.option(fc.constantFrom(...TEAMS), { freq: 4 }) }),
   },
   {
     weight: 2,
@@ -88,9 +110,12 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ does: fc.constant('take over a session of'), principal }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constantFrom('delete by id', 'invalidate') }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('delete all of'), principal }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('end one of'), principal, of: principal }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('end all of'), principal, exceptOwn: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('end every session') }) },
 );
 
-const node = fc.nat({ max: 1 });
+const node = fc.nat({ max: 2 });
 
 const request: fc.Arbitrary<RequestPlan> = fc.record({
   is: fc.constant('request'),
@@ -115,14 +140,23 @@ const clock: fc.Arbitrary<ClockPlan> = fc.record({
 const cleanup: fc.Arbitrary<CleanupPlan> = fc.record({
   is: fc.constant('cleanup'),
   node,
-  finds: fc.constantFrom('over', 'ahead', 'heard of'),
+  finds: fc.constantFrom('over', 'ahead', 'heard of', 'older'),
 });
 
-/** The history of a session whose cookie two browsers have. */
-export const opening: fc.Arbitrary<Act[]> = fc.array(act, { maxLength: 4 });
-
-/** The actors of one sequence. */
-export const actors: fc.Arbitrary<Plan[]> = fc.array(
-  fc.oneof({ weight: 5, arbitrary: request }, { weight: 1, arbitrary: clock }, { weight: 1, arbitrary: cleanup }),
-  { maxLength: 8, size: 'max' },
+const limit = fc.option(
+  fc.record({
+    perPrincipal: fc.integer({ min: 1, max: 2 }),
+    whenReached: fc.constantFrom('end-oldest' as const, 'refuse' as const),
+  }),
+  { nil: undefined, freq: 1 },
 );
+
+/** One sequence. */
+export const sequence: fc.Arbitrary<SequencePlan> = fc.record({
+  limit,
+  opening: fc.array(act, { maxLength: 4 }),
+  actors: fc.array(
+    fc.oneof({ weight: 5, arbitrary: request }, { weight: 1, arbitrary: clock }, { weight: 1, arbitrary: cleanup }),
+    { maxLength: 8, size: 'max' },
+  ),
+});

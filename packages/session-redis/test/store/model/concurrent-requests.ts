@@ -1,10 +1,10 @@
 import fc, { type RunDetails, type Scheduler } from 'fast-check';
-import { actors, opening } from './actors.js';
+import { sequence } from './actors.js';
 import { type ModelledStore, ModelledMapStore, ModelledRedisStore } from './modelled.store.js';
 import { Sequence } from './sequence.js';
 import { Turns } from './store.turns.js';
 
-const FOLDER = 'packages/session-redis/test/model';
+const FOLDER = 'packages/session-redis/test/store/model';
 
 // For 10,000 sequences on a slow machine.
 const TIMEOUT = 3_600_000;
@@ -29,8 +29,8 @@ export function describeSessions(runs: number): void {
     it(
       'equal the model for any interleaving of requests, clock and sweeper',
       async () => {
-        const property = fc.asyncProperty(opening, actors, fc.nat(), (acts, plans, order) =>
-          Sequence.run(store, turns, schedulerOf(order), acts, plans),
+        const property = fc.asyncProperty(sequence, fc.nat(), (plan, order) =>
+          Sequence.run(store, turns, schedulerOf(order), plan),
         );
         const details = await fc.check(property, { numRuns: Number(process.env['RUNS'] ?? runs), ...repeated() });
         if (details.failed) throw new Error(report(details));

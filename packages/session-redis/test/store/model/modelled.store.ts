@@ -1,13 +1,30 @@
-import { JsonAttributeSerializer, MapSessionRepository, type SessionEvent } from '@nest-session/core';
-import type { SessionChange, SessionRecord, WriteReply } from '@nest-session/core/store';
+import {
+  JsonAttributeSerializer,
+  MapSessionRepository,
+  type MaxSessionsOptions,
+  type SessionEvent,
+  type SessionInfo,
+} from '@nest-session/core';
+import type {
+  CreateSession,
+  DeleteSession,
+  SessionChange,
+  SessionRecord,
+  UpdateSession,
+  WriteReply,
+} from '@nest-session/core/store';
 import { ManualClock } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { RequestConnection } from '../../../src/connection/request.connection.js';
 import { SessionEventLoader } from '../../../src/delivery/session-event.loader.js';
 import { toStreamEntry } from '../../../src/delivery/stream-entry.js';
+import { OlderSessionSweeper } from '../../../src/expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from '../../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../../src/keys/session-keys.js';
+import { SessionLedger } from '../../../src/limits/session-ledger.js';
 import { RedisSessionRepository } from '../../../src/repository/redis-session.repository.js';
+import { SessionEpochs } from '../../../src/repository/session-epochs.js';
+import type { Room, StoreReply } from '../../../src/scripts/session/session-arguments.js';
 import { SessionScripts } from '../../../src/scripts/session/session.scripts.js';
 import type { StreamReply } from '../../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../../src/timing/background.limiter.js';
@@ -15,19 +32,42 @@ import { GRACE, KEEPING_RULES, MINUTE, type SteppableStore, Store } from '../../
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
 
+export type MaxSessions = Required<MaxSessionsOptions>;
+
 /** The calls of a repository to its store. */
-interface StoreSteps {
+export interface StoreSteps {
   load(ids: readonly string[]): Promise<readonly SessionRecord[]>;
   write(change: SessionChange): Promise<WriteReply>;
   lookUp(indexName: string, value: string): Promise<readonly SessionRecord[]>;
+  listAll(indexName: string, value: string): Promise<readonly SessionInfo[]>;
+  count(indexName: string, value: string): Promise<number>;
+  endListed(indexName: string, value: string, except: readonly string[]): Promise<number>;
+}
+
+/** Hears of the steps that one call takes. */
+export interface StoreWatcher {
+  /** A step has ended so many of the sessions that `lists` tells by their ids and indexes. */
+  expectEnded(total: number, lists: (id: string, indexes: ReadonlyMap<string, string>) => boolean): void;
+  /** A sign-in that has a place in the ledger was to be stored in time. */
+  expectStored(change: CreateSession | UpdateSession, room: Room, reply: StoreReply<WriteReply>): void;
+  /** A sign-in was to end a session that is too many. */
+  expectReply(change: DeleteSession, reply: WriteReply): void;
+  /** Time passes. */
+  advance(ms: number): void;
 }
 
 /** One of the instances of an application that share a store. */
 export interface Node {
   readonly steps: StoreSteps;
+  /** Whether a sign-in that is limited takes several steps. */
+  readonly signsInStepwise: boolean;
   /** Whether the reply to a change may be lost. */
   readonly losesReplies: boolean;
   mayReplace(id: string, replaced: string): boolean;
+  /** Ends all sessions. In the same step all instances learn that, `learn` is called, and a millisecond passes. */
+  endEvery(learn: () => void): Promise<void>;
+  /** Ends what began before that. In the same step, `learn` is called. */
+  endOlder(learn: () => void): Promise<void>;
   /** Reports the sessions that have ended, or will have in `ahead` milliseconds. */
   sweep(ahead: number): Promise<unknown>;
   /** Receives key events of these sessions. */
@@ -38,11 +78,15 @@ export interface Node {
 export interface ModelledStore {
   readonly traits: StoreTraits;
   readonly nodes: readonly Node[];
+  /** The same calls, without waiting for a turn. */
+  readonly atOnce: StoreSteps;
   /** Deletes everything. */
-  clear(): Promise<void>;
+  clear(watcher: StoreWatcher, limit: MaxSessions | undefined): Promise<void>;
   /** Epoch milliseconds. */
   now(): Promise<number>;
   advance(ms: number): Promise<void>;
+  /** The ids in the ledger of a principal; undefined when there is none. */
+  placesOf(principal: string): Promise<string[] | undefined>;
   /** The events recorded since the last call. */
   recorded(): Promise<SessionEvent[]>;
   /** All keys except the data of ended sessions and the events. */
@@ -51,7 +95,8 @@ export interface ModelledStore {
 }
 
 export class ModelledMapStore implements ModelledStore {
-  readonly traits = { lag: 0, grace: Infinity, foundFrom: (end: number) => end };
+  readonly traits = { lag: 0, grace: Infinity, endsLater: false, foundFrom: (end: number) => end };
+  watcher!: StoreWatcher;
   readonly #clock = new ManualClock();
   #events: SessionEvent[] = [];
   #repository = this.#empty();
@@ -59,20 +104,38 @@ export class ModelledMapStore implements ModelledStore {
   constructor(private readonly turns: Turns) {}
 
   get nodes(): readonly Node[] {
-    const steps = this.turns.taking(this.#repository);
+    const taking = this.turns.taking(this.#repository);
+    const endListed = async (indexName: string, value: string, except: readonly string[]) => {
+      const ended = await taking.endListed(indexName, value, except);
+      this.watcher.expectEnded(ended, (id, indexes) => indexes.get(indexName) === value && !except.includes(id));
+      return ended;
+    };
+    const endEvery = async (learn: () => void) => {
+      await this.#repository.endEverySession();
+      await this.advance(1);
+      learn();
+    };
     // It needs no key event.
     return [
       {
-        steps,
+        steps: overridden(taking, { endListed }),
+        endEvery: (learn) => this.turns.take('end every session', () => endEvery(learn)),
+        endOlder: async () => {},
+        signsInStepwise: false,
         losesReplies: false,
         mayReplace: () => true,
-        sweep: () => steps.endExpired(),
-        hearOf: () => steps.endExpired(),
+        sweep: () => taking.endExpired(),
+        hearOf: () => taking.endExpired(),
       },
     ];
   }
 
-  async clear(): Promise<void> {
+  get atOnce(): StoreSteps {
+    return this.#repository;
+  }
+
+  async clear(watcher: StoreWatcher): Promise<void> {
+    this.watcher = watcher;
     this.#repository = this.#empty();
   }
 
@@ -87,6 +150,8 @@ export class ModelledMapStore implements ModelledStore {
   async recorded(): Promise<SessionEvent[]> {
     return this.#events.splice(0);
   }
+
+  async placesOf(): Promise<undefined> {}
 
   async leftovers(): Promise<string[]> {
     return [];
@@ -103,6 +168,9 @@ export class ModelledMapStore implements ModelledStore {
   }
 }
 
+const NODES = 3;
+const SECOND = 1000;
+
 // So few that a sweep often takes several steps.
 const BATCH_SIZE = 2;
 
@@ -110,12 +178,15 @@ const BATCH_SIZE = 2;
 const RETENTION = 10 * 24 * 60 * MINUTE;
 
 export class ModelledRedisStore implements ModelledStore {
-  readonly traits = {
-    lag: 1,
-    grace: GRACE,
-    foundFrom: (end: number) => Math.floor((end + MINUTE) / MINUTE) * MINUTE,
-  };
-  readonly nodes: readonly Node[];
+  readonly traits: StoreTraits;
+  nodes: readonly Node[] = [];
+  atOnce!: OpenRedisRepository;
+  readonly #connections: ReadonlyMap<Redis, RequestConnection>;
+  watcher!: StoreWatcher;
+  #limit: MaxSessions | undefined;
+  readonly #scripts = new Map<Redis, SessionScripts>();
+  /** One for all instances: whatever one learns, all learn at once. */
+  readonly #epochs = new SessionEpochs();
   /** The position of the last event of each stream. */
   readonly #read = new Map<string, string>();
   readonly #events: SessionEventLoader;
@@ -125,10 +196,17 @@ export class ModelledRedisStore implements ModelledStore {
   private constructor(
     private readonly store: SteppableStore,
     private readonly clients: readonly Redis[],
-    turns: Turns,
+    private readonly turns: Turns,
   ) {
+    const options = { commandTimeout: MINUTE };
+    this.#connections = new Map([store.client, ...clients].map((each) => [each, new RequestConnection(each, options)]));
     this.#events = new SessionEventLoader(store.client, { serializer: new JsonAttributeSerializer() });
-    this.nodes = clients.map((client) => this.#nodeOf(client, turns));
+    this.traits = {
+      lag: 1,
+      grace: GRACE,
+      endsLater: true,
+      foundFrom: (end: number) => Math.floor((end + MINUTE) / MINUTE) * MINUTE,
+    };
   }
 
   static async open(turns: Turns, partitions: number): Promise<ModelledRedisStore> {
@@ -137,11 +215,21 @@ export class ModelledRedisStore implements ModelledStore {
     // Redis removes expired keys now and then by itself; since Redis 8 in the very millisecond in which they still exist
     // for a command. A sequence must not depend on when it does. Commands notice expired keys all the same.
     await store.client.debug('SET-ACTIVE-EXPIRE', '0');
-    return new ModelledRedisStore(store, [new Redis(store.server.url), new Redis(store.server.url)], turns);
+    return new ModelledRedisStore(
+      store,
+      Array.from({ length: NODES }, () => new Redis(store.server.url)),
+      turns,
+    );
   }
 
-  async clear(): Promise<void> {
+  async clear(watcher: StoreWatcher, limit: MaxSessions | undefined): Promise<void> {
+    this.watcher = watcher;
+    this.#limit = limit;
     this.#read.clear();
+    // A sequence that is given up leaves sign-ins behind, for which others of their instance would wait.
+    this.nodes = this.clients.map((client) => this.#nodeOf(client));
+    const { client } = this.store;
+    this.atOnce = this.#repositoryOn(this.#connections.get(client)!, client, SessionLedger);
     await this.store.client.flushall();
   }
 
@@ -164,10 +252,16 @@ export class ModelledRedisStore implements ModelledStore {
     return events.flat();
   }
 
+  async placesOf(principal: string): Promise<string[] | undefined> {
+    const { client, partitions } = this.store;
+    const places = Object.values(await client.hgetall(partitions.of(principal).ledger(principal)));
+    return places.length > 0 ? places.flatMap((place) => place.split(' ').slice(3)) : undefined;
+  }
+
   async leftovers(): Promise<string[]> {
     const { client, partitions } = this.store;
-    const streams = partitions.all.map(({ events }) => events);
-    const keys = (await client.keys('*')).filter((key) => !streams.includes(key));
+    const kept = partitions.all.flatMap(({ events, epoch }) => [events, epoch]);
+    const keys = (await client.keys('*')).filter((key) => !kept.includes(key));
     const pipeline = client.pipeline();
     for (const key of keys) pipeline.pttl(key);
     const timesToLive = (await pipeline.exec()) ?? [];
@@ -186,17 +280,23 @@ export class ModelledRedisStore implements ModelledStore {
     return events.filter((event) => event !== undefined);
   }
 
-  #nodeOf(client: Redis, turns: Turns): Node {
-    const { partitions } = this.store;
-    const scripts = intercepted(
-      new SessionScripts(client, partitions, { ...KEEPING_RULES, retention: RETENTION }),
-      (_, call) => {
-        this.#mayHaveRecorded = true;
-        return call();
-      },
-    );
-    const connection = turns.taking(new RequestConnection(client, { commandTimeout: MINUTE }));
-    const repository = new OpenRedisRepository(connection, scripts, partitions);
+  #nodeOf(client: Redis): Node {
+    const [{ partitions }, { turns }] = [this.store, this];
+    const scripts = this.#scriptsOn(client);
+    const pause = (ms: number) => turns.take('pause', () => this.#pause(ms));
+    class SteppedLedger extends SessionLedger {
+      #passed = 0;
+
+      protected override now(): number {
+        return this.#passed;
+      }
+
+      protected override async sleep(): Promise<void> {
+        this.#passed += SECOND;
+        await pause(SECOND);
+      }
+    }
+    const repository = this.#repositoryOn(turns.taking(this.#connections.get(client)!), client, SteppedLedger);
     const taking = turns.taking(scripts);
     const [stepped, options] = [turns.taking(client), { batchSize: BATCH_SIZE }];
     // Its own for each sweep: a sequence that is given up leaves calls that wait for ever, and calls behind them. Without a
@@ -208,11 +308,82 @@ export class ModelledRedisStore implements ModelledStore {
     };
     return {
       steps: repository,
+      endEvery: (learn) => turns.take('end every session', () => this.#endEvery(learn)),
+      endOlder: (learn) => turns.take('end older sessions', () => this.#endOlder(learn)),
+      signsInStepwise: partitions.all.length > 1,
       losesReplies: true,
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
       sweep: (ahead) => sweeper().runOnce({ ahead }),
       hearOf: (ids) => Promise.all(partitions.all.map((keys) => claim(keys, ids))),
     };
+  }
+
+  #scriptsOn(client: Redis): SessionScripts {
+    const scripts = this.#scripts.get(client) ?? this.#newScripts(client);
+    this.#scripts.set(client, scripts);
+    return scripts;
+  }
+
+  #newScripts(client: Redis): SessionScripts {
+    const { partitions } = this.store;
+    const scripts = intercepted(
+      new SessionScripts(client, partitions, { ...KEEPING_RULES, retention: RETENTION }),
+      (_, call) => {
+        this.#mayHaveRecorded = true;
+        return call();
+      },
+    );
+    const endListed: SessionScripts['endListed'] = async (keys, index, size, bounds) => {
+      const batch = await scripts.endListed(keys, index, size, bounds);
+      const isListed = (entry: readonly [string, string]) => keys.index(...entry) === index;
+      this.watcher.expectEnded(batch.ended, (id, indexes) => {
+        return partitions.of(id) === keys && [...indexes].some(isListed) && !bounds?.stays?.includes(id);
+      });
+      return batch;
+    };
+    const create: SessionScripts['create'] = async (change, room) => {
+      const reply = await scripts.create(change, room);
+      if (room) this.watcher.expectStored(change, room, reply);
+      return reply;
+    };
+    const save: SessionScripts['save'] = async (change, room) => {
+      const reply = await scripts.save(change, room);
+      if (room) this.watcher.expectStored(change, room, reply);
+      return reply;
+    };
+    return overridden(scripts, { endListed, create, save });
+  }
+
+  #repositoryOn(connection: RequestConnection, client: Redis, Ledger: typeof SessionLedger): OpenRedisRepository {
+    const { partitions } = this.store;
+    const scripts = this.#scriptsOn(client);
+    const end: SessionScripts['delete'] = async (id, listed) => {
+      const reply = await scripts.delete(id, listed);
+      this.watcher.expectReply({ kind: 'delete', id, listed }, reply);
+      return reply;
+    };
+    const ending = overridden(scripts, { delete: end });
+    const ledger = new Ledger(connection, client, ending, partitions, { commandTimeout: SECOND });
+    return new OpenRedisRepository(connection, scripts, partitions, { maxSessions: this.#limit }, this.#epochs, ledger);
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await this.advance(ms);
+    this.watcher.advance(ms);
+  }
+
+  async #endEvery(learn: () => void): Promise<void> {
+    await this.atOnce.endEverySession();
+    await this.advance(1);
+    learn();
+  }
+
+  async #endOlder(learn: () => void): Promise<void> {
+    const [{ client, partitions }, limiter] = [this.store, new BackgroundLimiter(0)];
+    await Promise.all(partitions.all.map((keys) => this.#epochs.ask(client, keys)));
+    const sweeper = new OlderSessionSweeper(client, this.#scriptsOn(client), partitions, this.#epochs, limiter);
+    await sweeper.runOnce();
+    learn();
   }
 }
 
@@ -226,6 +397,15 @@ class OpenMapRepository extends MapSessionRepository implements StoreSteps {
   override lookUp(indexName: string, value: string) {
     return super.lookUp(indexName, value);
   }
+  listAll(indexName: string, value: string) {
+    return allOf(super.list(indexName, value));
+  }
+  override count(indexName: string, value: string) {
+    return super.count(indexName, value);
+  }
+  override endListed(indexName: string, value: string, except: readonly string[]) {
+    return super.endListed(indexName, value, except);
+  }
 }
 
 class OpenRedisRepository extends RedisSessionRepository implements StoreSteps {
@@ -238,7 +418,29 @@ class OpenRedisRepository extends RedisSessionRepository implements StoreSteps {
   override lookUp(indexName: string, value: string) {
     return super.lookUp(indexName, value);
   }
+  listAll(indexName: string, value: string) {
+    return allOf(super.list(indexName, value));
+  }
+  override count(indexName: string, value: string) {
+    return super.count(indexName, value);
+  }
+  override endListed(indexName: string, value: string, except: readonly string[]) {
+    return super.endListed(indexName, value, except);
+  }
   override mayReplace(id: string, replaced: string) {
     return super.mayReplace(id, replaced);
   }
+}
+
+async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+/** The same object with other methods. */
+function overridden<T extends object>(target: T, methods: Partial<T>): T {
+  return new Proxy(target, {
+    get: (_target, name) => Reflect.get(name in methods ? methods : target, name) as unknown,
+  });
 }

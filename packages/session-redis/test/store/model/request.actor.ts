@@ -1,7 +1,7 @@
-import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session, TooManySessionsError } from '@nest-session/core';
 import { TrackedSession } from '@nest-session/core/store';
 import type { Act, RequestPlan } from './actors.js';
-import { type ComparedRepository, LostReply } from './compared.repository.js';
+import { type ComparedRepository, LostReply, TEAM } from './compared.repository.js';
 
 /** The holder of the cookie: the id stands for the token. */
 export interface Browser {
@@ -25,10 +25,10 @@ export class RequestActor {
     // An attribute that was only read is not to be written.
     for (const name of this.#session.attributeNames) this.#session.getAttribute(name);
     for (const act of this.plan.acts) {
-      await this.#unlessLost(this.#act(act));
+      await this.#unlessUnsaved(this.#act(act));
       if (this.#isDeleted || act.does === 'invalidate') return this.#commit();
     }
-    await this.#unlessLost(this.#save());
+    await this.#unlessUnsaved(this.#save());
     this.#commit();
   }
 
@@ -48,6 +48,8 @@ export class RequestActor {
     switch (act.does) {
       case 'set':
         return this.#set(act.name, act.to);
+      case 'set team':
+        return this.#set(TEAM, act.to);
       case 'set principal':
         session.principalName = act.to ?? undefined;
         return this.repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, act.to);
@@ -86,7 +88,22 @@ export class RequestActor {
         for (const { id } of await this.repository.findByPrincipalName(act.principal)) {
           await this.repository.deleteById(id);
         }
+        return;
+      case 'end one of':
+        for await (const { id } of this.repository.listByIndex(PRINCIPAL_NAME_INDEX_NAME, act.principal)) {
+          return void (await this.repository.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, act.of));
+        }
+        return;
+      case 'end all of':
+        return this.#endAll(act.principal, act.exceptOwn);
+      case 'end every session':
+        return this.repository.endEverySession();
     }
+  }
+
+  async #endAll(principal: string, exceptOwn: boolean): Promise<void> {
+    const { storedId = '', id } = TrackedSession.of(this.#session);
+    await this.repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, principal, exceptOwn ? [storedId, id] : []);
   }
 
   #set(name: string, value: unknown): void {
@@ -113,9 +130,9 @@ export class RequestActor {
     this.repository.edits.clear();
   }
 
-  async #unlessLost(done: Promise<void>): Promise<void> {
+  async #unlessUnsaved(done: Promise<void>): Promise<void> {
     await done.catch((error: unknown) => {
-      if (!(error instanceof LostReply)) throw error;
+      if (!(error instanceof LostReply || error instanceof TooManySessionsError)) throw error;
     });
   }
 }

@@ -3,6 +3,7 @@ import {
   type SessionEvent,
   SessionIdChangedEvent,
   SessionIdGenerator,
+  TooManySessionsError,
 } from '@nest-session/core';
 import { SessionIds } from '@nest-session/core/store';
 import { PreconditionFailure, type Scheduler } from 'fast-check';
@@ -13,14 +14,25 @@ import {
   type Plan,
   PRINCIPALS,
   type RequestPlan,
+  type SequencePlan,
+  TEAMS,
   type Wait,
 } from './actors.js';
 import { MINUTE } from '../../support/store.fixture.js';
-import { ComparedRepository } from './compared.repository.js';
-import type { ModelledStore } from './modelled.store.js';
+import { ComparedRepository, TEAM } from './compared.repository.js';
+import type { MaxSessions, ModelledStore } from './modelled.store.js';
 import { type Browser, RequestActor } from './request.actor.js';
 import { type ModelEvent, SessionModel } from './session.model.js';
 import type { Turns } from './store.turns.js';
+
+/** All that the indexes may list. */
+const ENTRIES = [
+  ...PRINCIPALS.map((name) => [PRINCIPAL_NAME_INDEX_NAME, name] as const),
+  ...TEAMS.map((name) => [TEAM, name] as const),
+];
+
+// Milliseconds for which the ledger of a principal keeps room for a sign-in that has failed.
+const RESERVED_FOR = 5001;
 
 /** Draws the same tokens each time. */
 class CountedTokens extends SessionIdGenerator {
@@ -42,6 +54,7 @@ export class Sequence {
   readonly #afterLook: (() => void)[] = [];
 
   private constructor(
+    private readonly limit: MaxSessions | undefined,
     private readonly store: ModelledStore,
     private readonly turns: Turns,
     private readonly model: SessionModel,
@@ -49,18 +62,18 @@ export class Sequence {
     this.#begun = model.now;
   }
 
-  /** After `opening`, all of `actors` act at the same time. */
+  /** Runs a sequence, and compares each step. */
   static async run(
     store: ModelledStore,
     turns: Turns,
     scheduler: Scheduler,
-    opening: readonly Act[],
-    actors: readonly Plan[],
+    { limit, opening, actors }: SequencePlan,
   ): Promise<void> {
-    await store.clear();
     // On a full minute: what a sweep finds depends on it.
     await store.advance(MINUTE - ((await store.now()) % MINUTE));
-    const sequence = new Sequence(store, turns, new SessionModel(store.traits, await store.now()));
+    const model = new SessionModel(store.traits, await store.now(), limit?.perPrincipal);
+    await store.clear(model, limit);
+    const sequence = new Sequence(limit, store, turns, model);
     try {
       await sequence.#inTurns(scheduler, () => [sequence.#open(opening)]);
       await sequence.#inTurns(scheduler, () => actors.map((plan, i) => sequence.#act(plan, `${plan.is} ${i + 1}`)));
@@ -88,7 +101,10 @@ export class Sequence {
   /** Expects each end to be reported, and no key to be left once the other sessions are deleted. */
   async #finish(): Promise<void> {
     const repository = this.#repository(0, 'in the end');
-    await this.#lookUpAll(repository);
+    if (this.limit && this.#node(0).signsInStepwise) await this.#wait(() => RESERVED_FOR);
+    for (const finds of this.model.cleanups) await this.#cleanUp({ is: 'cleanup', node: 0, finds }, 'in the end');
+    await this.turns.take('agree', () => this.#agree(ENTRIES));
+    if (this.limit) await this.#fillUp(this.limit);
     await this.#wait(() => this.model.quietFrom - this.model.now);
     await this.#cleanUp({ is: 'cleanup', node: 0, finds: 'over' }, 'in the end');
     for (const id of this.model.aliveIds) await repository.deleteById(id);
@@ -97,7 +113,52 @@ export class Sequence {
   }
 
   async #lookUpAll(repository: ComparedRepository): Promise<void> {
-    for (const name of PRINCIPALS) await repository.findByPrincipalName(name);
+    for (const [indexName, value] of ENTRIES) await repository.findByIndex(indexName, value);
+  }
+
+  /** Whatever has happened, now exactly as many sessions of a principal fit in as the limit says. */
+  async #fillUp({ perPrincipal, whenReached }: MaxSessions): Promise<void> {
+    const name = PRINCIPALS.toSorted((a, b) => this.model.idsOf(b).length - this.model.idsOf(a).length)[0]!;
+    const node = { ...this.#node(0), steps: this.store.atOnce };
+    const say = (what: string, response: string) => this.#say('in the end', `${what} -> ${response}`);
+    const repository = new ComparedRepository(node, this.model, this.#ids, say, this.limit);
+    const ids: string[] = whenReached === 'refuse' ? this.model.idsOf(name) : [];
+    while (ids.length < perPrincipal) ids.push(await this.#signIn(repository, name));
+    if (whenReached === 'refuse') await expect(this.#signIn(repository, name)).rejects.toThrow(TooManySessionsError);
+    await this.turns.take('agree', async () => {
+      this.model.expectSessions(name, ids);
+      await this.#agree([[PRINCIPAL_NAME_INDEX_NAME, name]]);
+    });
+  }
+
+  async #signIn(repository: ComparedRepository, name: string): Promise<string> {
+    const session = repository.createSession();
+    session.signIn(name);
+    repository.edits.clear();
+    repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    await this.turns.take('sign in', async () => {
+      await this.#advance(1);
+      await session.save();
+    });
+    return session.id;
+  }
+
+  /** Nothing is in flight, and every end is reported: sessions, indexes and ledgers are exactly what the model says. */
+  async #agree(entries: readonly (readonly [indexName: string, value: string])[]): Promise<void> {
+    const { atOnce } = this.store;
+    const compareEntry = async ([indexName, value]: readonly [string, string]) => {
+      // It removes sessions without data from the index, which would count.
+      const found = await atOnce.lookUp(indexName, value);
+      const [listed, count] = await Promise.all([atOnce.listAll(indexName, value), atOnce.count(indexName, value)]);
+      this.model.expectListed(indexName, value, { found, listed, count });
+    };
+    const comparePlaces = async (name: string) => {
+      const places = this.limit && (await this.store.placesOf(name));
+      if (places) this.model.expectPlaces(name, places);
+    };
+    const ids = this.model.aliveIds;
+    const compareSessions = async () => this.model.expectLoaded(ids, await atOnce.load(ids));
+    await Promise.all([compareSessions(), ...entries.map(compareEntry), ...PRINCIPALS.map(comparePlaces)]);
   }
 
   #act(plan: Plan, name: string): Promise<void> {
@@ -131,14 +192,19 @@ export class Sequence {
     return this.turns.take('clock', async () => {
       const ms = length();
       this.#say('clock', `${ms} ms pass`);
-      await this.store.advance(ms);
-      this.model.advance(ms);
+      await this.#advance(ms);
     });
   }
 
+  async #advance(ms: number): Promise<void> {
+    await this.store.advance(ms);
+    this.model.advance(ms);
+  }
+
   async #cleanUp({ node, finds }: CleanupPlan, name: string): Promise<void> {
-    const { sweep, hearOf } = this.#node(node);
+    const { sweep, hearOf, endOlder } = this.#node(node);
     this.#say(name, `begins, with what is ${finds}`);
+    if (finds === 'older') return endOlder(() => this.model.expectOlderEnded());
     const ahead = finds === 'ahead' ? MINUTE : 0;
     const expectReported = finds === 'heard of' ? this.model.hearOf() : this.model.sweep(ahead);
     await (finds === 'heard of' ? hearOf(this.model.ids) : sweep(ahead));
@@ -148,7 +214,7 @@ export class Sequence {
 
   #repository(node: number, name: string): ComparedRepository {
     const say = (what: string, response: string) => this.#say(name, `${what} -> ${response}`);
-    return new ComparedRepository(this.#node(node), this.model, this.#ids, say);
+    return new ComparedRepository(this.#node(node), this.model, this.#ids, say, this.limit);
   }
 
   #node(index: number) {

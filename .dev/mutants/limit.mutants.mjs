@@ -1,0 +1,137 @@
+// Mistakes in the limit of the sessions of a principal: in the script that decides with one partition, and in the ledger
+// that several need.
+const byContract = (test) => ({ spec: 'redis-session.contract.spec.ts', test });
+const byLedger = (test) => ({ spec: 'max-sessions.spec.ts', test });
+
+const ENDS_OLDEST = 'a limit of sessions ends the session whose sign-in is the longest ago, with its event';
+const REFUSES = 'a limit of sessions refuses one more, and changes nothing';
+const COUNTS_DEAD = 'a limit of sessions is not reached by sessions that are over';
+const AT_ONCE = 'a limit of sessions holds for sign-ins at once, of which each ends one session';
+
+const decidedAtOnce = [
+  {
+    mistake: 'A limit lets one session more than it says stay',
+    code: 'tonumber(most) or most - 1, 0, 0',
+    instead: 'tonumber(most) or tonumber(most), 0, 0',
+    killedBy: byContract(ENDS_OLDEST),
+  },
+  {
+    mistake: 'A limit refuses one session later than it says',
+    code: "return live == most_others and 'refused' or nil",
+    instead: "return live > most_others and 'refused' or nil",
+    killedBy: byContract(REFUSES),
+  },
+  {
+    mistake: 'A limit counts sessions that have expired',
+    code: `if counts and redis.call('EXISTS', prefix .. 'sessions:expires:' .. page[i]) == 1 then live = live + 1 end`,
+    instead: 'if counts then live = live + 1 end',
+    killedBy: byContract(COUNTS_DEAD),
+  },
+  {
+    mistake: 'A limit counts the session itself when its principal signs in again',
+    code: 'page[i] ~= own and tonumber(page[i + 1]) > epoch',
+    instead: 'tonumber(page[i + 1]) > epoch',
+    killedBy: byContract(
+      'a limit of sessions counts a session that signs in again, is rotated or gets its principal again once',
+    ),
+  },
+  {
+    mistake: 'A limit ends the sessions that signed in last',
+    code: "redis.call('ZRANGE', set, 0, math.min(size - looked, 50) - 1)",
+    instead: "redis.call('ZRANGE', set, 0, math.min(size - looked, 50) - 1, 'REV')",
+    killedBy: byContract(ENDS_OLDEST),
+  },
+  {
+    mistake: 'The bucket of a session is not listed again after the limit has ended its last member',
+    in: 'includes/create',
+    code: 'is_new = bucket ~= nil',
+    instead: '',
+    killedBy: byContract('are one expired event for a session that took the place of the only other one of its minute'),
+  },
+].map((mutant) => ({ in: 'includes/limit', store: 'Redis', ...mutant }));
+
+const inLedger = [
+  {
+    mistake: 'A ledger has one place more than the limit says',
+    code: 'math.max(number - most, 0)',
+    instead: 'math.max(number - most - 1, 0)',
+    killedBy: byContract(ENDS_OLDEST),
+  },
+  {
+    mistake: 'A place may have to end for several sign-ins',
+    code: 'first.ender = own.field',
+    instead: '',
+    killedBy: byContract(AT_ONCE),
+  },
+  {
+    mistake: 'A place does not count before its session is stored',
+    code: 'elseif place ~= own and not is_ending(place) then',
+    instead: 'elseif place ~= own and place.latest <= now and not is_ending(place) then',
+    killedBy: byContract(AT_ONCE),
+  },
+  {
+    mistake: 'A place does not learn the new id of its session',
+    code: 'table.insert(own.ids, id)',
+    instead: '',
+    killedBy: byContract(
+      'a limit of sessions counts a session that signs in again, is rotated or gets its principal again once',
+    ),
+  },
+  {
+    mistake: 'A session is rotated without a place of its principal, of which the request does not know',
+    in: 'save-session',
+    code: "if is_principal and entry.value ~= roomy then return { 'unplaced', entry.value } end",
+    instead: '',
+    killedBy: byLedger('learns the new id of a session that a request rotates without knowing of its principal'),
+  },
+  {
+    mistake: 'A session is stored after the time of its place',
+    in: 'includes/in-time',
+    code: "if latest and now > tonumber(latest) then return { 'late' } end",
+    instead: '',
+    killedBy: byLedger('lets nobody be stored after the time of the place'),
+  },
+  {
+    mistake: 'The first sign-in looks for the sessions of its principal in one partition only',
+    in: 'SessionLedger.#sessionsOf',
+    code: 'this.partitions.all.map(',
+    instead: 'this.partitions.all.slice(0, 1).map(',
+    beyondModel: 'it limits from the beginning',
+    killedBy: byLedger('knows the sessions that were there before it'),
+  },
+  {
+    mistake: 'A session that has ended keeps its place',
+    in: 'SessionLedger.#makeRoom',
+    code: '!hasEnded() && !others.some(isOver)',
+    instead: '!hasEnded()',
+    killedBy: byContract(COUNTS_DEAD),
+  },
+  {
+    mistake: 'A sign-in that is refused keeps its place',
+    in: 'SessionLedger.#write',
+    code: `await this.#release(sign);
+      return { outcome: room };`,
+    instead: 'return { outcome: room };',
+    killedBy: byContract(REFUSES),
+  },
+].map((mutant) => ({ in: 'reserve-place', store: 'Redis with four partitions', ...mutant }));
+
+const inMemory = [
+  {
+    mistake: 'In memory, a limit lets one session more than it says stay',
+    code: 'slice(limit.atMost - 1)',
+    instead: 'slice(limit.atMost)',
+    killedBy: { spec: 'map-session.repository.spec.ts', test: ENDS_OLDEST },
+  },
+  {
+    mistake: 'In memory, a limit counts the session itself when its principal signs in again',
+    code: '.filter((each) => each.id !== id)',
+    instead: '',
+    killedBy: {
+      spec: 'map-session.repository.spec.ts',
+      test: 'a limit of sessions counts a session that signs in again, is rotated or gets its principal again once',
+    },
+  },
+].map((mutant) => ({ in: 'MapSessionStore.#makesRoom', store: 'memory', ...mutant }));
+
+export const limits = [...decidedAtOnce, ...inLedger, ...inMemory];
