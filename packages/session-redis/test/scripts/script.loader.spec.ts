@@ -10,17 +10,17 @@ const luaFiles = files.filter((file) => file.endsWith('.lua'));
 const names = luaFiles.filter((file) => !file.startsWith('includes/')).map(nameOf);
 /** The declarations of outcomes: beside the scripts, and in core for those of a store. */
 const declarations = [
-  ...files.filter((name) => name.endsWith('.scripts.ts')).map((name) => new URL(name, folder)),
+  ...files.filter((name) => /(\.scripts|session-arguments)\.ts$/.test(name)).map((name) => new URL(name, folder)),
   new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
 ]
   .map((file) => readFileSync(file, 'utf8'))
   .join('\n');
 
-/** The type of the outcomes of each script; null for a script without outcomes. */
+/** The types of the outcomes of each script; null for a script without outcomes. */
 const REPLY_TYPES: Record<string, string | null> = {
-  'session/create-session': 'CreateReply',
-  'session/take-over-session': 'CreateReply',
-  'session/save-session': 'UpdateReply',
+  'session/create-session': 'CreateReply, UnfinishedReply',
+  'session/take-over-session': 'TakeOverReply',
+  'session/save-session': 'UpdateReply, UnfinishedReply, UnplacedReply',
   'session/touch-session': 'TouchOutcome',
   'session/delete-session': 'DeleteReply',
   'session/list-sessions': null,
@@ -28,6 +28,9 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/raise-epoch': null,
   'session/end-older-sessions': null,
   'session/claim-expired': 'ClaimOutcome',
+  'limits/reserve-place': 'ReserveReply',
+  'limits/release-place': 'ReleasePlaceReply',
+  'limits/find-sessions': 'FoundSession',
   'delivery/register-handlers': 'RegisterReply',
   'delivery/want-broadcast': 'WishReply',
   'delivery/claim-events': null,
@@ -96,8 +99,10 @@ describe.each(names)('%s.lua', (name) => {
   it(`returns exactly the outcomes of ${type}`, () => {
     const returns = header.slice(header.indexOf('Returns'));
     const documented = [...returns.matchAll(/^ {4}\{?'([a-z]+)'/gm)].map((match) => match[1]);
-    const declaration = new RegExp(`export (?:type|interface) ${type} ([\\s\\S]+?);\\n`).exec(declarations)![1]!;
-    const typed = [...declaration.matchAll(/'([a-z]+)'/g)].map((match) => match[1]);
+    const typed = type.split(', ').flatMap((each) => {
+      const declaration = new RegExp(`(?:type|interface) ${each} ([\\s\\S]+?);\\n`).exec(declarations)![1]!;
+      return [...declaration.matchAll(/'([a-z]+)'/g)].map((match) => match[1]);
+    });
     expect(new Set(documented)).toEqual(new Set(typed));
   });
 });

@@ -1,32 +1,8 @@
--- Stores the new session `id`, which lives for `most` ms at most until it is renewed, and records its `created` event
--- unless nobody wants it. ARGV has its indexes from `first_index` on, and its attributes from `first_attribute` on.
--- `signs_in`: whether somebody signs in. `limit`: of the sessions of the principal, as in includes/limit; empty: none.
--- include: clock
-local interval, absolute_timeout, since = tonumber(ARGV[4]), tonumber(ARGV[5]), now
-local absolute_expiry = absolute_timeout >= 0 and now + absolute_timeout * 1000 or nil
--- include: in-time, end-since
-if most and (not ends_at or now + most < ends_at) then ends_at = now + most end
-local bucket, is_new
-if ends_at then
-  -- include: buckets
-  bucket = bucket_to_join(ends_at)
-  is_new = not is_listed(bucket)
-end
-local entries
-if first_attribute > first_index then
-  -- include: index
-  entries = new_entries(first_index, first_attribute - 1)
-  if limit ~= '' then
-    -- include: limit
-    local refusal = refusal_of(entries, id, limit)
-    if refusal then return { refusal } end
-    -- It may have ended the last session in the bucket, which is then no longer listed.
-    is_new = bucket ~= nil
-  end
-  if entries[1] then
-    ARGV[last + 1], ARGV[last + 2] = 'index', recorded_form(entries)
-    last = last + 2
-  end
+-- Stores the session of includes/new-session under `id`, and records its `created` event unless nobody wants it. ARGV has
+-- its attributes from `first_attribute` on. `signs_in`: whether somebody signs in.
+if index_field then
+  ARGV[last + 1], ARGV[last + 2] = 'index', index_field
+  last = last + 2
 end
 
 local wishes = redis.call('HVALS', KEYS[6])

@@ -12,23 +12,27 @@
     'over'    the session has ended
     'absent'  there is no such session, or it is no session of the principal: not yet, or no more; or the epoch ends it
 ]]
-local epoch, words = tonumber(redis.call('HGET', KEYS[2], 'at') or 0), {}
-for i = 2, #ARGV do
-  local id, word = ARGV[i], 'absent'
+local epoch = tonumber(redis.call('HGET', KEYS[2], 'at') or 0)
+
+local function find(first)
+  local id = first
   -- A chain of marks is short: each lives for 60 s. The limit stops a planted circle.
   for _ = 1, 15 do
     if redis.call('EXISTS', ARGV[1] .. 'sessions:expires:' .. id) == 1 then
       local score = redis.call('ZSCORE', KEYS[1], id)
-      if score and tonumber(score) > epoch then word = 'live' end
-      break
+      if score and tonumber(score) > epoch then return 'live' end
+      return id == first and 'absent' or 'over'
     end
     local mark = redis.call('GET', ARGV[1] .. 'sessions:moved:' .. id)
     if not mark then
-      if redis.call('EXISTS', ARGV[1] .. 'sessions:' .. id) == 1 then word = 'over' end
-      break
+      local has_ended = id ~= first or redis.call('EXISTS', ARGV[1] .. 'sessions:' .. id) == 1
+      return has_ended and 'over' or 'absent'
     end
-    id, word = string.match(mark, '^%S*'), 'over'
+    id = string.match(mark, '^%S*')
   end
-  words[i - 1] = word
+  return 'over'
 end
+
+local words = {}
+for i = 2, #ARGV do words[i - 1] = find(ARGV[i]) end
 return words

@@ -48,6 +48,9 @@ export type Reservation =
 type ListedPlace = [field: string, latest: string, isOpen: number, ...ids: string[]];
 type ReserveReply = ['unknown'] | ['room', number] | ['full', number, ListedPlace[], ListedPlace[]];
 
+/** The result of giving up a place. */
+export type ReleasePlaceReply = 'done';
+
 /** What has become of a session. `absent`: it is not stored yet, or was removed, or belongs to somebody else. */
 export type FoundSession = 'live' | 'over' | 'absent';
 
@@ -87,13 +90,13 @@ export class LedgerScripts {
   }
 
   /** Gives up the place of a session that was not stored. */
-  async release(ledger: string, id: string): Promise<void> {
-    await this.#client.releasePlace(1, [ledger], [id, 1]);
+  async release(ledger: string, id: string): Promise<ReleasePlaceReply> {
+    return (await this.#client.releasePlace(1, [ledger], [id, 1])) as ReleasePlaceReply;
   }
 
   /** Gives up the places of sessions that have ended for a session. */
-  async forget(ledger: string, id: string, over: readonly Place[]): Promise<void> {
-    await this.#client.releasePlace(1, [ledger], [id, 0, ...namesOf(over)]);
+  async forget(ledger: string, id: string, over: readonly Place[]): Promise<ReleasePlaceReply> {
+    return (await this.#client.releasePlace(1, [ledger], [id, 0, ...namesOf(over)])) as ReleasePlaceReply;
   }
 
   /** What has become of sessions of a principal, whose index this is. */

@@ -8,7 +8,8 @@
   ARGV[2] 1: the session was not stored
   ARGV[3..] field and `latest` of each place whose session is over, as reserve-place replied them
 
-  Returns 'done'
+  Returns
+    'done'
 ]]
 -- include: ledger
 local own = place_with(ARGV[1])

@@ -38,5 +38,13 @@ local first_index, first_attribute, last = 10, 10 + 2 * ARGV[6], #ARGV
 if KEYS[8] and redis.call('EXISTS', unpack(KEYS, 8)) > 0 then return { 'gone' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 
+-- include: new-session
+if limit ~= '' then
+  -- include: in-time, limit
+  local refusal = entries and refusal_of(entries, id, limit)
+  if refusal then return { refusal } end
+  -- It may have ended the last session in the bucket, which is then no longer listed.
+  is_new = bucket ~= nil
+end
 -- include: create
 return { 'created', now }

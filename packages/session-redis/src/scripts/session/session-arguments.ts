@@ -12,12 +12,14 @@ import { hashOfText } from './hash-of-text.js';
 /** The reply of every script for one session. */
 export type Reply<Word extends string> = [outcome: Word, detail?: string | null];
 
-/**
- * How a script that stores a session answers. `again`: the limit has ended some sessions, and there are more. `late`: the
- * time until which there was room has passed. `unplaced`: there must be room with this principal.
- */
-export type StoreReply<T> =
-  T | { readonly outcome: 'again' | 'late' } | { readonly outcome: 'unplaced'; readonly principal: string };
+/** `again`: the limit has ended some sessions, and there are more. `late`: the time for which there was room has passed. */
+type UnfinishedReply = { readonly outcome: 'again' | 'late' };
+
+/** There must be room with this principal. */
+type UnplacedReply = { readonly outcome: 'unplaced'; readonly principal: string };
+
+/** How a script that stores a session answers. */
+export type StoreReply<T> = T | UnfinishedReply | UnplacedReply;
 
 /** Room for a session of a principal. */
 export interface Room {

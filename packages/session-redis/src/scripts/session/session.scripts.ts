@@ -36,6 +36,9 @@ export interface KeepingRules {
   readonly deadLetters: number;
 }
 
+/** The outcome of a takeover: no limit refuses what another library has stored. */
+export type TakeOverReply = 'created' | 'collision' | 'gone';
+
 /** The outcome for one member of a bucket. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
@@ -126,10 +129,7 @@ export class SessionScripts {
   }
 
   /** `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. */
-  async takeOver(
-    session: Omit<CreateSession, 'kind' | 'presentedIds'>,
-    timeToLive: number,
-  ): Promise<StoreReply<CreateReply>> {
+  async takeOver(session: Omit<CreateSession, 'kind' | 'presentedIds'>, timeToLive: number): Promise<TakeOverReply> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
     const partition = this.partitions.of(id);
     const { wanted, broadcastWanted } = partition;
@@ -145,8 +145,9 @@ export class SessionScripts {
     ];
     pushIndexes(args, indexes);
     pushAttributes(args, attributes);
-    const reply = await this.#run('takeOverSession', [...keysOf(partition, id), ...marks], args);
-    return toCreateReply(reply);
+    const keys = [...keysOf(partition, id), ...marks];
+    const [word] = (await this.#run('takeOverSession', keys, args)) as [TakeOverReply];
+    return word;
   }
 
   /** `room`: as in `create()`. */

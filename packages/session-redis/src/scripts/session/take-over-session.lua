@@ -28,12 +28,12 @@
 ]]
 -- include: keys
 local bucket_list, events = KEYS[1], KEYS[2]
-local id, key, shadow, most, signs_in, limit = ARGV[2], KEYS[3], KEYS[4], tonumber(ARGV[7]), false, ''
+local id, key, shadow, most, signs_in = ARGV[2], KEYS[3], KEYS[4], tonumber(ARGV[7]), false
 local first_index, first_attribute, last = 8, 8 + 2 * ARGV[6], #ARGV
 if most == 0 or most == -2 or redis.call('EXISTS', KEYS[8]) == 1 then return { 'gone' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 if most < 0 then most = nil end
--- include: create
+-- include: new-session, create
 if most then
   redis.call('SET', KEYS[8], '', 'PX', most)
 else
