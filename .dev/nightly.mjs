@@ -1,4 +1,4 @@
-// npm run nightly: every server and every Node, the mutants, the model and all suites that take long. Words choose the
+// npm run nightly: every server, the least rights, every Node, the mutants, the model and all suites that take long. Words choose the
 // steps that have them in their title: `npm run nightly -- valkey`.
 import { ensurePackages } from './install.mjs';
 import { NODES, OTHER_SERVERS, programOf, withNode } from './other-versions.mjs';
@@ -12,6 +12,7 @@ await main(async () => {
   const steps = [
     onServer("this machine's Redis"),
     ...OTHER_SERVERS.map((name) => onServer(name, async () => ({ REDIS_SERVER: await programOf(name) }))),
+    npm('test:acl', { report: 'jest' }),
     ...NODES.flatMap((name) => [onNode('test:matrix', name), onNode('test:applications', name)]),
     npm('test:mutants', { report: 'checks' }),
     npm('test:mutants', { args: ['--model'], report: 'checks' }),

@@ -17,7 +17,7 @@ const TIMEOUTS = inSpec(
   'request.connection',
   'commands fail when their own timeout has passed, with one timer for all, which none outlives',
 );
-const RIGHTS = inSpec('rights', 'an instance needs all documented rights and no others');
+const RIGHTS = inSpec('rights', 'a process that only serves requests needs all documented rights and no others');
 
 const EMITTER = inSpec(
   'event-emitter.bridge',
@@ -455,5 +455,33 @@ export const operation = [
     code: 'methods.every(',
     instead: 'methods.some(',
     ...EMITTER,
+  },
+  {
+    mistake: 'Where SELECT is denied, sessions are stored in database 0',
+    in: 'isRefusedSelect',
+    code: "=== 'select'",
+    instead: "=== 'SELECT'",
+    ...inSpec('rights', 'to SELECT, nothing is stored in another database than the one of the url'),
+  },
+  {
+    mistake: 'A url that begins with REDISS:// is an address without TLS',
+    in: 'connectionTo',
+    code: "protocolOf(url) === 'rediss:'",
+    instead: "url.startsWith('rediss:')",
+    ...inSpec('tls', 'a REDISS:// url sends no password to a Redis that speaks no TLS'),
+  },
+  {
+    mistake: 'The options of TLS are used for no connection',
+    in: 'createConnections',
+    code: '{ ...all, tls: connection.tls }',
+    instead: 'all',
+    ...inSpec('tls', 'rejectUnauthorized: false accepts every certificate'),
+  },
+  {
+    mistake: 'A connection that is closed during a failing TLS handshake ends the process',
+    in: 'closeConnection',
+    code: "stream?.on('error', () => undefined)",
+    instead: 'void stream',
+    ...inSpec('tls', 'a connection that is closed during a failing handshake ends no process'),
   },
 ];

@@ -48,6 +48,7 @@ beforeAll(async () => {
     'docs/microservices.md',
     'docs/options.md',
     'docs/protecting-routes.md',
+    'docs/redis-tls.md',
     'docs/requests.md',
     'docs/several-sessions.md',
     'docs/signing-in.md',
@@ -218,7 +219,8 @@ describe('the options', () => {
     expect(Object.values({ ...unset, exclude, keepIdle })).toEqual(Array(8).fill(undefined));
     expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), 'exclude', 'keepIdle']);
     expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
-    expect(dashes(ofRedis)).toEqual(['client']);
+    expect(resolveRedisSessionOptions().connection).toHaveProperty('tls', undefined);
+    expect(dashes(ofRedis)).toEqual(['tls', 'client']);
     expect(dashes(ofSockets)).toEqual(['origins']);
     expect(resolveSessionWebSocketOptions().origins).toEqual([]);
   });

@@ -1,3 +1,4 @@
+import type { ConnectionOptions } from 'node:tls';
 import { AttributeSerializer, type Duration, JsonAttributeSerializer } from '@nest-session/core';
 import { OptionReader } from '@nest-session/core/store';
 import { validateCronExpression } from 'cron';
@@ -8,6 +9,11 @@ import { namespaceProblem } from '../keys/session-keys.js';
 export interface RedisSessionModuleOptions {
   /** URL of Redis, `redis://` or `rediss://`. Give either `url` or `client`. @default 'redis://localhost:6379' */
   url?: string;
+  /**
+   * With a `rediss://` url: the options of `tls.connect()` of Node.js for all connections, such as `ca`, `cert`, `key` and
+   * `servername`. What is not given has the default of Node.js, so the certificate of Redis must be valid for the host.
+   */
+  tls?: ConnectionOptions;
   /**
    * Your own ioredis client, without a `keyPrefix`. The library uses its address, credentials and TLS for connections
    * of its own, with options of their own. It neither changes nor closes yours.
@@ -90,7 +96,9 @@ export interface RedisSessionModuleOptions {
 }
 
 export interface ResolvedRedisSessionOptions {
-  readonly connection: { readonly url: string } | { readonly client: Redis };
+  /** `tls`: undefined for a connection without TLS. */
+  readonly connection:
+    { readonly url: string; readonly tls: ConnectionOptions | undefined } | { readonly client: Redis };
   readonly namespace: string;
   readonly partitions: number;
   /** Milliseconds, like all times here. */
@@ -121,6 +129,8 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   const url = reader.text('url', undefined, urlProblem);
   const client = reader.value('client', isClient, 'a Redis client of ioredis');
   if (url !== undefined && client) reader.problem('Give either `url` or `client`, not both.');
+  const tls = reader.value('tls', isObject, 'an object, the options of tls.connect() of Node.js');
+  for (const problem of tls ? tlsProblems(url, client) : []) reader.problem(problem);
   for (const problem of client ? clientProblems(client) : []) reader.problem(problem);
   const namespace = reader.text('namespace', 'nest:session', namespaceProblem);
   const partitions = reader.integer('partitions', 1, { atLeast: 1, atMost: 1024 });
@@ -131,7 +141,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   cleanup.finish();
   const events = readEvents(reader.section('events'), grace);
   const resolved = {
-    connection: client ? { client } : { url: url ?? 'redis://localhost:6379' },
+    connection: client ? { client } : connectionTo(url, tls),
     namespace,
     partitions,
     grace,
@@ -165,9 +175,23 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
   return events;
 }
 
+function connectionTo(url = 'redis://localhost:6379', tls: ConnectionOptions | undefined) {
+  // ioredis takes REDISS:// for an address without TLS.
+  return { url, tls: protocolOf(url) === 'rediss:' ? (tls ?? {}) : undefined };
+}
+
+function* tlsProblems(url: string | undefined, client: Redis | undefined): Iterable<string> {
+  if (client) yield 'Option `tls` belongs to `url`: give these options to your `client` instead.';
+  else if (url === undefined || protocolOf(url) === 'redis:') yield 'Option `tls` needs a rediss:// `url`.';
+}
+
+function protocolOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).protocol : '';
+}
+
 function urlProblem(url: string): string | undefined {
   // The message does not quote the url: it may contain a password.
-  const protocol = URL.canParse(url) ? new URL(url).protocol : '';
+  const protocol = protocolOf(url);
   return protocol === 'redis:' || protocol === 'rediss:' ? undefined : 'must be a redis:// or rediss:// url';
 }
 
@@ -186,6 +210,10 @@ function* clientProblems(client: Redis & { isCluster?: boolean }): Iterable<stri
   if (keyPrefix) {
     yield 'Option `client` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.';
   }
+}
+
+function isObject(value: unknown): value is ConnectionOptions {
+  return typeof value === 'object' && value !== null;
 }
 
 function isSerializer(value: unknown): value is AttributeSerializer {

@@ -9,6 +9,11 @@ export function closeConnection(client: Redis): Promise<void> {
   if (client.status === 'end') return Promise.resolve();
   // Not events.once(): it rejects when the connection reports an error while it closes.
   const ended = new Promise<void>((resolve) => client.once('end', resolve));
+  // A connection that is cut off while it is being made fails, over TLS more than once: ioredis listens for one error of
+  // its stream, and a second one would end the process. It is no outage either.
+  client.removeAllListeners('error').on('error', () => undefined);
+  const stream: Redis['stream'] | undefined = client.stream;
+  stream?.on('error', () => undefined);
   // While ioredis waits for its next attempt, disconnect() alone leaves queued commands waiting for ever.
   if (client.status === 'reconnecting') client.connect().catch(() => undefined);
   client.disconnect();

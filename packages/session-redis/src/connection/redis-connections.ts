@@ -1,6 +1,7 @@
 import { Inject } from '@nestjs/common';
 import { Redis, type RedisOptions } from 'ioredis';
 import { OutageLog } from './outage.log.js';
+import { isAnswer } from './reply.errors.js';
 import { WriteBatch } from './write-batch.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 
@@ -61,8 +62,14 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
   const open = (name: string, rules: RedisOptions): Redis => {
     const all = { ...COMMON, ...rules, connectionName: `${options.namespace}:${name}` };
     const { connection } = options;
-    const client = 'client' in connection ? connection.client.duplicate(all) : new Redis(connection.url, all);
+    const client =
+      'client' in connection
+        ? connection.client.duplicate(all)
+        : new Redis(connection.url, connection.tls ? { ...all, tls: connection.tls } : all);
     log.watch(client);
+    client.on('error', (error: Error) => {
+      if (isRefusedSelect(error)) client.disconnect(true);
+    });
     client.on('close', () => endSocketTimeout(client));
     return client;
   };
@@ -86,6 +93,11 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
   // Events are read many at once, and so are their data read and their results recorded.
   WriteBatch.on(connections.background);
   return connections;
+}
+
+/** Whether the database of the url cannot be used. ioredis would go on in database 0. */
+function isRefusedSelect(error: Error & { readonly command?: { readonly name?: string } }): boolean {
+  return isAnswer(error) && error.command?.name === 'select';
 }
 
 /**

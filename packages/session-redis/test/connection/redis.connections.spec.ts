@@ -5,6 +5,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { closeConnection } from '../../src/connection/close-connection.js';
 import { createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { ALL_RIGHTS, withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -23,7 +24,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   logged.length = 0;
-  connections = createConnections(resolveRedisSessionOptions({ url: proxy.url, commandTimeout: '1m' }));
+  connections = createConnections(resolveRedisSessionOptions({ url: withAllRights(proxy.url), commandTimeout: '1m' }));
 });
 afterEach(async () => {
   Object.values(connections).forEach((client) => void closeConnection(client));
@@ -69,7 +70,7 @@ it('background commands survive an outage that ioredis alone gives up on, with t
 });
 
 it('the connection of requests pauses between two attempts for a quarter of the command timeout at most', async () => {
-  const own = createConnections(resolveRedisSessionOptions({ url: proxy.url, commandTimeout: '600ms' }));
+  const own = createConnections(resolveRedisSessionOptions({ url: withAllRights(proxy.url), commandTimeout: '600ms' }));
   await own.request.connect();
   proxy.refuse();
   proxy.cut();
@@ -128,6 +129,7 @@ it('a connection leaves a demoted master at its first READONLY error', async () 
 
 describe('a client of the application', () => {
   const options: RedisOptions = {
+    ...ALL_RIGHTS,
     lazyConnect: true,
     db: 4,
     retryStrategy: () => null,

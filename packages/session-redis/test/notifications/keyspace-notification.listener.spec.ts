@@ -10,6 +10,7 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { commandStats } from '../support/command.stats.js';
 import { subscriberTo } from '../support/key-event.fixture.js';
+import { withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -51,7 +52,7 @@ const keys = () => heard.map(({ key }) => key);
 
 function created(url: string, pace = { heartbeat: 50, probe: 100 }): KeyspaceNotificationListener {
   const commands = new Redis(url);
-  const listener = new KeyspaceNotificationListener(subscriberTo(url), commands, pace);
+  const listener = new KeyspaceNotificationListener(subscriberTo(withAllRights(url)), commands, pace);
   opened.push({ listener, commands });
   return listener;
 }
@@ -248,7 +249,7 @@ it('a listener logs one line when its handler is too slow', async () => {
 });
 
 it('a listener works without RESP3, where a subscribed connection takes no other commands', async () => {
-  const subscriber = subscriberTo(server.url).duplicate({ protocol: 2 });
+  const subscriber = subscriberTo(withAllRights(server.url)).duplicate({ protocol: 2 });
   const commands = new Redis(server.url);
   const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, probe: 100 });
   opened.push({ listener, commands });
@@ -466,7 +467,7 @@ describe('a gap', () => {
 
 it('a listener leaves a server that replies but no longer holds the keys', async () => {
   const next = await RedisServer.start({ args: ['--notify-keyspace-events', 'Kx'] });
-  const subscriber = subscriberTo(server.url);
+  const subscriber = subscriberTo(withAllRights(server.url));
   const commands = new Redis(server.url, { disconnectTimeout: 10 });
   const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, probe: 100 });
   opened.push({ listener, commands });
@@ -520,7 +521,7 @@ it("a listener reports no canary, its own or another instance's, and leaves none
 it('a canary lives for a millisecond, so that a proof takes no longer', async () => {
   const proxy = await TcpProxy.start({ port: server.port });
   const commands = new Redis(proxy.url);
-  const proving = new KeyspaceNotificationListener(subscriberTo(server.url), commands);
+  const proving = new KeyspaceNotificationListener(subscriberTo(withAllRights(server.url)), commands);
   proxy.hold('request', 'exists');
   proving.start();
   const subscription = proving.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler });

@@ -4,6 +4,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+import { withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -41,7 +42,7 @@ it('an injected listener starts and stops with its application', async () => {
     }
   }
 
-  const app = await App.start({ redis: { url: server.url, notifications: 'off' }, providers: [Reservations] });
+  const app = await App.start({ redis: { url: withAllRights(server.url), notifications: 'off' }, providers: [Reservations] });
   const { notifications } = app.nest.get(Reservations);
   await eventually(() => notifications.health.state === 'listening');
   expect(await connected()).toContain('nest:session:notifications');

@@ -1,30 +1,32 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { Injectable, type Type } from '@nestjs/common';
+import { createHash } from 'node:crypto';
+import { Injectable, type Provider, type Type } from '@nestjs/common';
 import {
   IndexedSessionRepository,
   OnSessionEvent,
   PRINCIPAL_NAME_INDEX_NAME,
+  type Session,
   SessionDeletedEvent,
   SessionEvent,
   SessionExpiredEvent,
+  Sessions,
 } from '@nest-session/core';
-import { SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
+import { ForeignSessions } from '@nest-session/core/transport';
+import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
+import { loadScript } from '../../src/scripts/script.loader.js';
 import { commandStats } from '../support/command.stats.js';
+import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 
 LeakGuard.install();
 
-const DOCUMENT = new URL('../../../../docs/redis-data-model.md', import.meta.url);
-
-/** The rights that the documentation asks operators to give. */
-const DOCUMENTED = /```text acl\n([^`]+)```/.exec(readFileSync(DOCUMENT, 'utf8'))?.[1]?.trim().split(/\s+/) ?? [];
-
 @Injectable()
 class Handlers {
+  /** Before the first retry. */
   fails = true;
   readonly heard: string[] = [];
 
@@ -38,44 +40,123 @@ class Handlers {
   remind({ id }: SessionExpiredEvent) {
     this.heard.push(id);
   }
-
-  @OnSessionEvent(SessionEvent, { broadcast: true })
-  hear() {}
 }
 
-/** Commands without a right of their own. */
-const ALWAYS = ['auth', 'client|setinfo', 'hello', 'quit'];
-/** The commands of the test itself, as another user. */
-const OWN = ['acl|log', 'config|resetstat'];
+@Injectable()
+class BroadcastHandlers {
+  readonly heard: string[] = [];
 
+  @OnSessionEvent(SessionEvent, { broadcast: true })
+  hear({ id }: SessionEvent) {
+    this.heard.push(id);
+  }
+}
+
+/** Commands that need no right. */
+const ALWAYS = ['auth', 'client|setinfo', 'hello', 'quit'];
+const WITH_SUBCOMMANDS = /^(client|xgroup|xinfo)$/i;
+/** Redis shows them to no MONITOR. */
+const HIDDEN = ['config|get', 'config|set'];
 const NEVER = { cron: '0 0 0 29 2 *' };
+const ONLY_REQUESTS = { notifications: 'off', events: { consume: false } } as const;
+
+/** The scripts that each kind of process may run. */
+const SCRIPTS: Partial<Record<RightsName, string[]>> = {
+  'every process': [
+    ...Object.keys(LUA_SOURCES).filter((name) => name.startsWith('session/')),
+    'stream/remove-consumer',
+    'stream/trim-events',
+  ],
+  handlers: [
+    'stream/create-group',
+    ...['register-handlers', 'claim-events', 'acknowledge-events', 'retry-or-dead-letter'].map(ofDelivery),
+    ...['renew-lease', 'release-events'].map(ofDelivery),
+  ],
+  'broadcast handlers': ['delivery/want-broadcast', 'stream/read-events'],
+  groups: ['stream/count-events', 'stream/create-group', 'stream/remove-group', 'stream/replay-dead-letter'],
+};
 
 let server: RedisServer;
 let admin: Redis;
+let monitor: Redis;
+let database: number;
+const running: EventInstance[] = [];
+/** The commands of applications, those that their scripts call not included. */
+let sent: Set<string>;
 beforeAll(async () => {
   server = await RedisServer.start();
   admin = new Redis(server.url);
+  const own = /\baddr=(\S+)/.exec(String(await admin.client('INFO')))?.[1];
+  monitor = await new Redis(server.url, { lazyConnect: true }).monitor();
+  monitor.on('monitor', (_time: string, [name = '', sub = '']: string[], source: string) => {
+    if (source === own || source === 'lua') return;
+    sent.add((WITH_SUBCOMMANDS.test(name) ? `${name}|${sub}` : name).toLowerCase());
+  });
 });
+beforeEach(async () => {
+  database = 0;
+  sent = new Set();
+  await admin.flushall();
+  await admin.config('SET', 'notify-keyspace-events', '');
+  EventInstance.log.lines.length = 0;
+});
+afterEach(() => Promise.all([...running].map(stop)));
 afterAll(async () => {
+  monitor.disconnect();
   admin.disconnect();
   await server.stop();
 });
 
-/** Everything that an instance does with Redis, from its start to its shutdown. */
-async function live(): Promise<void> {
-  const url = `redis://app:secret@127.0.0.1:${server.port}`;
-  const redis = { url, cleanup: NEVER, events: { attempts: 2 } };
-  const instance = await EventInstance.start({ redis, providers: [Handlers] });
-  const get = <T>(token: { readonly prototype: T }) => instance.module.get<T>(token as Type<T>, { strict: false });
-  const repository = get(IndexedSessionRepository);
-  const groups = get(SessionEventGroups);
-  const handlers = get(Handlers);
+/** Makes the user of the applications anew, with these rights of the documentation but not with those in `without`. */
+async function grant(names: readonly RightsName[], without: readonly string[] = []): Promise<void> {
+  for (const line of documentedLines(names)) await admin.acl('SETUSER', 'app', ...line);
+  await admin.acl('SETUSER', 'app', ...without.map((command) => `-${command}`));
+  await admin.script('FLUSH');
+  await admin.acl('LOG', 'RESET');
+  await admin.config('RESETSTAT');
+}
 
-  const session = repository.createSession();
+async function start(redis: RedisSessionModuleOptions, providers: Provider[] = []) {
+  const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
+  const instance = await EventInstance.start({ redis: { url, cleanup: NEVER, ...redis }, providers });
+  running.push(instance);
+  const get = <T>(token: { readonly prototype: T }) => instance.module.get<T>(token as Type<T>, { strict: false });
+  return { get, stop: () => stop(instance) };
+}
+
+async function stop(instance: EventInstance): Promise<void> {
+  running.splice(running.indexOf(instance), 1);
+  await instance.stop();
+}
+
+type Instance = Awaited<ReturnType<typeof start>>;
+
+async function stored({ get }: Instance, change: (session: Session) => void = () => undefined) {
+  const session = get(IndexedSessionRepository).createSession();
   session.setAttribute('cart', ['apple']);
-  session.setAttribute('visits', 1);
-  session.principalName = 'ann';
+  change(session);
   await session.save();
+  return session;
+}
+
+async function storedAndEnded(instance: Instance) {
+  const session = await stored(instance);
+  session.invalidate();
+  await session.save();
+}
+
+/** Ends by its idle timeout, without a key event unless there are notifications. */
+const storedBriefly = (instance: Instance) => stored(instance, (session) => (session.maxInactiveInterval = 1));
+
+/** All that requests do with sessions, and the background work of every instance, with handlers or without. */
+async function serve(): Promise<void> {
+  const idle = await start({ notifications: 'off' });
+  const instance = await start(ONLY_REQUESTS);
+  const repository = instance.get(IndexedSessionRepository);
+  const session = await stored(instance, (created) => {
+    created.setAttribute('visits', 1);
+    created.principalName = 'ann';
+  });
   session.changeSessionId();
   session.removeAttribute('visits');
   session.maxInactiveInterval = 'never';
@@ -93,54 +174,277 @@ async function live(): Promise<void> {
   session.absoluteTimeout = 'never';
   await session.save();
   await repository.touch(found!);
-
   found!.invalidate();
   await found!.save();
-  await eventually(async () => expect(await groups.deadLetters()).toHaveLength(1));
-  handlers.fails = false;
-  expect(await groups.replayAll()).toBe(1);
-  await eventually(() => handlers.heard.length === 1);
-  await groups.create('another');
-  expect((await groups.list()).map(({ name }) => name)).toEqual(['another', 'default']);
-  await groups.remove('another');
-  await groups.discardAll();
 
-  const brief = repository.createSession();
-  brief.setAttribute('cart', ['plum']);
-  brief.maxInactiveInterval = 1;
-  await brief.save();
-  await eventually(() => handlers.heard.includes(`expired:${brief.id}`));
-  const lasting = repository.createSession();
-  lasting.setAttribute('cart', ['fig']);
-  await lasting.save();
+  const { id } = await stored(instance);
+  await instance.get(Sessions).endEverySession();
+  await eventually(async () => expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('"deleted"'));
+  await storedBriefly(instance);
   const [minute] = await admin.zrange('nest:session:expirations', '0', '0');
   await admin.set(`nest:session:expirations:${minute}`, 'foreign');
-  await get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
-  await get(SessionEventTrimmer).runOnce();
+  // Another process has handlers, and nobody is there to run them.
+  await admin.xgroup('CREATE', 'nest:session:events', 'others', '0');
+  await admin.xgroup('CREATECONSUMER', 'nest:session:events', 'others', 'dead');
+  await instance.get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
+  await instance.get(SessionEventTrimmer).runOnce();
+  await Promise.all([idle.stop(), instance.stop()]);
+}
+
+/** An event that becomes a dead letter, and one that is handled. */
+async function handle(): Promise<void> {
+  const instance = await start({ notifications: 'off', events: { attempts: 2 } }, [Handlers]);
+  const handlers = instance.get(Handlers);
+  await storedAndEnded(instance);
+  await eventually(async () => expect(await admin.xlen('nest:session:events:dead')).toBe(1));
+  handlers.fails = false;
+  await storedAndEnded(instance);
+  await eventually(() => expect(handlers.heard).toHaveLength(1));
   await instance.stop();
 }
 
-/** The commands that the scripts call, as Redis names them. */
-function calledByScripts(): string[] {
-  const folder = new URL('../../src/scripts/', import.meta.url);
-  const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.lua'));
-  const calls = paths.flatMap((path) => [
-    ...readFileSync(new URL(path, folder), 'utf8').matchAll(
-      /redis\.call\('(XGROUP|XINFO)', '(\w+)'|redis\.call\('(\w+)'/g,
-    ),
-  ]);
+async function broadcast(): Promise<void> {
+  const instance = await start(ONLY_REQUESTS, [BroadcastHandlers]);
+  await storedAndEnded(instance);
+  await eventually(() => expect(instance.get(BroadcastHandlers).heard).toHaveLength(2));
+  await instance.stop();
+}
+
+async function operateGroups(): Promise<void> {
+  const instance = await start({ notifications: 'off', events: { attempts: 1 } }, [Handlers]);
+  const groups = instance.get(SessionEventGroups);
+  await storedAndEnded(instance);
+  await eventually(async () => expect(await groups.deadLetters()).toHaveLength(1));
+  instance.get(Handlers).fails = false;
+  expect(await groups.replayAll()).toBe(1);
+  await eventually(() => expect(instance.get(Handlers).heard).toHaveLength(1));
+  await groups.create('another');
+  expect((await groups.list()).map(({ name }) => name)).toEqual(['another', 'default']);
+  await groups.remove('another');
+  await admin.xadd('nest:session:events:dead', '*', 'member', 'foreign');
+  expect(await groups.discardAll()).toBe(1);
+  await instance.stop();
+}
+
+/** An end that only a notification can make known. */
+async function hearOfExpiry(): Promise<void> {
+  const instance = await start({ events: { consume: false } });
+  const { id } = await storedBriefly(instance);
+  await eventually(async () => expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('"expired"'));
+  await instance.stop();
+}
+
+async function useAnotherDatabase(): Promise<void> {
+  database = 3;
+  const instance = await start(ONLY_REQUESTS);
+  const { id } = await stored(instance);
+  await instance.stop();
+  const there = new Redis(server.url, { db: 3 });
+  expect(await there.exists(`nest:session:sessions:${id}`)).toBe(1);
+  there.disconnect();
+}
+
+async function takeOver(): Promise<void> {
+  await admin.set('sess:old', '{}', 'EX', 60);
+  const instance = await start(ONLY_REQUESTS);
+  const id = 'i'.repeat(43);
+  await instance.get(ForeignSessions).move('sess:old', id, () => ({ attributes: new Map(), principalName: 'ann' }));
+  expect(await admin.exists('sess:old', `nest:session:sessions:${id}`)).toBe(1);
+  await instance.stop();
+}
+
+function ofDelivery(name: string): string {
+  return `delivery/${name}`;
+}
+
+/** The commands that scripts call, as Redis names them. */
+function calledBy(scripts: readonly string[]): string[] {
+  const call = /redis\.p?call\('(XGROUP|XINFO)', '(\w+)'|(?:redis\.p?call|read)\('(\w+)'/g;
+  const calls = scripts.flatMap((script) => [...loadScript(script).matchAll(call)]);
   return calls.map(([, container, sub, name]) => (name ?? `${container}|${sub}`).toLowerCase());
 }
 
-it('an instance needs all documented rights and no others', async () => {
-  await admin.acl('SETUSER', 'app', 'reset', 'on', '>secret', ...DOCUMENTED);
-  await admin.config('RESETSTAT');
-  await live();
-  // From Redis 7.2 on, ioredis sends its name, and works without the right to do so.
-  const denied = ((await admin.acl('LOG')) as unknown[][]).filter((entry) => !entry.includes('client|setinfo'));
-  expect(denied).toEqual([]);
-  const asked = [...(await commandStats(admin)).keys()].filter((name) => ![...ALWAYS, ...OWN].includes(name));
-  const commands = new Set([...asked, ...calledByScripts()]);
-  const granted = DOCUMENTED.filter((right) => right.startsWith('+')).map((right) => right.slice(1));
-  expect([...commands].toSorted()).toEqual(granted.toSorted());
+/** What Redis denied. Redis 7.2 and later also deny the name of ioredis, which works without the right to tell it. */
+async function denied(): Promise<unknown[]> {
+  const entries = (await admin.acl('LOG')) as unknown[][];
+  const objects = entries.map((entry) => entry[entry.indexOf('object') + 1]);
+  return objects.filter((object) => object !== 'client|setinfo');
+}
+
+async function scriptsThatRan(): Promise<string[]> {
+  const all = Object.keys(LUA_SOURCES).filter((name) => !name.startsWith('includes/'));
+  const hashes = all.map((name) => createHash('sha1').update(loadScript(name)).digest('hex'));
+  const exist = (await admin.script('EXISTS', ...(hashes as [string]))) as number[];
+  return all.filter((_, i) => exist[i] === 1);
+}
+
+async function commandsSent(): Promise<string[]> {
+  const stats = await commandStats(admin);
+  const hidden = HIDDEN.filter((name) => stats.has(name));
+  return [...sent, ...hidden].filter((name) => !ALWAYS.includes(name));
+}
+
+const ALONE = ['every process'] as const;
+
+/** Without the rights that every process has, unless it is about those. */
+function beyondBase(rights: readonly RightsName[], commands: readonly string[]): string[] {
+  const base = rights.length === 1 ? [] : documentedCommands(ALONE);
+  return commands.filter((name) => !base.includes(name)).toSorted();
+}
+
+describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>([
+  { what: 'that only serves requests', rights: [...ALONE], live: serve },
+  { what: 'with handlers', rights: [...ALONE, 'handlers'], live: handle },
+  { what: 'with broadcast handlers', rights: [...ALONE, 'broadcast handlers'], live: broadcast },
+  { what: 'that uses SessionEventGroups', rights: [...ALONE, 'handlers', 'groups'], live: operateGroups },
+  { what: 'that sets the flags for notifications', rights: [...ALONE, 'notifications', 'flags'], live: hearOfExpiry },
+  { what: 'in another database', rights: [...ALONE, 'database'], live: useAnotherDatabase },
+  { what: 'that takes sessions of express-session over', rights: [...ALONE, 'takeover'], live: takeOver },
+])('a process $what', ({ rights, live }) => {
+  it('needs all documented rights and no others', async () => {
+    await grant(rights);
+    await live();
+    expect(await denied()).toEqual([]);
+    const scripts = rights.flatMap((name) => SCRIPTS[name] ?? []);
+    expect(scripts).toEqual(expect.arrayContaining(await scriptsThatRan()));
+    // What it sends in a test that does all there is to do, and what its scripts call in cases that are rare.
+    const needed = new Set([...(await commandsSent()), ...calledBy(scripts)]);
+    expect(beyondBase(rights, [...needed])).toEqual(beyondBase(rights, documentedCommands(rights)));
+  });
+});
+
+describe('notifications', () => {
+  it('whose flags the operator has set need no CONFIG, which Redis denies without a line in the log', async () => {
+    await admin.config('SET', 'notify-keyspace-events', 'Kx');
+    await grant([...ALONE, 'notifications']);
+    await hearOfExpiry();
+    expect(await denied()).toEqual(['config|get']);
+    expect(EventInstance.log.lines).toEqual([]);
+  });
+
+  it('of all keys, which the operator has switched on for others, are enough with the rights for them', async () => {
+    await admin.config('SET', 'notify-keyspace-events', 'Ex');
+    await grant([...ALONE, 'notifications', 'all keys']);
+    await hearOfExpiry();
+    expect(new Set(await denied())).toEqual(new Set(['config|get']));
+  });
+
+  it.each<{ what: string; names: RightsName[]; and?: string[]; reason: RegExp }>([
+    {
+      what: 'that nobody may switch on',
+      names: ['notifications'],
+      reason: /CONFIG is not allowed \(.*"Kx" on the server/,
+    },
+    {
+      what: 'without the channel',
+      names: ['flags'],
+      and: ['+psubscribe', '+ping'],
+      reason: /the channel is not allowed/,
+    },
+    // Redis compares the names of patterns, not what they match.
+    {
+      what: 'with a wider channel',
+      names: ['flags'],
+      and: ['+@pubsub', '&__key*'],
+      reason: /the channel is not allowed/,
+    },
+  ])('$what are one warning, and the cleanup job finds what expires', async ({ names, and = [], reason }) => {
+    await grant([...ALONE, ...names]);
+    await admin.acl('SETUSER', 'app', ...and);
+    const instance = await start({ events: { consume: false } });
+    const warning = /^warn Redis does not announce expired sessions; the cleanup job will find them: (.*)/;
+    await eventually(() => expect(EventInstance.log.matching(warning)).toEqual([expect.stringMatching(reason)]));
+    const { id } = await storedBriefly(instance);
+    await eventually(async () => expect(await admin.exists(`nest:session:sessions:expires:${id}`)).toBe(0));
+    await instance.get(SessionExpirationSweeper).runOnce({ ahead: 60_000 });
+    expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('"expired"');
+    expect(EventInstance.log.lines).toHaveLength(1);
+    await instance.stop();
+  });
+});
+
+describe('without the right', () => {
+  it('to INFO there is no warning about eviction', async () => {
+    await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    const warnings = async (without: string[]) => {
+      await grant(ALONE, without);
+      const instance = await start(ONLY_REQUESTS);
+      await stored(instance);
+      await instance.stop();
+      return EventInstance.log.lines.splice(0);
+    };
+    const print = console.warn;
+    const printed: string[] = [];
+    console.warn = (line: string) => void printed.push(line);
+    try {
+      expect(await warnings([])).toEqual([expect.stringContaining('its maxmemory-policy is allkeys-lru')]);
+      expect(printed).toEqual([]);
+      expect(await warnings(['info'])).toEqual([]);
+      expect(printed).toContainEqual(expect.stringContaining('Skipping the ready check because INFO command fails'));
+    } finally {
+      console.warn = print;
+      await admin.config('SET', 'maxmemory-policy', 'noeviction');
+    }
+  });
+
+  it('to CLIENT SETNAME the connections have no names', async () => {
+    await grant(ALONE, ['client|setname']);
+    const instance = await start(ONLY_REQUESTS);
+    await stored(instance);
+    const clients = String(await admin.client('LIST')).split('\n');
+    const own = clients.filter((client) => client.includes('user=app'));
+    expect(own).toEqual(own.map(() => expect.stringContaining(' name= ') as string));
+    await instance.stop();
+  });
+
+  it('to a command of a script, requests fail, and what the script wrote before stays', async () => {
+    await grant(ALONE, ['zadd']);
+    const instance = await start(ONLY_REQUESTS);
+    await expect(stored(instance)).rejects.toMatchObject({
+      name: 'SessionStoreError',
+      cause: { message: expect.stringContaining("can't run this command") as string },
+    });
+    expect(await admin.keys('nest:session:sessions:*')).toHaveLength(2);
+    await instance.stop();
+  });
+
+  it.each<{ what: string; handlers: Type; lines: string }>([
+    { what: 'to read the events of a group', handlers: Handlers, lines: 'Events' },
+    { what: 'to read events without a group', handlers: BroadcastHandlers, lines: 'Broadcast events' },
+  ])('$what, its handlers hear of nothing, with one line in the log', async ({ handlers, lines }) => {
+    await grant(ALONE);
+    const instance = await start({ notifications: 'off' }, [handlers]);
+    await storedAndEnded(instance);
+    const line = new RegExp(`^error ${lines} cannot be read, retrying: ReplyError: `);
+    await eventually(() => expect(EventInstance.log.lines).toEqual([expect.stringMatching(line)]));
+    await instance.stop();
+  });
+
+  it('to the keys of express-session, a request that brings an old session fails', async () => {
+    await grant(ALONE);
+    await expect(takeOver()).rejects.toMatchObject({ name: 'SessionStoreError' });
+    expect(await admin.get('sess:old')).toBe('{}');
+  });
+
+  it('to write other keys beside those of express-session, they stay as they are', async () => {
+    await grant([...ALONE, 'takeover']);
+    const client = new Redis(server.url, { username: 'app', password: 'a-long-secret' });
+    for (const command of [client.set('sess:old', 'forged'), client.set('others', '1'), client.get('others')]) {
+      await expect(command).rejects.toThrow('NOPERM');
+    }
+    client.disconnect();
+  });
+
+  it('to SELECT, nothing is stored in another database than the one of the url', async () => {
+    database = 3;
+    await grant(ALONE);
+    const instance = await start({ ...ONLY_REQUESTS, commandTimeout: '200ms' });
+    await expect(stored(instance)).rejects.toMatchObject({ name: 'SessionStoreError' });
+    const line = /^error Redis cannot be reached, retrying: .*NOPERM.*select/;
+    expect(EventInstance.log.lines).toEqual([expect.stringMatching(line)]);
+    // The first connections have failed, and some that followed.
+    await eventually(async () => expect((await denied()).length).toBeGreaterThan(0));
+    expect(await admin.dbsize()).toBe(0);
+    await instance.stop();
+  });
 });

@@ -10,6 +10,7 @@ import type { RedisConnections } from '../../src/connection/redis-connections.js
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 import { Timers } from '../support/timers.js';
+import { withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -36,7 +37,7 @@ async function start(imports: EventInstanceOptions['imports'] = []) {
     @OnSessionEvent(SessionEvent, { broadcast: true })
     hear() {}
   }
-  const redis = { url: store.server.url, events: { lease: '3s' as const, shutdownTimeout: '1h' as const } };
+  const redis = { url: withAllRights(store.server.url), events: { lease: '3s' as const, shutdownTimeout: '1h' as const } };
   const instance = await EventInstance.start({ redis, imports, providers: [Handlers] });
   const keys = instance.module.get(KeyspaceNotificationListener, { strict: false });
   const subscription = keys.listen({ keys: 'cart:*', events: 'expired', handler: () => undefined });

@@ -27,7 +27,9 @@ export class WorkerProcess {
 
   static async start(environment: Record<string, string>, options: WorkerOptions = {}): Promise<WorkerProcess> {
     const { program = WORKER, ready = /^ready$/, nodeArguments = [] } = options;
-    const child = spawn(process.execPath, [...nodeArguments, program], {
+    const preloaded = process.env['PRELOADED_BY_WORKERS'];
+    const imports = preloaded === undefined ? [] : ['--import', preloaded];
+    const child = spawn(process.execPath, [...imports, ...nodeArguments, program], {
       env: { ...process.env, NODE_OPTIONS: '', ...environment },
     });
     const worker = new WorkerProcess(child);

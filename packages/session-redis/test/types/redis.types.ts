@@ -19,6 +19,9 @@ export function options(): unknown[] {
       events: { group: 'web' },
     }),
     RedisSessionModule.forRootAsync({ useFactory: (url: string) => ({ url }), inject: ['URL'] }),
+    RedisSessionModule.forRoot({ url: 'rediss://localhost', tls: { ca: 'PEM', servername: 'redis.internal' } }),
+    // @ts-expect-error options of TLS, not whether
+    RedisSessionModule.forRoot({ url: 'rediss://localhost', tls: true }),
     // @ts-expect-error an unknown option
     RedisSessionModule.forRoot({ uri: 'redis://localhost' }),
     // @ts-expect-error a number has no unit

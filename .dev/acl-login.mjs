@@ -1,0 +1,32 @@
+// Loaded by the tests of `npm run test:acl`, and by the processes that they start: the connections of the library, which it
+// names after their namespace, log in as the user of that name. What Redis denies them is written to $ACL_DENIED.
+import { appendFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+
+const OWN = /^(.+):(request|background|subscriber|notifications|reader|broadcast)$/;
+const DENIED = /^NOPERM|The user executing the script can't/;
+// It only tells Redis the name of ioredis.
+const NOT_MISSED = /client\|setinfo/;
+
+const { connect, sendCommand } = Redis.prototype;
+
+Redis.prototype.connect = function (...args) {
+  const { options } = this;
+  const namespace = OWN.exec(options.connectionName ?? '')?.[1];
+  // A test that logs in by itself is about that.
+  if (namespace !== undefined && !options.username && !options.password) {
+    Object.assign(options, { username: namespace, password: 'a-long-secret' });
+  }
+  return connect.apply(this, args);
+};
+
+Redis.prototype.sendCommand = function (command, ...args) {
+  const reply = sendCommand.call(this, command, ...args);
+  if (OWN.exec(this.options.connectionName ?? '')?.[1] === this.options.username) {
+    command.promise.catch(({ message }) => {
+      if (!DENIED.test(message) || NOT_MISSED.test(message)) return;
+      appendFileSync(process.env.ACL_DENIED, `${command.name} ${String(command.args[0]).slice(0, 100)}: ${message}\n`);
+    });
+  }
+  return reply;
+};

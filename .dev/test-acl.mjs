@@ -1,0 +1,56 @@
+// npm run test:acl: the tests of session-redis on servers where each namespace has a user with the rights of
+// docs/redis-acl.md. All connections of the library log in as that user (acl-login.mjs), those of the tests do not. It fails
+// when Redis denies the library something, also where no test notices. Arguments are those of Jest.
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ensurePackages, ensureRedis } from './install.mjs';
+import { main, root, run } from './processes.mjs';
+
+/** Those of the tests. In another one, the library cannot log in. */
+// prettier-ignore
+const NAMESPACES = [
+  'nest:session', 'express', 'fastify', 'shop', 'shop:admin', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
+  'from:factory', 'shop-true', 'shop-false',
+];
+const LOGIN = join(root, '.dev/acl-login.mjs');
+
+await main(async () => {
+  await ensurePackages();
+  const folder = await mkdtemp(join(tmpdir(), 'nest-session-acl-'));
+  try {
+    const [server, denied] = [join(folder, 'redis-server'), join(folder, 'denied')];
+    await writeFile(server, await withUsers(await ensureRedis()));
+    await chmod(server, 0o755);
+    await writeFile(denied, '');
+    const args = process.argv.slice(2);
+    const paths = args.every((arg) => arg.startsWith('-')) ? ['packages/session-redis/test/'] : [];
+    const jest = [...paths, ...args, `--setupFiles=${LOGIN}`];
+    const env = { REDIS_SERVER: server, PRELOADED_BY_WORKERS: LOGIN, ACL_DENIED: denied };
+    const code = await run('npm', ['test', '--', ...jest], env);
+    const lines = new Set((await readFile(denied, 'utf8')).split('\n').filter((line) => line !== ''));
+    for (const line of lines) console.error(`Denied: ${line}`);
+    return code || (lines.size > 0 ? 1 : 0);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+/** A program that starts redis-server with the users. */
+async function withUsers(redisServer) {
+  const text = await readFile(join(root, 'docs/redis-acl.md'), 'utf8');
+  const rules = [...text.matchAll(/^ACL SETUSER app (.+)$/gm)].flatMap(([, line]) => line.match(/"[^"]*"|\S+/g));
+  // The documentation says it of the option `partitions`, without a line of its own.
+  const [channel] = rules.filter((rule) => rule.startsWith('&__keyspace@'));
+  rules.push(channel.replace('nest:session:', 'nest:session:{*}:'));
+  const users = NAMESPACES.map((namespace) => {
+    const own = rules.map((rule) => rule.replaceAll('"', '').replaceAll('nest:session', namespace));
+    return ['--user', namespace, ...own.filter((rule) => rule !== 'reset')].map((word) => `'${word}'`).join(' ');
+  });
+  return [
+    '#!/bin/sh',
+    `case " $* " in *" --version "* | *" --sentinel "*) exec '${redisServer}' "$@" ;; esac`,
+    `exec '${redisServer}' "$@" ${users.join(' ')}`,
+    '',
+  ].join('\n');
+}
