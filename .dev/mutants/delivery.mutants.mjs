@@ -46,8 +46,8 @@ export const delivery = [
   {
     mistake: 'An instance that joins overrules what living instances with other handlers want',
     in: 'register-handlers',
-    code: "if not differs or ARGV[5] == '1' then redis.call('HSET', KEYS[3], ARGV[1], ARGV[5]) end",
-    instead: "redis.call('HSET', KEYS[3], ARGV[1], ARGV[5])",
+    code: "for known in string.gmatch(differs and redis.call('HGET', KEYS[3], ARGV[1]) or '', '%S+') do",
+    instead: "for known in string.gmatch('', '%S+') do",
     killedBy: {
       spec: 'wanted-events.spec.ts',
       test: 'is recorded while an instance of the group wants it, whichever joins last',
@@ -56,7 +56,7 @@ export const delivery = [
   {
     mistake: 'A group that is created for later does not tell that it wants all events',
     in: 'create-group',
-    code: "redis.call('HSET', KEYS[3], ARGV[1], 1)",
+    code: "redis.call('HSET', KEYS[3], ARGV[1], 'created deleted expired id-changed')",
     instead: '',
     killedBy: {
       spec: 'wanted-events.spec.ts',
@@ -66,7 +66,7 @@ export const delivery = [
   {
     mistake: 'An application creates sessions before its group has told what it wants',
     in: 'SessionEventConsumer.start',
-    code: 'this.dispatcher.wantsCreated() ?',
+    code: 'types.length > 0 ?',
     instead: 'false ?',
     killedBy: {
       spec: 'wanted-events.spec.ts',
@@ -76,11 +76,61 @@ export const delivery = [
   {
     mistake: 'Broadcast handlers do not hear that creations were not recorded for them',
     in: 'SessionEventBroadcaster.#renewWish',
-    code: "word === 'begun' &&",
+    code: "words[types.indexOf('created')] === 'begun' &&",
     instead: 'false &&',
     killedBy: {
       spec: 'wanted-events.spec.ts',
       test: 'is reported as a gap to broadcast handlers when it was not recorded for them',
+    },
+  },
+  {
+    mistake: 'The data of an ended session stays although nobody wants it',
+    in: 'includes/end',
+    code: "else redis.call('UNLINK', key) end",
+    instead: "else redis.call('PEXPIRE', key, kept) end",
+    killedBy: {
+      spec: 'unwanted-ends.spec.ts',
+      test: 'the data of a session goes at once when nobody wants its end: a deletion',
+    },
+  },
+  {
+    mistake: 'The data of a session goes although broadcast handlers want its end',
+    in: 'includes/end-wanted',
+    code: "is_wanted = is_wanted or redis.call('EXISTS', events .. ':wanted:broadcast:' .. how) == 1",
+    instead: '',
+    killedBy: {
+      spec: 'unwanted-ends.spec.ts',
+      test: 'the data of a session stays when somebody wants its end: a sweep, and only broadcast handlers do',
+    },
+  },
+  {
+    mistake: 'The data of a session goes before any group has told what it wants',
+    in: 'includes/end-wanted',
+    code: 'is_wanted = not wishes[1]',
+    instead: 'is_wanted = false',
+    killedBy: {
+      spec: 'unwanted-ends.spec.ts',
+      test: 'the data of a session stays when somebody wants its end: a deletion, and nobody has told what it wants',
+    },
+  },
+  {
+    mistake: 'A save that ends a session brings back a part of its data',
+    in: 'save-session',
+    code: 'if not is_wanted then return { reply, signs_in and now or nil } end',
+    instead: '',
+    killedBy: {
+      spec: 'unwanted-ends.spec.ts',
+      test: 'the data of a session goes at once when nobody wants its end: an interval of 0',
+    },
+  },
+  {
+    mistake: 'A claim that fails half-way has forgotten which ends it has recorded',
+    in: 'claim-expired: claim',
+    code: 'if not is_wanted then unwanted[#unwanted + 1] = key end',
+    instead: "if not is_wanted then redis.call('DEL', key) unwanted[1] = key end",
+    killedBy: {
+      spec: 'unwanted-ends.spec.ts',
+      test: 'and an end whose script fails before the data has gone is recorded once',
     },
   },
   {
@@ -134,6 +184,46 @@ export const delivery = [
     },
   },
   {
+    mistake: 'A flood of creations pushes out the ends of sessions',
+    in: 'trim-events',
+    code: 'local creations, scanned = creations_to_drop()',
+    instead: 'local creations, scanned = nil, nil',
+    killedBy: {
+      spec: 'session-event.trimmer.spec.ts',
+      test: 'go before ends when there are too many events, the oldest first, wherever they stand',
+    },
+  },
+  {
+    mistake: 'A group that creations make slow loses ends with them',
+    in: 'trim-events',
+    code: 'local late = math.max(grace, retention - grace)',
+    instead: 'local late = retention',
+    killedBy: {
+      spec: 'session-event.trimmer.spec.ts',
+      test: 'that a slow group has not read go a grace period early, so that it reads the ends in time',
+    },
+  },
+  {
+    mistake: 'An absent group loses creations before the retention',
+    in: 'trim-events',
+    code: 'if is_slower and has_active_instance(name) then',
+    instead: 'if is_slower then',
+    killedBy: {
+      spec: 'session-event.trimmer.spec.ts',
+      test: 'are kept for the retention for groups that only wait',
+    },
+  },
+  {
+    mistake: 'Broadcast handlers do not hear that creations have made room for ends',
+    in: 'read-events',
+    code: "if dropped and before(position, dropped) and before(ARGV[3], dropped) then return { 'thinned', dropped } end",
+    instead: '',
+    killedBy: {
+      spec: 'broadcast.spec.ts',
+      test: 'is notified of creations that have made room for ends, and receives all ends',
+    },
+  },
+  {
     mistake: 'A reader of what is broadcast is told nothing of what was removed unread',
     in: 'read-events',
     code: "if before(position, trimmed) then return { 'gap', trimmed } end",
@@ -181,13 +271,63 @@ export const delivery = [
     },
   },
   {
-    mistake: 'Each partition keeps as many dead letters as the namespace may',
+    mistake: 'The dead letters of each partition take as much as those of the namespace may',
     in: 'eventRules',
-    code: 'partitions.shareOf(DEAD_LETTERS)',
-    instead: 'DEAD_LETTERS',
+    code: 'partitions.shareOf(events.deadLetters.maxSize)',
+    instead: 'events.deadLetters.maxSize',
     killedBy: {
       spec: 'event-rules.spec.ts',
-      test: 'with 8 partitions a failed event waits from 1 s to 5 min, and a partition keeps 1250 dead letters',
+      test: 'with 8 partitions a failed event waits from 1 s to 5 min, and dead letters take 8388608 bytes of one, each 262144',
+    },
+  },
+  {
+    mistake: 'A handler that fails always pushes out the dead letters of others',
+    in: 'includes/dead-letters: make_room',
+    code: 'if not kind or bytes > sizes[kind] then',
+    instead: 'if not kind or bytes < sizes[kind] then',
+    killedBy: {
+      spec: 'dead-letter-limits.spec.ts',
+      test: 'poisonous sessions fill no more than the dead letters may take, and push out none of another handler',
+    },
+  },
+  {
+    mistake: 'Dead letters are removed unseen',
+    in: 'includes/dead-letters: count_lost',
+    code: "redis.call('HINCRBY', unreported_letters, group, 1)",
+    instead: '',
+    killedBy: {
+      spec: 'dead-letter-limits.spec.ts',
+      test: 'poisonous sessions fill no more than the dead letters may take, and push out none of another handler',
+    },
+  },
+  {
+    mistake: 'A discarded dead letter still takes room',
+    in: 'includes/dead-letters: remove_letter',
+    code: 'forget(kind_of(entry[2]), entry[1], bytes_of(entry[2]))',
+    instead: '',
+    killedBy: {
+      spec: 'dead-letter-limits.spec.ts',
+      test: 'what was replayed or discarded takes no room any more, and is not lost',
+    },
+  },
+  {
+    mistake: 'The data in a dead letter has any size',
+    in: 'retry-or-dead-letter: bury',
+    code: 'if size <= tonumber(ARGV[11]) then',
+    instead: 'if true then',
+    killedBy: {
+      spec: 'dead-letter-limits.spec.ts',
+      test: 'data that is too large is left out of the dead letter, which tells its size',
+    },
+  },
+  {
+    mistake: 'A dead letter stays for ever',
+    in: 'trim-dead-letters',
+    code: 'integer(now_in_ms() - ARGV[1])',
+    instead: "'0'",
+    killedBy: {
+      spec: 'dead-letter-limits.spec.ts',
+      test: 'a dead letter is removed after the retention, which is logged and counted',
     },
   },
   {

@@ -207,8 +207,10 @@ if condition ~= 'any' and not clears then`,
   {
     mistake: 'A sign-in removes what it sets itself',
     in: 'save-session',
-    code: 'return { reply, signs_in and now or nil }',
-    instead: `for i = 1, stale and #stale or 0 do redis.call('HDEL', rotates and KEYS[6] or key, stale[i]) end
+    code: "redis.call('SET', KEYS[5], mark, 'PX', 60000)\nend\nreturn { reply, signs_in and now or nil }",
+    instead: `redis.call('SET', KEYS[5], mark, 'PX', 60000)
+end
+for i = 1, stale and #stale or 0 do redis.call('HDEL', rotates and KEYS[6] or key, stale[i]) end
 return { reply, signs_in and now or nil }`,
     beyondModel: 'it has no attributes of visitors',
     killedBy: byContract(

@@ -203,11 +203,12 @@ describe('the options', () => {
     expect([...table.keys()].toSorted()).toEqual(knownOptions(resolve, [...table.keys()]).toSorted());
     const options: Record<string, any> = {};
     for (const [option, cell] of table) {
-      const [name, inner] = option.split('.') as [string, string?];
       const value = literal(cell);
       if (value === undefined) continue;
-      if (inner === undefined) options[name] = value;
-      else (options[name] ??= {})[inner] = value;
+      const names = option.split('.');
+      const last = names.pop()!;
+      const inner = names.reduce<Record<string, any>>((outer, name) => (outer[name] ??= {}), options);
+      inner[last] = value;
     }
     expect(resolve(options)).toEqual(resolve({}));
   });
@@ -260,20 +261,24 @@ function namesAndDefaults(table: string): Map<string, string> {
   return new Map([...table.matchAll(/^\| `([\w.]+)` *\| (.+?) *\|/gm)].map(([, name, cell]) => [name!, cell!]));
 }
 
-/** The option names in the error for an unknown option; nested options as in the table. */
+/** The option names in the errors for unknown options; nested options as in the table. */
 function knownOptions(resolve: (options: any) => unknown, inTable: readonly string[]): string[] {
-  const sections = new Set(inTable.filter((name) => name.includes('.')).map((name) => name.split('.')[0]!));
-  const names = (options: object): string[] => {
+  const isSection = (name: string) => inTable.some((other) => other.startsWith(`${name}.`));
+  const namesIn = (path: readonly string[]): string[] => {
+    const unknown: object = { '????????????????????': 1 };
     try {
-      resolve(options);
+      resolve(path.reduceRight((inner, name) => ({ [name]: inner }), unknown));
     } catch (error) {
       return /known are (.*)\./.exec(String(error))?.[1]?.split(', ') ?? [];
     }
     return [];
   };
-  const unknown = { '????????????????????': 1 };
-  const top = names(unknown).filter((name) => !sections.has(name));
-  return [...top, ...[...sections].flatMap((name) => names({ [name]: unknown }).map((inner) => `${name}.${inner}`))];
+  const known = (path: readonly string[]): string[] =>
+    namesIn(path).flatMap((name) => {
+      const option = [...path, name].join('.');
+      return isSection(option) ? known([...path, name]) : [option];
+    });
+  return known([]);
 }
 
 /** The value of a cell such as `'30m'` or `100`, undefined when it has none. */

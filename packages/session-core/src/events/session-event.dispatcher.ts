@@ -12,7 +12,13 @@ import { EventEmitterBridge } from './event-emitter.bridge.js';
 import { type FailedHandler, SessionEventHandlingError } from './session-event-handling.error.js';
 import type { SessionEventGap } from './on-session-event-gap.decorator.js';
 import { type ExploredHandlers, SessionEventExplorer, type SessionEventHandler } from './session-event.explorer.js';
-import { SessionCreatedEvent, type SessionEvent, sessionEventName } from './session.events.js';
+import {
+  SESSION_EVENT_CLASSES,
+  SESSION_EVENT_TYPES,
+  type SessionEvent,
+  sessionEventName,
+  type SessionEventType,
+} from './session.events.js';
 import { logger } from '../logging/session.logger.js';
 
 /** How `SessionEventDispatcher.dispatch()` treats an event that was dispatched before. */
@@ -68,13 +74,15 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   /**
-   * Whether a handler for the group wants `created` events; with `broadcast`, whether a broadcast handler does. A
+   * The types of the events that handlers for the group want; with `broadcast`, those that broadcast handlers want. A
    * listener of the EventEmitter counts once it is attached: after `ready()`.
    */
-  wantsCreated({ broadcast = false }: { readonly broadcast?: boolean } = {}): boolean {
+  wantedTypes({ broadcast = false }: { readonly broadcast?: boolean } = {}): readonly SessionEventType[] {
     const methods = this.#explored.events.filter((each) => each.broadcast === broadcast);
-    if (methods.some(({ wants }) => wants(SessionCreatedEvent))) return true;
-    return !broadcast && this.mirror.listenedTypes.includes('created');
+    const listened = broadcast ? [] : this.mirror.listenedTypes;
+    return SESSION_EVENT_TYPES.filter(
+      (type) => listened.includes(type) || methods.some(({ wants }) => wants(SESSION_EVENT_CLASSES[type])),
+    );
   }
 
   /** Whether this application has a method for broadcast events. */

@@ -39,7 +39,10 @@ export abstract class SessionEvent {
   readonly session: ReadonlySession;
   /** The name of the principal who was signed in; undefined when there was none, or the data was lost. */
   readonly principalName: string | undefined;
-  /** True when the end was noticed only after the data was gone: see the option `grace`. */
+  /**
+   * True when the end was noticed only after the data was gone: see the option `grace`. Also when a store has not kept the
+   * data because no handler wanted the event of that end when the session ended.
+   */
   readonly dataLost: boolean;
   /**
    * Which attempt of the group to handle the event this is: 1, and one more after each that failed. An instance that
@@ -104,3 +107,11 @@ export class SessionIdChangedEvent extends SessionEvent {
     this.previousSessionId = init.previousSessionId;
   }
 }
+
+/** The class of the events of each type. */
+export const SESSION_EVENT_CLASSES = {
+  created: SessionCreatedEvent,
+  deleted: SessionDeletedEvent,
+  expired: SessionExpiredEvent,
+  'id-changed': SessionIdChangedEvent,
+} satisfies Record<SessionEventType, unknown>;

@@ -66,10 +66,13 @@ export interface RedisSessionModuleOptions {
     consume?: boolean;
     /**
      * How long an event is kept for groups that have not handled it, and with it the data of an ended session. At least
-     * `grace`. @default '1h'
+     * `grace`. Where no handler wants the end of a session, its data goes at once. @default '1h'
      */
     retention?: Duration;
-    /** Largest number of events that are kept, handled or not. @default 1000000 */
+    /**
+     * Largest number of events that are kept, handled or not. The oldest `created` events go first, then the oldest of
+     * the others. @default 1000000
+     */
     maxLength?: number;
     /**
      * How long the events of a dead instance wait until another instance takes them over. A living instance renews its
@@ -81,6 +84,24 @@ export interface RedisSessionModuleOptions {
      * and doubles each time, up to 5 minutes. An event over which five instances ended becomes one as well. @default 10
      */
     attempts?: number;
+    /**
+     * How long dead letters are kept, and how much room they have. What goes unseen is logged, and counted in
+     * `SessionEventGroups.list()`.
+     */
+    deadLetters?: {
+      /** How long a dead letter is kept. At least 1m. @default '30d' */
+      retention?: Duration;
+      /**
+       * Most bytes of all dead letters, about; at least 1024. Beyond it, the oldest go of that handler in that group whose
+       * dead letters take most room. @default 67108864
+       */
+      maxSize?: number;
+      /**
+       * Most bytes of the session's data in one dead letter. Larger data is left out, and the dead letter tells its size.
+       * At most half of what a partition has of `maxSize`. @default 262144
+       */
+      maxDataSize?: number;
+    };
     /**
      * How long handlers may continue when the application shuts down. Another instance then handles the events that
      * they have not finished, from the start. @default '10s'
@@ -114,6 +135,7 @@ export interface ResolvedRedisSessionOptions {
     readonly maxLength: number;
     readonly lease: number;
     readonly attempts: number;
+    readonly deadLetters: { readonly retention: number; readonly maxSize: number; readonly maxDataSize: number };
     readonly shutdownTimeout: number;
     readonly concurrency: number;
   };
@@ -161,6 +183,13 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
   const groupProblem = (group: string) => (group.trim() === '' ? 'must not be empty' : undefined);
   const retention = reader.duration('retention', `${Math.max(3_600_000, grace)}ms`);
   if (retention < grace) reader.problem('Option `events.retention` must be at least as long as `grace`.');
+  const letters = reader.section('deadLetters');
+  const deadLetters = {
+    retention: letters.duration('retention', '30d', { atLeast: 60 * SECOND }),
+    maxSize: letters.integer('maxSize', 67_108_864, { atLeast: 1024, atMost: Number.MAX_SAFE_INTEGER }),
+    maxDataSize: letters.integer('maxDataSize', 262_144, { atLeast: 0, atMost: Number.MAX_SAFE_INTEGER }),
+  };
+  letters.finish();
   const events = {
     group: reader.text('group', 'default', groupProblem),
     consume: reader.boolean('consume', true),
@@ -168,6 +197,7 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
     maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
     lease: reader.duration('lease', '30s', { atLeast: SECOND }),
     attempts: reader.integer('attempts', 10, { atLeast: 1, atMost: 1000 }),
+    deadLetters,
     shutdownTimeout: reader.duration('shutdownTimeout', '10s'),
     concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),
   };

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
+import type { SessionEventType } from '@nest-session/core';
 import { BACKGROUND_STREAM_SCRIPTS, CONSUMER_IDENTITY, EVENT_RULES } from '../configuration/redis-session.tokens.js';
 import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session-keys.js';
@@ -31,6 +32,8 @@ export interface Failure {
   /** The names of the handlers that have succeeded, in all attempts. */
   readonly done: readonly string[];
   readonly reason: string;
+  /** The name of the first handler that failed; undefined when instances ended while they handled the entry. */
+  readonly handler?: string | undefined;
   /** Whether the entry becomes a dead letter at once. */
   readonly isFinal?: boolean;
 }
@@ -61,12 +64,12 @@ export class ConsumerGroupMember {
     return this.member.group;
   }
 
-  /** From now on `created` events are recorded for the group. */
-  async wantCreated(): Promise<void> {
-    await Promise.all(this.partitions.all.map((partition) => this.scripts.wantCreated(partition, this.member)));
+  /** From now on the group wants events of these types as well. */
+  async want(types: readonly SessionEventType[]): Promise<void> {
+    await Promise.all(this.partitions.all.map((partition) => this.scripts.wantEvents(partition, this.member, types)));
   }
 
-  /** The group wants no `created` events, unless another instance of it has told otherwise. */
+  /** The group wants no events, unless another instance of it has told otherwise. */
   async abstain(): Promise<void> {
     await Promise.all(this.partitions.all.map((partition) => this.scripts.abstain(partition, this.member)));
   }
@@ -137,10 +140,10 @@ export class ConsumerGroupMember {
   }
 
   /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
-  fail(entry: StreamEntry, { done, reason, isFinal = false }: Failure): Promise<FailReply> {
+  fail(entry: StreamEntry, { done, reason, handler, isFinal = false }: Failure): Promise<FailReply> {
     const of = { position: entry.position, sessionId: sessionIdOf(entry) ?? '' };
     const attempts = isFinal ? 0 : this.rules.attempts;
-    return this.scripts.fail(entry.partition, this.member, { ...of, done, reason, attempts }, this.rules);
+    return this.scripts.fail(entry.partition, this.member, { ...of, done, reason, handler, attempts }, this.rules);
   }
 
   /**

@@ -8,7 +8,7 @@ export interface DeliveryPace {
   /** The back-off before the second attempt. scripts/delivery/retry-or-dead-letter.lua doubles it with each attempt. */
   readonly firstBackOff: number;
   readonly longestBackOff: number;
-  /** How often an instance tells again that its broadcast handlers want `created` events. */
+  /** How often an instance tells again which events its broadcast handlers want. */
   readonly wishRenewal: number;
 }
 
@@ -23,14 +23,15 @@ export const PACE: DeliveryPace = {
 /** An event whose handling has ended this many instances becomes a dead letter, whatever `events.attempts` says. */
 const MOST_ABANDONED = 5;
 
-/** About how many dead letters the namespace keeps. */
-const DEAD_LETTERS = 10_000;
-
 /** What the delivery of events goes by: the options of events, the pace, and the limits of one partition. */
 export function eventRules(
   { grace, events }: ResolvedRedisSessionOptions,
   pace: DeliveryPace,
   partitions: SessionPartitions,
 ) {
-  return { ...events, ...pace, grace, mostAbandoned: MOST_ABANDONED, deadLetters: partitions.shareOf(DEAD_LETTERS) };
+  const maxSize = partitions.shareOf(events.deadLetters.maxSize);
+  // So that there is room for two.
+  const maxDataSize = Math.min(events.deadLetters.maxDataSize, Math.floor(maxSize / 2));
+  const deadLetters = { ...events.deadLetters, maxSize, maxDataSize };
+  return { ...events, ...pace, grace, mostAbandoned: MOST_ABANDONED, deadLetters };
 }

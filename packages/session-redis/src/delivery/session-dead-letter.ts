@@ -13,15 +13,26 @@ export interface SessionDeadLetter {
   readonly reason: string;
   /** The group that could not handle the event; undefined for a foreign key or member. */
   readonly group: string | undefined;
+  /**
+   * Name of the handler that failed, as `Class.method`; of several, the first. Undefined when instances ended over the
+   * event, and for a foreign key or member.
+   */
+  readonly handler: string | undefined;
   /** Number of attempts; 0 for a foreign key or member. */
   readonly attempts: number;
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
   /**
    * The event as it was in the last attempt, with the data that the session had. Log lines name it by its `id`. Undefined
-   * for an event of a newer version and for what is foreign.
+   * for an event of a newer version and for what is foreign. Without data when there was none, and when `omittedBytes` is
+   * set.
    */
   readonly event: SessionEvent | undefined;
+  /**
+   * The bytes of the session's data when that was larger than `events.deadLetters.maxDataSize`, and is not in the dead
+   * letter; undefined otherwise. A replay then has the data only as long as Redis still has the ended session.
+   */
+  readonly omittedBytes: number | undefined;
   /** The foreign key, or the member of a bucket; undefined for an event. */
   readonly member: string | undefined;
 }
@@ -29,15 +40,18 @@ export interface SessionDeadLetter {
 /** The dead letter in an entry. */
 export function toDeadLetter(id: string, entry: StreamEntry, serializer: AttributeSerializer): SessionDeadLetter {
   const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
+  const size = fieldOf(entry, 'dataSize');
   const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
   return {
     id,
     at: timeOf(entry.position),
     reason: fieldOf(entry, 'reason') ?? '',
     group: fieldOf(entry, 'group'),
+    handler: fieldOf(entry, 'handler'),
     attempts,
     succeeded: doneBefore(entry),
     event: toSessionEvent(entry, data, serializer, { attempt: Math.max(1, attempts) }),
+    omittedBytes: size === undefined ? undefined : Number(size),
     member: fieldOf(entry, 'member'),
   };
 }

@@ -34,6 +34,8 @@ export interface SessionEventGroupInfo {
   readonly retrying: number;
   /** Number of events that were removed before it had handled them. */
   readonly dropped: number;
+  /** Number of its dead letters that were removed, too old or too many, before anybody had dealt with them. */
+  readonly lostDeadLetters: number;
   /** Its instances. A dead one stays while it has pending events, and for at least an hour. */
   readonly consumers: readonly ConsumerState[];
 }
@@ -138,7 +140,8 @@ export class SessionEventGroups {
   async discard(id: string): Promise<boolean> {
     const place = this.letters.placeOf(id);
     if (!place) return false;
-    return (await this.#run((client) => client.xdel(place.partition.deadLetters, place.position))) === 1;
+    const reply = await this.#run(() => this.scripts.discardDeadLetter(place.partition, place.position));
+    return reply === 'discarded';
   }
 
   /** Deletes every dead letter, including foreign keys and members. Resolves to the number of deleted ones. */
@@ -148,12 +151,13 @@ export class SessionEventGroups {
 
   async #info(group: GroupState): Promise<SessionEventGroupInfo> {
     const { name, pending } = group;
-    const [consumers, oldest, retrying, dropped] = await this.#run((client) =>
+    const [consumers, oldest, retrying, dropped, lost] = await this.#run((client) =>
       Promise.all([
         consumerStates(client, this.#all, name),
         oldestUnread(client, group),
         Promise.all(this.#all.map((partition) => client.zcard(partition.retries(name)))),
         Promise.all(this.#all.map((partition) => client.hget(partition.dropped, name))),
+        Promise.all(this.#all.map((partition) => client.hget(partition.lostDeadLetters, name))),
       ]),
     );
     const lag = oldest === undefined ? 0 : await this.#lagOf(group);
@@ -163,7 +167,8 @@ export class SessionEventGroups {
       oldestUnread: oldest,
       pending,
       retrying: sum(retrying),
-      dropped: sum(dropped.map((count) => Number(count ?? 0))),
+      dropped: sum(dropped.map(Number)),
+      lostDeadLetters: sum(lost.map(Number)),
       consumers,
     };
   }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
+import type { SessionEventType } from '@nest-session/core';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import {
@@ -24,8 +25,11 @@ const BATCH_SIZE = 100;
 // Milliseconds. Also how late a gap can be reported when no event follows it.
 const LONGEST_WAIT = 1000;
 const PAUSE_AFTER_ERROR = 500;
-// How long `created` events are still recorded for broadcast handlers of instances that have ended.
+// How long the wishes of broadcast handlers outlive their last instance.
 const WISH = 86_400_000;
+
+// A position before all events.
+const NOTHING = '0-0';
 
 /**
  * Reads every event that is recorded after its start and calls the broadcast handlers of this instance: in recorded
@@ -39,6 +43,8 @@ export class SessionEventBroadcaster {
 
   /** In each partition, the position of the last event that was broadcast; empty until the first read. */
   readonly #positions = new Map<SessionKeys, string>();
+  /** In each partition, the position up to which it is known that creations are gone. */
+  readonly #thinned = new Map<SessionKeys, string>();
   /** The partitions that may have new events. */
   #due: readonly SessionKeys[];
   /** Monotonic time, which no clock step changes. */
@@ -96,12 +102,19 @@ export class SessionEventBroadcaster {
   async #look(): Promise<void> {
     const entries: StreamEntry[] = [];
     const gaps = await this.#renewWish();
+    const wantsCreated = this.#wanted.includes('created');
     await Promise.all(
       this.#due.map(async (partition) => {
-        const [word, reply] = await this.scripts.readEvents(partition, this.#positions.get(partition), BATCH_SIZE);
+        const position = this.#positions.get(partition);
+        const known = wantsCreated ? (this.#thinned.get(partition) ?? NOTHING) : undefined;
+        const [word, reply] = await this.scripts.readEvents(partition, position, BATCH_SIZE, known);
         if (word === 'begin') this.#positions.set(partition, reply);
         else if (word === 'gap') gaps.set(partition, reply);
-        else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));
+        else if (word === 'thinned') {
+          // Only creations are missing, so it continues where it is.
+          this.#thinned.set(partition, reply);
+          gaps.set(partition, position!);
+        } else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));
       }),
     );
     if (gaps.size > 0) await this.#skip(gaps);
@@ -119,18 +132,24 @@ export class SessionEventBroadcaster {
     }
   }
 
+  get #wanted(): readonly SessionEventType[] {
+    return this.dispatcher.wantedTypes({ broadcast: true });
+  }
+
   /**
-   * `created` events are recorded as long as an instance wants them: this one tells again that it does. Returns the
-   * partitions that may not have recorded them, with the position there.
+   * `created` events are recorded, and the data of ended sessions is kept, as long as an instance wants them: this one
+   * tells again that it does. Returns the partitions that may not have recorded `created` events, with the position
+   * there.
    */
   async #renewWish(): Promise<Map<SessionKeys, string>> {
     const lapsed = new Map<SessionKeys, string>();
-    if (performance.now() < this.#nextRenewal || !this.dispatcher.wantsCreated({ broadcast: true })) return lapsed;
+    if (performance.now() < this.#nextRenewal) return lapsed;
+    const types = this.#wanted;
     await Promise.all(
       this.partitions.all.map(async (partition) => {
-        const word = await this.delivery.wantBroadcast(partition, WISH);
+        const words = await this.delivery.wantBroadcast(partition, types, WISH);
         const position = this.#positions.get(partition);
-        if (word === 'begun' && position !== undefined) lapsed.set(partition, position);
+        if (words[types.indexOf('created')] === 'begun' && position !== undefined) lapsed.set(partition, position);
       }),
     );
     this.#nextRenewal = performance.now() + this.pace.wishRenewal;

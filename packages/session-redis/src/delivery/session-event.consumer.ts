@@ -55,10 +55,11 @@ export class SessionEventConsumer {
     );
   }
 
-  /** Resolves when the `created` events that its `@OnSessionEvent` methods want are recorded. */
+  /** Resolves when the events that its `@OnSessionEvent` methods want are recorded, with the data of ended sessions. */
   async start(): Promise<void> {
-    // The application may create sessions before this instance has joined its group.
-    const told = this.dispatcher.wantsCreated() ? this.group.wantCreated().catch(() => undefined) : undefined;
+    // The application may create and end sessions before this instance has joined its group.
+    const types = this.dispatcher.wantedTypes();
+    const told = types.length > 0 ? this.group.want(types).catch(() => undefined) : undefined;
     void this.#run();
     await told;
   }
@@ -126,7 +127,7 @@ export class SessionEventConsumer {
     this.#joined = true;
     this.#renewals.start();
     const own = this.dispatcher.handlerNames;
-    const others = await this.group.register({ names: own, wantCreated: this.dispatcher.wantsCreated() });
+    const others = await this.group.register({ names: own, types: this.dispatcher.wantedTypes() });
     if (!others) return;
     const list = (names: readonly string[]) => names.join(', ') || 'none';
     const onlyHere = own.filter((name) => !others.includes(name));
@@ -196,7 +197,7 @@ export class SessionEventConsumer {
       return undefined;
     } catch (error) {
       if (!(error instanceof SessionEventHandlingError)) throw error;
-      return { done: [...done, ...error.succeeded], reason: reasonOf(error) };
+      return { done: [...done, ...error.succeeded], reason: reasonOf(error), handler: error.failed[0]?.name };
     }
   }
 

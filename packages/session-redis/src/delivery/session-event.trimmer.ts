@@ -4,7 +4,7 @@ import { BACKGROUND_STREAM_SCRIPTS, EVENT_RULES } from '../configuration/redis-s
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import type { EventStreamScripts, TrimLimits } from '../scripts/stream/event-stream.scripts.js';
+import type { DeadLetterLimits, EventStreamScripts, TrimLimits } from '../scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { consumerStates, groupStates, type GroupState, livenessOf, oldestUnread } from './group-state.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -13,6 +13,7 @@ import { logger } from '../logging/redis-session.logger.js';
 export interface TrimmerOptions extends TrimLimits {
   /** Milliseconds. */
   readonly lease: number;
+  readonly deadLetters: DeadLetterLimits;
 }
 
 export interface TrimResult {
@@ -24,14 +25,16 @@ export interface TrimResult {
 
 /** A call with 50 events blocks Redis for about half a millisecond. */
 const BATCH_SIZE = 50;
+/** Each may be as large as `events.deadLetters.maxDataSize`. */
+const LETTERS_PER_CALL = 10;
 /** Idle time after which a dead instance is removed. If it is alive after all, it joins its group again. */
 const HOUR = 3_600_000;
 
 /**
  * Trims the events streams, with the data of ended sessions: removes events that are older than the grace period and
- * that every group has handled, and all events beyond `events.retention` and `events.maxLength`. A group that nobody
- * reads for the retention is not waited for. Any number of instances may trim at once: scripts/stream/trim-events.lua
- * decides.
+ * that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which creations go
+ * before ends. A group that nobody reads for the retention is not waited for. Trims the dead letters as well. Any number
+ * of instances may trim at once: the scripts decide.
  */
 @Injectable()
 export class SessionEventTrimmer {
@@ -46,10 +49,14 @@ export class SessionEventTrimmer {
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {}
 
-  /** One pass: trims, removes dead instances, and logs groups that nobody reads. */
+  /** One pass: trims events and dead letters, removes dead instances, and logs groups that nobody reads. */
   async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
     const result = { removed: 0, dropped: new Map<string, number>() };
-    for (const partition of this.partitions.all) await this.#trim(partition, result, signal);
+    const lost = new Map<string, number>();
+    for (const partition of this.partitions.all) {
+      await this.#trim(partition, result, signal);
+      await this.#trimLetters(partition, lost, signal);
+    }
     const groups = await groupStates(this.client, this.partitions.all);
     for (const group of groups) {
       if (!signal?.aborted) await this.#checkGroup(group);
@@ -58,6 +65,7 @@ export class SessionEventTrimmer {
       if (!groups.some((group) => group.name === name)) this.#unread.delete(name);
     }
     for (const [group, count] of result.dropped) this.#reportDropped(group, count);
+    for (const [group, count] of lost) reportLost(group, count);
     return result;
   }
 
@@ -70,10 +78,18 @@ export class SessionEventTrimmer {
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
       const [next, removed, dropped] = await this.limiter.run(() => this.scripts.trim(partition, limits, BATCH_SIZE));
       result.removed += removed;
-      for (let i = 0; i < dropped.length; i += 2) {
-        const group = String(dropped[i]);
-        result.dropped.set(group, (result.dropped.get(group) ?? 0) + Number(dropped[i + 1]));
-      }
+      addTo(result.dropped, dropped);
+      word = next;
+    }
+  }
+
+  async #trimLetters(partition: SessionKeys, lost: Map<string, number>, signal: AbortSignal | undefined) {
+    const limits = this.options.deadLetters;
+    for (let word = 'more'; word === 'more' && !signal?.aborted;) {
+      const [next, counts] = await this.limiter.run(() =>
+        this.scripts.trimDeadLetters(partition, limits, LETTERS_PER_CALL),
+      );
+      addTo(lost, counts);
       word = next;
     }
   }
@@ -106,9 +122,25 @@ export class SessionEventTrimmer {
     if (known === 'dropped') return;
     if (known === 'kept') this.#unread.set(group, 'dropped');
     logger.warn(
-      `${count} events were removed that group ${JSON.stringify(group)} had not handled: they were older than ` +
+      `${count} events were removed that group ${JSON.stringify(group)} had not handled: they had waited for ` +
         '`events.retention`, or there were more than `events.maxLength`' +
         (known === 'kept' ? '. Further ones are only counted: see SessionEventGroups.list()' : ''),
     );
   }
+}
+
+/** `counts`: group and count in turn. */
+function addTo(totals: Map<string, number>, counts: readonly (string | number)[]): void {
+  for (let i = 0; i < counts.length; i += 2) {
+    const group = String(counts[i]);
+    totals.set(group, (totals.get(group) ?? 0) + Number(counts[i + 1]));
+  }
+}
+
+function reportLost(group: string, count: number): void {
+  const whose = group === '' ? 'foreign keys or members' : `group ${JSON.stringify(group)}`;
+  logger.warn(
+    `${count} dead letters of ${whose} were removed: they were older than \`events.deadLetters.retention\`, or all took ` +
+      'more than `events.deadLetters.maxSize`. Replay or discard dead letters in time, with SessionEventGroups',
+  );
 }

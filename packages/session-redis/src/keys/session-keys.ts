@@ -1,3 +1,5 @@
+import type { SessionEventType } from '@nest-session/core';
+
 // These have a meaning in a pattern of Redis or in a hash tag, so a namespace with them could reach foreign keys.
 const FORBIDDEN = /[{}*[\]?\\]/;
 
@@ -29,14 +31,19 @@ export class SessionKeys {
   readonly events: string;
   /** STREAM of dead letters. */
   readonly deadLetters: string;
+  /** HASH by group: the number of dead letters that were removed before anybody dealt with them. */
+  readonly lostDeadLetters: string;
   /** HASH by group: the names of the handlers of its instances, as JSON. */
   readonly handlers: string;
-  /** HASH by group: `1` when the group wants `created` events, `0` when it does not. Empty: all groups do. */
+  /** HASH by group: the types of the events that the group wants, separated by spaces. Empty: every group wants all. */
   readonly wanted: string;
-  /** STRING, empty: exists while broadcast handlers of an instance want `created` events. */
-  readonly broadcastWanted: string;
   /** STRING: the position of the last trimmed event. */
   readonly trimmed: string;
+  /**
+   * HASH: `scanned`, the position up to which creations have made room for ends; `dropped`, that of the last creation
+   * that has. Missing when none has.
+   */
+  readonly thinned: string;
   /** HASH by group: the number of events that were trimmed before the group had handled them. */
   readonly dropped: string;
 
@@ -47,10 +54,11 @@ export class SessionKeys {
     this.epoch = `${this.prefix}epoch`;
     this.events = `${this.prefix}events`;
     this.deadLetters = `${this.events}:dead`;
+    this.lostDeadLetters = `${this.deadLetters}:lost`;
     this.handlers = `${this.events}:handlers`;
     this.wanted = `${this.events}:wanted`;
-    this.broadcastWanted = `${this.wanted}:broadcast`;
     this.trimmed = `${this.events}:trimmed`;
+    this.thinned = `${this.events}:thinned`;
     this.dropped = `${this.events}:dropped`;
   }
 
@@ -103,6 +111,11 @@ export class SessionKeys {
    */
   ledger(principal: string): string {
     return `${this.prefix}ledger:${principal}`;
+  }
+
+  /** STRING, empty: exists while broadcast handlers of an instance want events of the type. */
+  broadcastWanted(type: SessionEventType): string {
+    return `${this.wanted}:broadcast:${type}`;
   }
 
   /** HASH by position: the attempts and the succeeded handlers of an event that failed in a group, as JSON. */

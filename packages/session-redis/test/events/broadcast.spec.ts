@@ -1,5 +1,5 @@
 import { Injectable, type Type } from '@nestjs/common';
-import { OnSessionEvent, SessionEvent } from '@nest-session/core';
+import { OnSessionEvent, OnSessionEventGap, SessionDestroyedEvent, SessionEvent } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
@@ -8,9 +8,11 @@ import { EventStreamScripts } from '../../src/scripts/stream/event-stream.script
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
+import { DEAD_LETTERS, GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
+
+const LIMITS = { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000, deadLetters: DEAD_LETTERS };
 
 let store: SteppableStore;
 let proxy: TcpProxy;
@@ -19,9 +21,8 @@ let instances: EventInstance[] = [];
 beforeAll(async () => {
   store = await Store.openSteppable();
   proxy = await TcpProxy.start({ port: store.server.port });
-  const limits = { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000 };
   const scripts = new EventStreamScripts(store.client);
-  trimmer = new SessionEventTrimmer(store.client, scripts, store.partitions, limits, new BackgroundLimiter());
+  trimmer = new SessionEventTrimmer(store.client, scripts, store.partitions, LIMITS, new BackgroundLimiter());
 });
 afterEach(async () => {
   for (const instance of instances) await instance.stop();
@@ -52,6 +53,12 @@ async function isHeard(heard: readonly string[], names: readonly string[]): Prom
   // By their number: a comparison with a description of the difference at each poll would block this process.
   await eventually(() => heard.length >= names.length).catch(() => undefined);
   expect(heard).toEqual(names);
+}
+
+/** The names of the events that are kept, in order. */
+async function recorded(): Promise<string[]> {
+  const entries = await store.client.xrange(store.keys.events, '-', '+');
+  return entries.map(([, [, type, , session]]) => `${type}:${session}`);
 }
 
 const gapsInLog = () => EventInstance.log.matching(/^warn Broadcast events recorded after \S+ were missed/);
@@ -190,6 +197,46 @@ describe('an instance after an outage', () => {
     const later = await endSession();
     await isHeard(heard, [...names, 'gap', ...later]);
     expect(gapsInLog()).toHaveLength(1);
+  });
+
+  it('is notified of creations that have made room for ends, and receives all ends', async () => {
+    const { heard, gaps, Cache } = broadcastCache();
+    const ended: string[] = [];
+    let endGaps = 0;
+    @Injectable()
+    class Sockets {
+      @OnSessionEvent(SessionDestroyedEvent, { broadcast: true })
+      close({ id }: SessionDestroyedEvent) {
+        ended.push(id);
+      }
+
+      @OnSessionEventGap()
+      closeAll() {
+        endGaps++;
+      }
+    }
+    await start([Cache], { url: proxy.url });
+    await start([Sockets], { url: proxy.url });
+    const first = await endSession();
+    await isHeard(heard, first);
+    await isHeard(ended, first.slice(1));
+    disconnect();
+    const names = (await Promise.all([endSession(), endSession(), endSession()])).flat();
+    const ends = (await recorded()).filter((name) => name.startsWith('deleted:') && names.includes(name));
+    const few = new SessionEventTrimmer(
+      store.client,
+      new EventStreamScripts(store.client),
+      store.partitions,
+      { ...LIMITS, maxLength: 4 },
+      new BackgroundLimiter(),
+    );
+    expect(await few.runOnce()).toMatchObject({ removed: 4 });
+    await proxy.accept();
+    await isHeard(heard, [...first, 'gap', ...ends]);
+    await isHeard(ended, [...first.slice(1), ...ends]);
+    const later = await endSession();
+    await isHeard(heard, [...first, 'gap', ...ends, ...later]);
+    expect([gaps.length, endGaps, gapsInLog().length]).toEqual([1, 0, 1]);
   });
 
   it('is not notified of a gap when only events it had received were removed', async () => {

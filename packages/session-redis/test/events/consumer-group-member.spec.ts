@@ -5,7 +5,7 @@ import { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { commandStats } from '../support/command.stats.js';
-import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+import { DEAD_LETTERS, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -17,7 +17,7 @@ const RULES = {
   firstBackOff: 1000,
   longestBackOff: 1000,
   retention: RETENTION,
-  deadLetters: 100,
+  deadLetters: DEAD_LETTERS,
 };
 
 describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {

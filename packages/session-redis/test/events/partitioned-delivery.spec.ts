@@ -205,6 +205,7 @@ describe('SessionEventGroups', () => {
       const args = ['GROUP', 'mail', i < 2 ? 'one' : 'two', 'COUNT', 1, 'STREAMS', keys.events, '>'] as const;
       if (i < 4) await store.client.xreadgroup(...args);
       await store.client.hset(keys.dropped, 'mail', 10);
+      await store.client.hset(keys.lostDeadLetters, 'mail', 2);
       await store.client.zadd(keys.retries('mail'), Number.MAX_SAFE_INTEGER, '1-1');
     }
     const [group, ...others] = await groups.list();
@@ -216,6 +217,7 @@ describe('SessionEventGroups', () => {
       pending: 4,
       retrying: PARTITIONS,
       dropped: 10 * PARTITIONS,
+      lostDeadLetters: 2 * PARTITIONS,
       consumers: [
         { name: 'one', pending: 2, idle: expect.any(Number) },
         { name: 'two', pending: 2, idle: expect.any(Number) },

@@ -112,6 +112,7 @@ describe('list()', () => {
     const before = await store.now();
     for (let i = 0; i < 3; i++) await endSession();
     await store.client.hset(store.keys.dropped, 'failing', 7);
+    await store.client.hset(store.keys.lostDeadLetters, 'failing', 3);
     await store.client.zadd(store.keys.retries('slow'), Number.MAX_SAFE_INTEGER, '1-1');
     // By then it has received all of them, and handled the created ones.
     await eventually(async () => begun === 4 && (await store.pending('slow')) === 4);
@@ -124,6 +125,7 @@ describe('list()', () => {
       pending: 0,
       retrying: 0,
       dropped: 7,
+      lostDeadLetters: 3,
       consumers: [],
     });
     expect(first!.oldestUnread).toBeGreaterThanOrEqual(before);
@@ -196,12 +198,13 @@ describe('remove()', () => {
     expect(await groups.list()).toHaveLength(1);
     await stop(instance);
     await store.client.hset(store.keys.dropped, 'mail', 1);
+    await store.client.hset(store.keys.lostDeadLetters, 'mail', 1);
     await store.client.hset(store.keys.failing('mail'), '1-1', '{}');
     await store.client.zadd(store.keys.retries('mail'), 1, '1-1');
     expect(await groups.remove('mail')).toBe('removed');
     expect(await groups.list()).toEqual([]);
     const { keys } = store;
-    const remembered = [keys.dropped, keys.failing('mail'), keys.retries('mail'), keys.handlers];
+    const remembered = [keys.dropped, keys.lostDeadLetters, keys.failing('mail'), keys.retries('mail'), keys.handlers];
     expect(await store.client.exists(...remembered)).toBe(0);
     expect(await groups.remove('mail')).toBe('unknown');
   });

@@ -4,7 +4,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionEventTrimmer, type TrimmerOptions } from '../../src/delivery/session-event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
-import { GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
+import { DEAD_LETTERS, GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -22,7 +22,7 @@ const trimmer = (options: Partial<TrimmerOptions> = {}) =>
     store.client,
     scripts,
     store.partitions,
-    { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000, ...options },
+    { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000, deadLetters: DEAD_LETTERS, ...options },
     new BackgroundLimiter(),
   );
 
@@ -136,6 +136,102 @@ describe('an event', () => {
     for (const id of ids) expect(await hasData(id)).toBe(true);
     expect(await trimmer({ maxLength: 1 }).runOnce()).toMatchObject({ removed: 2 });
     expect(await Promise.all(ids.map(hasData))).toEqual([false, false, true]);
+  });
+});
+
+describe('creations', () => {
+  const create = (count: number) => Promise.all(Array.from({ length: count }, () => store.create()));
+
+  async function kept(): Promise<{ creations: number; ends: string[] }> {
+    const entries = await store.client.xrange(store.keys.events, '-', '+');
+    const created = entries.filter(([, [, type]]) => type === 'created');
+    const ends = entries.filter(([, [, type]]) => type === 'deleted').map(([, fields]) => fields[3]!);
+    return { creations: created.length, ends };
+  }
+
+  it('go before ends when there are too many events, the oldest first, wherever they stand', async () => {
+    const victim = await store.create({ cart: '"apple"' });
+    await read('mail', 1, { acknowledge: false });
+    await create(60);
+    await store.scripts.delete(victim);
+    await create(299);
+    const youngest = await store.create();
+    // The one that is being handled counts as dropped as well.
+    const first = await trimmer({ maxLength: 100 }).runOnce();
+    expect(first).toEqual({ removed: 262, dropped: new Map([['mail', 262]]) });
+    expect(await kept()).toEqual({ creations: 99, ends: [victim] });
+    expect([await hasData(victim), await store.eventTypes(youngest)]).toEqual([true, ['created']]);
+    expect(await store.client.xpending(store.keys.events, 'mail')).toEqual([0, null, null, null]);
+    expect(await trimmer({ maxLength: 100 }).runOnce()).toMatchObject({ removed: 0 });
+    await create(50);
+    expect(await trimmer({ maxLength: 100 }).runOnce()).toMatchObject({ removed: 50 });
+    expect(await kept()).toEqual({ creations: 99, ends: [victim] });
+  });
+
+  it('that failed are no longer retried when they have made room for ends', async () => {
+    await create(1);
+    const [position = ''] = await read('mail', 1, { acknowledge: false });
+    await fail('mail', position);
+    await endSessions(1);
+    expect(await trimmer({ maxLength: 1 }).runOnce()).toEqual({ removed: 2, dropped: new Map([['mail', 2]]) });
+    expect(await store.client.exists(store.keys.failing('mail'), store.keys.retries('mail'))).toBe(0);
+  });
+
+  it('leave the oldest ends to go when there are too many ends', async () => {
+    const ids = await endSessions(4);
+    await create(2);
+    expect(await trimmer({ maxLength: 3 }).runOnce()).toMatchObject({ removed: 7 });
+    expect(await kept()).toEqual({ creations: 0, ends: ids.slice(1) });
+    const more = await endSessions(2);
+    expect(await trimmer({ maxLength: 3 }).runOnce()).toMatchObject({ removed: 4 });
+    expect(await kept()).toEqual({ creations: 0, ends: [ids[3], ...more] });
+    expect(await store.client.exists(store.keys.thinned)).toBe(1);
+    await later(61);
+    await trimmer().runOnce();
+    expect([await length(), await store.client.exists(store.keys.thinned)]).toEqual([0, 0]);
+  });
+
+  it('that a slow group has not read go a grace period early, so that it reads the ends in time', async () => {
+    await read('slow', 9);
+    const [first = ''] = await create(100);
+    const ended = await endSessions(60);
+    await read('slow', 1, { acknowledge: false });
+    await later(54);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    await later(2);
+    const young = await store.create();
+    expect(await trimmer().runOnce()).toEqual({ removed: 159, dropped: new Map([['slow', 159]]) });
+    // It is handling the first one, which is in nobody's way.
+    expect([await store.eventTypes(first), await store.eventTypes(young)]).toEqual([['created'], ['created']]);
+    expect(await kept()).toEqual({ creations: 2, ends: ended });
+    expect(await read('slow', 100)).toHaveLength(61);
+    await later(5);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 62, dropped: new Map([['slow', 1]]) });
+  });
+
+  it('are kept for the retention for groups that only wait', async () => {
+    await read('mail', 9);
+    await create(2);
+    await read('mail', 2, { acknowledge: false });
+    await later(59);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    await store.client.del(store.keys.events);
+    await read('away', 9);
+    await store.client.xgroup('DELCONSUMER', store.keys.events, 'away', 'one');
+    await create(2);
+    await later(59);
+    expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    expect(await length()).toBe(2);
+  });
+
+  it('make room for ends in a stream that was created again at an earlier time', async () => {
+    await endSessions(3);
+    expect(await trimmer({ maxLength: 4 }).runOnce()).toMatchObject({ removed: 2 });
+    await store.client.del(store.keys.events);
+    await later(-70);
+    const ids = await endSessions(3);
+    expect(await trimmer({ maxLength: 3 }).runOnce()).toMatchObject({ removed: 3 });
+    expect(await kept()).toEqual({ creations: 0, ends: ids });
   });
 });
 

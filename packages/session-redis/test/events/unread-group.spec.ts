@@ -145,7 +145,8 @@ it('an instance with broadcast handlers is notified when events were removed bef
   proxy.refuse();
   proxy.cut();
   await pass(6);
-  const kept = await length();
+  // Without the ends of the first tick, which it has received: creations make room for ends.
+  const kept = (await length()) - PER_TICK / 2;
   await proxy.accept();
   await eventually(() => heard.length === PER_TICK + kept);
   expect(gaps).toHaveLength(1);

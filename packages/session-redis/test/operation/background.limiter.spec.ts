@@ -3,7 +3,7 @@ import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
-import { MINUTE, Store } from '../support/store.fixture.js';
+import { DEAD_LETTERS, MINUTE, Store } from '../support/store.fixture.js';
 
 const HOUR = 60 * MINUTE;
 
@@ -56,7 +56,7 @@ it('an instance sweeps, claims and trims in one call at a time', async () => {
   const events = new EventStreamScripts(store.client);
   const options = { batchSize: 10 };
   const sweeper = new SessionExpirationSweeper(store.client, store.scripts, store.partitions, options, limiter);
-  const limits = { grace: 1000, retention: 1000, maxLength: 10, lease: 30_000 };
+  const limits = { grace: 1000, retention: 1000, maxLength: 10, lease: 30_000, deadLetters: DEAD_LETTERS };
   const trimmer = new SessionEventTrimmer(store.client, events, store.partitions, limits, limiter);
   let running = 0;
   const overlaps: string[] = [];
@@ -76,9 +76,10 @@ it('an instance sweeps, claims and trims in one call at a time', async () => {
     await Promise.all(ids.map((id) => store.runOut(id)));
     watch(store.scripts, 'claimExpired');
     watch(events, 'trim');
+    watch(events, 'trimDeadLetters');
     watch(store.client, 'sscan');
     await Promise.all([sweeper.runOnce({ ahead: HOUR }), sweeper.runOnce({ ahead: HOUR }), trimmer.runOnce()]);
-    expect(calls).toEqual(new Set(['sscan', 'claimExpired', 'trim']));
+    expect(calls).toEqual(new Set(['sscan', 'claimExpired', 'trim', 'trimDeadLetters']));
     expect(overlaps).toEqual([]);
   } finally {
     await store.close();

@@ -1,13 +1,19 @@
+import type { SessionEventType } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { DeliveryScripts, type EntryFailure } from '../../src/scripts/delivery/delivery.scripts.js';
 import { dump } from '../support/store.dump.js';
-import { MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+import { DEAD_LETTERS, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
 // Longer than any test: neither ends unless the test makes it.
 const LEASE = 10 * MINUTE;
-const RULES = { firstBackOff: 10 * MINUTE, longestBackOff: 50 * MINUTE, retention: RETENTION, deadLetters: 10_000 };
+const RULES = {
+  firstBackOff: 10 * MINUTE,
+  longestBackOff: 50 * MINUTE,
+  retention: RETENTION,
+  deadLetters: DEAD_LETTERS,
+};
 const group = 'default';
 const me = { group, consumer: 'me' };
 const other = { group, consumer: 'other' };
@@ -60,7 +66,7 @@ async function owners(): Promise<Record<string, unknown>> {
   return Object.fromEntries(pending.map(([position, consumer]) => [position, consumer]));
 }
 
-const handlers = (...names: string[]) => ({ names, wantCreated: false });
+const handlers = (...names: string[]) => ({ names, types: ['expired'] as const });
 const positionsOf = (taken: readonly (readonly unknown[])[]) => taken.map(([position]) => position);
 
 describe('claim-events', () => {
@@ -217,16 +223,20 @@ describe('retry-or-dead-letter', () => {
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
 
-  it('caps the dead letters at about the given number', async () => {
+  it('keeps the newest dead letters when they take too many bytes', async () => {
     const positions = await endSessions(400);
     await read(me, 400);
+    const few = { ...RULES, deadLetters: { ...DEAD_LETTERS, maxSize: 50_000 } };
     for (const position of positions) {
       const failure = { position, sessionId: 'any', done: [], reason: 'no mail', attempts: 1 };
-      expect(await scripts.fail(store.keys, me, failure, { ...RULES, deadLetters: 150 })).toBe('dead');
+      expect(await scripts.fail(store.keys, me, failure, few)).toBe('dead');
     }
-    const kept = await store.client.xlen(store.keys.deadLetters);
-    // Redis drops whole nodes, of 100 entries each.
-    expect([kept >= 150, kept < 250]).toEqual([true, true]);
+    const kept = await store.deadLetters();
+    expect(kept.length).toBeGreaterThan(100);
+    expect(kept.map(({ entry }) => entry)).toEqual(positions.slice(-kept.length));
+    expect(await store.client.hget(store.keys.lostDeadLetters, group)).toBe(`${400 - kept.length}`);
+    const bytes = Number(await store.client.memory('USAGE', store.keys.deadLetters, 'SAMPLES', 0));
+    expect(bytes).toBeLessThan(1.1 * 50_000);
   });
 
   it('keeps the data of a replayed event, with the handlers that have succeeded', async () => {
@@ -328,27 +338,38 @@ describe('register-handlers', () => {
     expect(await register(me, 'B.b')).toEqual(['registered']);
   });
 
-  describe('records whether the group wants `created`:', () => {
-    const wish = (member: typeof me, names: string[], wantCreated: boolean) =>
-      scripts.registerHandlers(store.keys, member, { names, wantCreated }, LEASE);
+  describe('records which events the group wants:', () => {
+    const wish = (member: typeof me, names: string[], ...types: SessionEventType[]) =>
+      scripts.registerHandlers(store.keys, member, { names, types }, LEASE);
     const recorded = () => store.client.hget(store.keys.wanted, group);
 
     it('as the instance that joined last says', async () => {
-      await wish(me, ['A.a'], true);
-      expect(await recorded()).toBe('1');
-      await wish(other, ['A.a'], false);
-      expect(await recorded()).toBe('0');
-      await wish(me, ['B.b'], true);
-      expect(await recorded()).toBe('1');
+      await wish(me, ['A.a'], 'created', 'expired');
+      expect(await recorded()).toBe('created expired');
+      await wish(other, ['A.a']);
+      expect(await recorded()).toBe('');
+      await wish(me, ['A.a'], 'created');
+      expect(await recorded()).toBe('created');
     });
 
-    it('but it does as long as a living instance has other handlers', async () => {
-      await wish(me, ['A.a', 'B.b'], true);
-      await wish(other, ['A.a'], false);
-      expect(await recorded()).toBe('1');
+    it('but also what a living instance with other handlers wants', async () => {
+      await wish(me, ['A.a', 'B.b'], 'created', 'expired');
+      await wish(other, ['A.a'], 'expired', 'deleted');
+      expect(await recorded()).toBe('expired deleted created');
+      await wish(other, ['C.c']);
+      expect(await recorded()).toBe('expired deleted created');
       await scripts.releaseEvents(store.keys, me, []);
-      await wish(other, ['C.c'], false);
-      expect(await recorded()).toBe('0');
+      await wish(other, ['A.a']);
+      expect(await recorded()).toBe('');
+    });
+
+    it('and what an instance that starts wants besides', async () => {
+      await scripts.abstain(store.keys, me);
+      expect(await recorded()).toBe('');
+      await scripts.wantEvents(store.keys, me, ['expired', 'created']);
+      await scripts.wantEvents(store.keys, me, ['deleted', 'expired']);
+      await scripts.abstain(store.keys, me);
+      expect(await recorded()).toBe('expired created deleted');
     });
   });
 });
@@ -374,7 +395,7 @@ describe('a call that is sent twice because its reply was lost has one effect', 
 });
 
 describe('while a key has a foreign type', () => {
-  const KEYS = ['events', 'failing', 'retries', 'deadLetters', 'handlers', 'wanted'] as const;
+  const KEYS = ['events', 'failing', 'retries', 'deadLetters', 'lostDeadLetters', 'handlers', 'wanted'] as const;
   const keyOf = (name: (typeof KEYS)[number]) => {
     const key = store.keys[name];
     return typeof key === 'string' ? key : store.keys[name as 'failing' | 'retries'](group);
@@ -384,6 +405,7 @@ describe('while a key has a foreign type', () => {
     ['claim-events', ['failing', 'retries'], () => scripts.claimEvents(store.keys, me, LEASE, 10)],
     ['an acknowledgement', ['failing', 'retries'], (position) => scripts.acknowledge(store.keys, me, [position])],
     ['a failure', ['failing', 'retries', 'deadLetters'], async (position) => fail(me, position)],
+    ['the last failure', ['lostDeadLetters'], async (position) => fail(me, position, { attempts: 1 })],
     ['release-events', ['retries'], () => scripts.releaseEvents(store.keys, me, [])],
     [
       'register-handlers',

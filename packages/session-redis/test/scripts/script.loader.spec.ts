@@ -33,6 +33,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'limits/find-sessions': 'FoundSession',
   'delivery/register-handlers': 'RegisterReply',
   'delivery/want-broadcast': 'WishReply',
+  'delivery/want-events': 'WantReply',
   'delivery/claim-events': null,
   'delivery/acknowledge-events': 'AcknowledgeReply',
   'delivery/retry-or-dead-letter': 'FailReply',
@@ -45,6 +46,8 @@ const REPLY_TYPES: Record<string, string | null> = {
   'stream/count-events': 'CountReply',
   'stream/read-events': 'ReadReply',
   'stream/replay-dead-letter': 'ReplayReply',
+  'stream/discard-dead-letter': 'DiscardReply',
+  'stream/trim-dead-letters': 'TrimLettersReply',
 };
 
 it('the embedded scripts are what the .lua files have now', () => {

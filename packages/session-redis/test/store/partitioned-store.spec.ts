@@ -34,12 +34,14 @@ const times = <T>(count: number, make: (i: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, i) => make(i)));
 const idOf = async (agent: HttpAgent) => ((await agent.get('/read')).json() as { id: string }).id;
 
+const TYPES = ['created', 'deleted', 'expired', 'id-changed'] as const;
+
 /** Every key except the counters. */
 async function leftInRedis(): Promise<string[]> {
   const keys = await store.client.keys('*');
   const documented = store.partitions.all.flatMap((keys) => {
-    const { events, trimmed, handlers, wanted, broadcastWanted } = keys;
-    return [events, trimmed, handlers, wanted, broadcastWanted];
+    const { events, trimmed, handlers, wanted } = keys;
+    return [events, trimmed, handlers, wanted, ...TYPES.map((type) => keys.broadcastWanted(type))];
   });
   return keys.filter((key) => ![...documented, store.partitions.meta].includes(key));
 }

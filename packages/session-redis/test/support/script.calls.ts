@@ -2,7 +2,16 @@ import type { Redis } from 'ioredis';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { type Changes, GRACE, KEEPING_RULES, MINUTE, RETENTION, type Store, updateOf } from './store.fixture.js';
+import {
+  type Changes,
+  DEAD_LETTERS,
+  GRACE,
+  KEEPING_RULES,
+  MINUTE,
+  RETENTION,
+  type Store,
+  updateOf,
+} from './store.fixture.js';
 
 /** A call of a script, as the library makes it. */
 export interface ScriptCall {
@@ -19,7 +28,7 @@ export interface ScriptCall {
 
 const [ID, NEW_ID] = ['i'.repeat(43), 'n'.repeat(43)] as const;
 const ME = { group: 'group', consumer: 'me' };
-const HANDLERS = { names: ['A.handle'], wantCreated: true };
+const HANDLERS = { names: ['A.handle'], types: ['created', 'expired'] } as const;
 const LEASE = 30_000;
 
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
@@ -67,7 +76,7 @@ async function firstEvent({ client, keys }: Store): Promise<string> {
 
 async function failedOnce(client: Redis, store: Store, attempts: number): Promise<unknown> {
   const failure = { sessionId: ID, done: ['A.done'], reason: 'a reason', attempts };
-  const rules = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION, deadLetters: 100 };
+  const rules = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION, deadLetters: DEAD_LETTERS };
   const scripts = new DeliveryScripts(client);
   return scripts.fail(store.keys, ME, { ...failure, position: await firstEvent(store) }, rules);
 }
@@ -192,6 +201,19 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     },
     reply: 'replayed',
   },
+  {
+    script: 'discard-dead-letter',
+    what: 'a dead letter',
+    prepare: async (store) => {
+      await givenEvent(store, ME.consumer);
+      await failedOnce(store.client, store, 1);
+    },
+    send: async (client, store) => {
+      const [letter] = await store.client.xrange(store.keys.deadLetters, '-', '+');
+      return new EventStreamScripts(client).discardDeadLetter(store.keys, letter![0]);
+    },
+    reply: 'discarded',
+  },
 ];
 
 /** The calls of background services: sent until there is a reply. */
@@ -246,8 +268,15 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'want-broadcast',
     what: 'an instance with broadcast handlers',
     prepare: () => Promise.resolve(),
-    send: (client, store) => new DeliveryScripts(client).wantBroadcast(store.keys, MINUTE),
-    reply: oneOf('begun', 'renewed'),
+    send: (client, store) => new DeliveryScripts(client).wantBroadcast(store.keys, ['created', 'expired'], MINUTE),
+    reply: [oneOf('begun', 'renewed'), oneOf('begun', 'renewed')],
+  },
+  {
+    script: 'want-events',
+    what: 'an instance that starts',
+    prepare: () => Promise.resolve(),
+    send: (client, store) => new DeliveryScripts(client).wantEvents(store.keys, ME, ['created', 'expired']),
+    reply: 'wanted',
   },
   {
     script: 'claim-events',
@@ -327,6 +356,17 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     send: (client, store) =>
       new EventStreamScripts(client).trim(store.keys, { grace: GRACE, retention: RETENTION, maxLength: 1 }, 100),
     reply: [oneOf('done', 'more'), expect.any(Number), expect.any(Array)],
+  },
+  {
+    script: 'trim-dead-letters',
+    what: 'surplus dead letters',
+    prepare: async (store) => {
+      await givenEvent(store, ME.consumer);
+      await failedOnce(store.client, store, 1);
+    },
+    send: (client, store) =>
+      new EventStreamScripts(client).trimDeadLetters(store.keys, { ...DEAD_LETTERS, maxSize: 1 }, 10),
+    reply: ['done', expect.any(Array)],
   },
   {
     script: 'count-events',

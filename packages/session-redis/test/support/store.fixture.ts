@@ -10,7 +10,7 @@ import { type KeepingRules, SessionScripts } from '../../src/scripts/session/ses
 export const MINUTE = 60_000;
 export const GRACE = 5 * MINUTE;
 export const RETENTION = 60 * MINUTE;
-export const KEEPING_RULES: KeepingRules = { grace: GRACE, retention: RETENTION, deadLetters: 10_000 };
+export const KEEPING_RULES: KeepingRules = { grace: GRACE, retention: RETENTION, deadLetters: { maxSize: 10_000_000 } };
 
 export interface StoreOptions extends RedisServerOptions {
   /** @default 1 */
@@ -26,6 +26,9 @@ export interface Changes extends Omit<Partial<UpdateSession>, 'kind' | 'id' | 'a
 export function updateOf(id: string, { attributes = [], indexes = [], ...others }: Changes): UpdateSession {
   return { kind: 'update', id, ...others, attributes: new Map(attributes), indexes: new Map(indexes) };
 }
+
+/** For scripts of events: as long as dead letters live, and as much room as they have, where a test does not ask for less. */
+export const DEAD_LETTERS = { retention: 30 * 24 * 60 * MINUTE, maxSize: 10_000_000, maxDataSize: 100_000 };
 
 /** The scripts on a Redis of the suite's own, and reads of the keys that they write. */
 export class Store<Server extends RedisServer = RedisServer> {

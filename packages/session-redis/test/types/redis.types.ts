@@ -16,7 +16,7 @@ export function options(): unknown[] {
       client: new Redis(),
       grace: '5m',
       cleanup: { batchSize: 100 },
-      events: { group: 'web' },
+      events: { group: 'web', deadLetters: { retention: '30d', maxSize: 1_000_000, maxDataSize: 100_000 } },
     }),
     RedisSessionModule.forRootAsync({ useFactory: (url: string) => ({ url }), inject: ['URL'] }),
     RedisSessionModule.forRoot({ url: 'rediss://localhost', tls: { ca: 'PEM', servername: 'redis.internal' } }),
@@ -30,6 +30,8 @@ export function options(): unknown[] {
     RedisSessionModule.forRoot({ notifications: 'on' }),
     // @ts-expect-error an unknown option of a section
     RedisSessionModule.forRoot({ events: { groups: 'web' } }),
+    // @ts-expect-error a number has no unit
+    RedisSessionModule.forRoot({ events: { deadLetters: { retention: 30 } } }),
     // @ts-expect-error a client, not its options
     RedisSessionModule.forRoot({ client: { host: 'localhost' } }),
     // @ts-expect-error an option of SessionModule
@@ -42,6 +44,10 @@ export async function operate(sessions: RedisSessionRepository, groups: SessionE
   expectTypeOf(await groups.remove('web')).toEqualTypeOf<'removed' | 'live' | 'unknown'>();
   const [group] = await groups.list();
   expectTypeOf(group?.lag).toEqualTypeOf<number | undefined>();
+  expectTypeOf(group?.lostDeadLetters).toEqualTypeOf<number | undefined>();
+  const [letter] = await groups.deadLetters();
+  expectTypeOf(letter?.omittedBytes).toEqualTypeOf<number | undefined>();
+  expectTypeOf(letter?.handler).toEqualTypeOf<string | undefined>();
   // @ts-expect-error read-only
   if (group) group.lag = 0;
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { SessionEventType } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { InjectConnection } from '../../connection/redis-connections.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
@@ -26,6 +27,8 @@ export interface EntryFailure {
   /** The names of the handlers that have succeeded, in all attempts. */
   readonly done: readonly string[];
   readonly reason: string;
+  /** The name of the first handler that failed; undefined when instances died over the entry. */
+  readonly handler?: string | undefined;
   /** After this many failures it becomes a dead letter. */
   readonly attempts: number;
 }
@@ -33,8 +36,8 @@ export interface EntryFailure {
 /** The handlers of an instance for its group. */
 export interface RegisteredHandlers {
   readonly names: readonly string[];
-  /** Whether one of them wants `created` events. */
-  readonly wantCreated: boolean;
+  /** The types of the events that they want. */
+  readonly types: readonly SessionEventType[];
 }
 
 /** How failed entries are retried. */
@@ -45,12 +48,17 @@ export interface RetryRules {
   readonly longestBackOff: number;
   /** Milliseconds for which the data of an ended session is kept after a failure. */
   readonly retention: number;
-  /** About how many dead letters a partition keeps. */
-  readonly deadLetters: number;
+  readonly deadLetters: {
+    /** Most bytes of the dead letters of a partition. */
+    readonly maxSize: number;
+    /** Most bytes of the data in a dead letter; larger data is left out. */
+    readonly maxDataSize: number;
+  };
 }
 
 export type RegisterReply = ['registered'] | ['differing', names: string];
 export type WishReply = 'renewed' | 'begun';
+export type WantReply = 'wanted';
 export type AcknowledgeReply = 'acknowledged';
 export type FailReply = 'retry' | 'dead' | 'lost';
 export type RenewReply = 'renewed' | 'lost';
@@ -62,6 +70,7 @@ const BEHIND_ALL = '18446744073709551614-0';
 const SOURCES = loadScripts('delivery', {
   registerHandlers: 'register-handlers',
   wantBroadcast: 'want-broadcast',
+  wantEvents: 'want-events',
   claimEvents: 'claim-events',
   acknowledgeEvents: 'acknowledge-events',
   retryOrDeadLetter: 'retry-or-dead-letter',
@@ -82,30 +91,36 @@ export class DeliveryScripts {
   async registerHandlers(
     { events, handlers, wanted }: SessionKeys,
     { group, consumer }: ConsumerIdentity,
-    { names, wantCreated }: RegisteredHandlers,
+    { names, types }: RegisteredHandlers,
     liveness: number,
   ): Promise<RegisterReply> {
     const keys = [events, handlers, wanted];
-    const args = [group, consumer, liveness, JSON.stringify(names), wantCreated ? 1 : 0];
+    const args = [group, consumer, liveness, JSON.stringify(names), types.join(' ')];
     return (await this.#client.registerHandlers(keys.length, ...keys, ...args)) as RegisterReply;
   }
 
-  /** From now on `created` events are recorded for a group. */
-  async wantCreated({ wanted }: SessionKeys, { group }: ConsumerIdentity): Promise<void> {
-    await this.#client.hset(wanted, group, 1);
+  /** From now on a group wants events of these types as well. */
+  async wantEvents(
+    { wanted }: SessionKeys,
+    { group }: ConsumerIdentity,
+    types: readonly SessionEventType[],
+  ): Promise<WantReply> {
+    return (await this.#client.wantEvents(1, wanted, group, ...types)) as WantReply;
   }
 
-  /** An instance without handlers: its group wants no `created` events, unless another instance has told otherwise. */
+  /** An instance without handlers: its group wants no events, unless another instance has told otherwise. */
   async abstain({ wanted }: SessionKeys, { group }: ConsumerIdentity): Promise<void> {
-    await this.#client.hsetnx(wanted, group, 0);
+    await this.#client.hsetnx(wanted, group, '');
   }
 
-  /**
-   * For the next milliseconds `created` events are recorded for broadcast handlers. `begun`: none were recorded for
-   * them until now.
-   */
-  async wantBroadcast({ broadcastWanted }: SessionKeys, milliseconds: number): Promise<WishReply> {
-    return (await this.#client.wantBroadcast(1, broadcastWanted, milliseconds)) as WishReply;
+  /** For the next milliseconds broadcast handlers want events of these types. `begun`: they did not until now. */
+  async wantBroadcast(
+    partition: SessionKeys,
+    types: readonly SessionEventType[],
+    milliseconds: number,
+  ): Promise<WishReply[]> {
+    const keys = types.map((type) => partition.broadcastWanted(type));
+    return (await this.#client.wantBroadcast(keys.length, ...keys, milliseconds)) as WishReply[];
   }
 
   /**
@@ -157,12 +172,14 @@ export class DeliveryScripts {
     failure: EntryFailure,
     rules: RetryRules,
   ): Promise<FailReply> {
-    const { position, sessionId, done, reason, attempts } = failure;
+    const { position, sessionId, done, reason, attempts, handler = '' } = failure;
     const { events, deadLetters } = partition;
     const ofGroup = [partition.failing(group), partition.retries(group)];
     const keys = [events, ...ofGroup, deadLetters, partition.session(sessionId)];
     const times = [rules.firstBackOff, rules.longestBackOff, rules.retention];
-    const args = [group, consumer, position, JSON.stringify(done), reason, attempts, ...times, rules.deadLetters];
+    const { maxSize, maxDataSize } = rules.deadLetters;
+    const args = [group, consumer, position, JSON.stringify(done), reason, attempts];
+    args.push(...times, maxSize, maxDataSize, handler);
     return (await this.#client.retryOrDeadLetter(keys.length, ...keys, ...args)) as FailReply;
   }
 

@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
 --[[
-  register-handlers: records the handlers of an instance that joins its group, and whether they want `created`.
+  register-handlers: records the handlers of an instance that joins its group, and which events they want.
 
   KEYS[1] events stream
   KEYS[2] handlers of all groups
-  KEYS[3] which groups want `created`
+  KEYS[3] which events each group wants
   ARGV[1] group
   ARGV[2] consumer
   ARGV[3] idle time in ms below which an instance is alive
   ARGV[4] names of its handlers, as JSON
-  ARGV[5] 1 when one of them wants `created`, else 0
+  ARGV[5] types of the events that they want, separated by spaces
 
   Returns
     {'registered'}
@@ -30,6 +30,10 @@ if names and names ~= ARGV[4] then
   end
 end
 -- A living instance with other handlers may want what this one does not.
-if not differs or ARGV[5] == '1' then redis.call('HSET', KEYS[3], ARGV[1], ARGV[5]) end
+local types = ARGV[5]
+for known in string.gmatch(differs and redis.call('HGET', KEYS[3], ARGV[1]) or '', '%S+') do
+  if not string.find(types, known, 1, true) then types = (types == '' and '' or types .. ' ') .. known end
+end
+redis.call('HSET', KEYS[3], ARGV[1], types)
 if differs then return { 'differing', names } end
 return { 'registered' }

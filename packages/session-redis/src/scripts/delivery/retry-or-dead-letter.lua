@@ -2,7 +2,8 @@
 --[[
   retry-or-dead-letter: records that handlers of an entry failed. The entry waits for its retry, longer each time, and the
   data of an ended session is kept for the retention once more. After too many failures the entry becomes a dead letter,
-  with a copy of the data; with ARGV[6] = 0 at once, as for an entry that instances died over.
+  with a copy of the data; with ARGV[6] = 0 at once, as for an entry that instances died over. includes/dead-letters says
+  which dead letters make room for it.
 
   KEYS[1] events stream
   KEYS[2] failing events of the group
@@ -18,7 +19,9 @@
   ARGV[7] back-off in ms before the second attempt; doubles with each attempt. delivery/event-rules.ts has the numbers
   ARGV[8] longest back-off in ms
   ARGV[9] retention in ms
-  ARGV[10] about how many dead letters of the partition to keep
+  ARGV[10] most bytes of the partition's dead letters
+  ARGV[11] most bytes of the data in a dead letter
+  ARGV[12] name of the first handler that failed; empty: instances died over the entry
 
   Returns
     'retry'
@@ -26,8 +29,8 @@
     'lost'  the entry no longer belongs to this instance
 ]]
 -- include: pending, stream
-local group, consumer, position, done = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { KEYS[4], 'stream' } })
+local group, consumer, position, done, dead = ARGV[1], ARGV[2], ARGV[3], ARGV[4], KEYS[4]
+local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { dead, 'stream' } })
 if problem then return problem end
 
 -- A foreign key in the place of the session hash is no session.
@@ -40,7 +43,16 @@ end
 
 -- The dead letter keeps the fields of the entry, except those of an earlier dead letter that was replayed.
 local function bury(fields, attempts)
+  -- include: dead-letters
+  local foreign = wrong_type({
+    { dead_index, 'zset' }, { dead_sizes, 'hash' }, { lost_letters, 'hash' }, { unreported_letters, 'hash' },
+  })
+  if foreign then return foreign end
   local letter = { 'group', group, 'entry', position, 'reason', ARGV[5], 'attempts', attempts, 'done', done }
+  if ARGV[12] ~= '' then
+    table.insert(letter, 'handler')
+    table.insert(letter, ARGV[12])
+  end
   local has_data = false
   for i = 1, #fields, 2 do
     has_data = has_data or fields[i] == 'data'
@@ -50,11 +62,20 @@ local function bury(fields, attempts)
     end
   end
   if not has_data then
-    table.insert(letter, 'data')
-    table.insert(letter, cjson.encode(named(has_session and redis.call('HGETALL', KEYS[5]) or {})))
+    local hash = has_session and redis.call('HGETALL', KEYS[5]) or {}
+    local size = 0
+    for _, text in ipairs(hash) do size = size + #text end
+    if size <= tonumber(ARGV[11]) then
+      table.insert(letter, 'data')
+      table.insert(letter, cjson.encode(named(hash)))
+    else
+      table.insert(letter, 'dataSize')
+      table.insert(letter, size)
+    end
   end
-  redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[10], '*', unpack(letter))
+  add_letter(letter, tonumber(ARGV[10]))
   finish(events, group, KEYS[2], KEYS[3], position)
+  return 'dead'
 end
 
 local function schedule_retry(attempts)
@@ -78,5 +99,4 @@ if attempts < tonumber(ARGV[6]) then
   schedule_retry(attempts)
   return 'retry'
 end
-bury(entry[2], attempts)
-return 'dead'
+return bury(entry[2], attempts)

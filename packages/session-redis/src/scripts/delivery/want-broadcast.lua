@@ -1,13 +1,17 @@
 #!lua flags=allow-oom
 --[[
-  want-broadcast: tells that broadcast handlers want `created` events.
+  want-broadcast: tells that broadcast handlers want events of some types.
 
-  KEYS[1] exists while they do
+  KEYS[1..] for each type, exists while they do
   ARGV[1] for how many ms from now
 
-  Returns
+  Returns one word for each type
     'renewed'
     'begun'  they were not wanted until now
 ]]
-local existed = redis.call('SET', KEYS[1], '', 'PX', ARGV[1], 'GET')
-return existed and 'renewed' or 'begun'
+local words = {}
+for i, key in ipairs(KEYS) do
+  local existed = redis.call('SET', key, '', 'PX', ARGV[1], 'GET')
+  words[i] = existed and 'renewed' or 'begun'
+end
+return words

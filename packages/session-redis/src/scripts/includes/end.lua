@@ -1,4 +1,5 @@
--- Ends the live session: nothing finds it any more. The event is the first write, which fails when the stream is a
+-- Ends the live session: nothing finds it any more. `is_wanted`: whether anybody wants the event; nil when the script has
+-- not asked yet. The event is the first write, which fails when the stream is a
 -- foreign key.
 local size = tonumber(bucket) and redis.pcall('SCARD', bucket_prefix .. bucket) or 0
 if type(size) ~= 'number' or size == 1 then
@@ -11,6 +12,9 @@ if index then
   -- include: index
   entries = recorded_entries(index)
 end
+if is_wanted == nil then
+  -- include: end-wanted
+end
 local recorded = redis.pcall('XADD', events, '*', 'type', how, 'session', id, 'at', now)
 if type(recorded) == 'table' then
   -- include: unrecorded
@@ -20,4 +24,8 @@ if size > 0 and redis.call('SREM', bucket_prefix .. bucket, 'expires:' .. id) ==
   redis.call('ZREM', bucket_list, bucket)
 end
 redis.call('DEL', shadow)
--- include: ended
+if is_wanted then
+  -- include: ended
+else
+  redis.call('UNLINK', key)
+end

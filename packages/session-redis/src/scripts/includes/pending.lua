@@ -11,9 +11,9 @@ local function pending_at(events, group, position, ...)
   return redis.call('XPENDING', events, group, position, position, 1, ...)[1]
 end
 
--- Acknowledges an entry for a group, and forgets its failures and its retry.
+-- Acknowledges an entry for a group, and forgets its failures and its retry. Returns 1 when the entry was pending.
 local function finish(events, group, failing, retries, position)
-  redis.call('XACK', events, group, position)
   redis.call('HDEL', failing, position)
   redis.call('ZREM', retries, position)
+  return redis.call('XACK', events, group, position)
 end

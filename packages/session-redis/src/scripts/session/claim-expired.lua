@@ -11,7 +11,7 @@
   KEYS[4..] session hash and shadow key of each member, in turn
   ARGV[1] prefix of the partition's keys
   ARGV[2] how long the session hash is kept after the end, in ms
-  ARGV[3] about how many dead letters of the partition to keep
+  ARGV[3] most bytes of the partition's dead letters
   ARGV[4] minute of the bucket that holds the members; empty: a key event named them
   ARGV[5..] the members, expires:<id>; none: the whole bucket has been read
 
@@ -23,12 +23,12 @@
                an index, the end of the session is recorded as well
 ]]
 -- include: keys, clock, buckets, index
-local bucket_list, events = KEYS[1], KEYS[2]
+local bucket_list, events, dead = KEYS[1], KEYS[2], KEYS[3]
 local minute, kept = ARGV[4], ARGV[2]
 local from_bucket = minute ~= ''
 if read('ZCARD', bucket_list) == nil then error(wrong_type('zset', bucket_list)) end
 if read('XLEN', events) == nil then error(wrong_type('stream', events)) end
-if read('XLEN', KEYS[3]) == nil then error(wrong_type('stream', KEYS[3])) end
+if read('XLEN', dead) == nil then error(wrong_type('stream', dead)) end
 
 -- Which members are in the bucket; nil when its key has a foreign type. The first one is there because Redis asks for
 -- one, and there may be no members.
@@ -41,14 +41,26 @@ local leaving = {}
 local at = string.format('%.0f', now)
 -- The minutes that are certainly in the bucket list.
 local listed = {}
+local how, is_wanted = 'expired', nil
+-- include: end-wanted
+-- The session hashes whose data nobody wants. They go at the end, too: until then they tell that the end is recorded.
+local unwanted = {}
 
 local function leave(bucket, member)
   local members = leaving[bucket]
   if members then members[#members + 1] = member else leaving[bucket] = { member } end
 end
 
-local function add_dead_letter(what, reason)
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[3], '*', 'member', what, 'reason', reason, 'at', at)
+-- Before `remove` is called, every key is read that the dead letter needs. Whether `remove` has removed the foreign thing.
+local function bury(what, reason, remove)
+  -- include: dead-letters
+  if read('ZCARD', dead_index) == nil then error(wrong_type('zset', dead_index)) end
+  for _, key in ipairs({ dead_sizes, lost_letters, unreported_letters }) do
+    if read('HLEN', key) == nil then error(wrong_type('hash', key)) end
+  end
+  if not remove() then return false end
+  add_letter({ 'member', what, 'reason', reason, 'at', at }, tonumber(ARGV[3]))
+  return true
 end
 
 -- Removes a member from the bucket that it was found in. True for one call only, however many claim the same member.
@@ -57,9 +69,8 @@ local function remove_member(member, is_present)
 end
 
 local function bury_member(member, is_present, reason)
-  if not remove_member(member, is_present) then return 'already' end
-  add_dead_letter(member, reason)
-  return 'corrupt'
+  local is_buried = bury(member, reason, function() return remove_member(member, is_present) end)
+  return is_buried and 'corrupt' or 'already'
 end
 
 local function record(id, ...)
@@ -125,8 +136,8 @@ local function claim(member, key, shadow, is_present)
   local bucket = fields[1] ~= minute and bucket_of(id, fields[1])
   if bucket then leave(bucket, member) end
   for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
-  local how = 'expired'
   -- include: ended
+  if not is_wanted then unwanted[#unwanted + 1] = key end
   record(id)
   return word
 end
@@ -139,12 +150,13 @@ for i = 5, #ARGV do
     or claim(ARGV[i], KEYS[2 * i - 6], KEYS[2 * i - 5], is_present)
 end
 for bucket, members in pairs(leaving) do redis.call('SREM', bucket_prefix .. bucket, unpack(members)) end
+if unwanted[1] then redis.call('UNLINK', unpack(unwanted)) end
 if from_bucket and not foreign_bucket then leaving[minute] = true end
 for bucket in pairs(leaving) do
   if redis.call('EXISTS', bucket_prefix .. bucket) == 0 then redis.call('ZREM', bucket_list, bucket) end
 end
-if foreign_bucket and #ARGV == 4 and redis.call('ZREM', bucket_list, minute) == 1 then
-  add_dead_letter('expirations:' .. minute, wrong_type('set', bucket_prefix .. minute).err)
-  return { 'corrupt' }
+if foreign_bucket and #ARGV == 4 then
+  local remove = function() return redis.call('ZREM', bucket_list, minute) == 1 end
+  if bury('expirations:' .. minute, wrong_type('set', bucket_prefix .. minute).err, remove) then return { 'corrupt' } end
 end
 return words

@@ -7,7 +7,7 @@
   KEYS[3] session hash
   KEYS[4] shadow key
   KEYS[5] forwarding mark of the id
-  KEYS[6] which groups want `created`; empty: all do
+  KEYS[6] which events each group wants; empty: all
   KEYS[7] exists while broadcast handlers want `created`
   KEYS[8..] forwarding marks of the ids that the request presented
   ARGV[1] prefix of the partition's keys

@@ -22,6 +22,6 @@ local fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'bucket', 'index')
 if not fields[1] then
   -- include: incomplete
 end
-local bucket, index, how, kept = fields[2], fields[3], 'deleted', ARGV[3]
+local bucket, index, how, kept, is_wanted = fields[2], fields[3], 'deleted', ARGV[3], nil
 -- include: clock, end
 return { id == ARGV[2] and 'deleted' or 'forwarded' }

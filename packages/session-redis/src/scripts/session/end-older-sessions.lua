@@ -13,7 +13,7 @@
   Returns the number of sessions that this call ended
 ]]
 -- include: keys, clock
-local bucket_list, events, kept = KEYS[1], KEYS[2], ARGV[2]
+local bucket_list, events, kept, is_wanted = KEYS[1], KEYS[2], ARGV[2], nil
 -- include: end-session
 local at, ended = tonumber(redis.call('HGET', KEYS[3], 'at')) or 0, 0
 for i = 3, #ARGV do

@@ -16,7 +16,7 @@
   the error of a session that a foreign key keeps alive, empty when there is none; and the ids of such sessions
 ]]
 -- include: keys, clock
-local bucket_list, events, kept = KEYS[1], KEYS[2], ARGV[2]
+local bucket_list, events, kept, is_wanted = KEYS[1], KEYS[2], ARGV[2], nil
 -- include: end-session
 local latest = ARGV[3]
 if latest == '' then latest = redis.call('ZRANGE', KEYS[3], 0, 0, 'REV', 'WITHSCORES')[2] or '' end

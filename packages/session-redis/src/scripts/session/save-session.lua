@@ -120,9 +120,11 @@ local ends = sets_end and ends_at and ends_at <= now
 local bucket, is_in, moves = fields[4], nil, nil
 
 if ends then
-  local index, how, kept = redis.call('HGET', key, 'index'), 'expired', ARGV[4]
+  local index, how, kept, is_wanted = redis.call('HGET', key, 'index'), 'expired', ARGV[4], nil
   if new_interval == 0 then how = 'deleted' end
   -- include: end
+  -- There is nothing left to write to.
+  if not is_wanted then return { reply, signs_in and now or nil } end
 else
   if sets_end or rotates then
     -- include: check-bucket

@@ -26,14 +26,16 @@ import {
   toUpdateReply,
 } from './session-arguments.js';
 
-/** How long the scripts keep ended sessions, and how many dead letters. */
+/** How long the scripts keep ended sessions, and how much room dead letters have. */
 export interface KeepingRules {
   /** Milliseconds by which the session hash outlives the session, so that handlers can still read the data. */
   readonly grace: number;
   /** Milliseconds for which the session hash is kept after the end was recorded. */
   readonly retention: number;
-  /** About how many dead letters a partition keeps. */
-  readonly deadLetters: number;
+  readonly deadLetters: {
+    /** Most bytes of the dead letters of a partition. */
+    readonly maxSize: number;
+  };
 }
 
 /** The outcome of a takeover: no limit refuses what another library has stored. */
@@ -117,8 +119,8 @@ export class SessionScripts {
   async create(change: CreateSession, room?: Room): Promise<StoreReply<CreateReply>> {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, indexes, signsIn, attributes } = change;
     const partition = this.partitions.of(id);
-    const { wanted, broadcastWanted } = partition;
-    const keys = [...keysOf(partition, id), partition.forwardingMark(id), wanted, broadcastWanted];
+    const wishes = [partition.wanted, partition.broadcastWanted('created')];
+    const keys = [...keysOf(partition, id), partition.forwardingMark(id), ...wishes];
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
     const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, indexes.size];
     args.push(signsIn ? 1 : 0, limitOf(change, room), this.#kept);
@@ -132,8 +134,8 @@ export class SessionScripts {
   async takeOver(session: Omit<CreateSession, 'kind' | 'presentedIds'>, timeToLive: number): Promise<TakeOverReply> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
     const partition = this.partitions.of(id);
-    const { wanted, broadcastWanted } = partition;
-    const marks = [partition.forwardingMark(id), wanted, broadcastWanted, partition.takeoverMark(id)];
+    const wishes = [partition.wanted, partition.broadcastWanted('created')];
+    const marks = [partition.forwardingMark(id), ...wishes, partition.takeoverMark(id)];
     const args = [
       partition.prefix,
       id,
@@ -235,7 +237,7 @@ export class SessionScripts {
       return [partition.session(id), partition.shadow(id)];
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
-    const args = [partition.prefix, this.#kept, this.rules.deadLetters, minute ?? '', ...members];
+    const args = [partition.prefix, this.#kept, this.rules.deadLetters.maxSize, minute ?? '', ...members];
     return (await this.#run('claimExpired', keys, args)) as ClaimOutcome[];
   }
 

@@ -15,6 +15,15 @@ export interface TrimLimits {
   readonly maxLength: number;
 }
 
+/** How long dead letters are kept, and how many. */
+export interface DeadLetterLimits {
+  /** Milliseconds. */
+  readonly retention: number;
+  /** Most bytes of the dead letters of a partition. */
+  readonly maxSize: number;
+}
+
+export type TrimLettersReply = [word: 'done' | 'more', lost: string[]];
 export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
 export type CreateGroupReply = 'created' | 'exists';
 /**
@@ -24,13 +33,19 @@ export type CreateGroupReply = 'created' | 'exists';
 export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 export type RemoveConsumerReply = 'removed' | 'pending';
 export type CountReply = ['all', count: number] | ['more', count: number, position: string];
-export type ReadReply = ['read', entries: StreamReply[]] | ['begin', position: string] | ['gap', position: string];
+export type ReadReply =
+  | ['read', entries: StreamReply[]]
+  | ['begin', position: string]
+  | ['gap', position: string]
+  | ['thinned', position: string];
 
 /**
  * The result of replaying a dead letter. `replayed`: its group handles it again; `gone`: it does not exist; `orphaned`:
  * its group does not exist; `foreign`: it is no session event, so no handler can take it.
  */
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
+
+export type DiscardReply = 'discarded' | 'gone';
 
 const SOURCES = loadScripts('stream', {
   trimEvents: 'trim-events',
@@ -40,6 +55,8 @@ const SOURCES = loadScripts('stream', {
   countEvents: 'count-events',
   readEvents: 'read-events',
   replayDeadLetter: 'replay-dead-letter',
+  discardDeadLetter: 'discard-dead-letter',
+  trimDeadLetters: 'trim-dead-letters',
 });
 
 /** The scripts for the events stream and its groups. Each is one typed function, and each call is for one partition. */
@@ -51,9 +68,9 @@ export class EventStreamScripts {
   }
 
   async trim(partition: SessionKeys, { grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {
-    const { events, trimmed, dropped, prefix } = partition;
+    const { events, trimmed, dropped, thinned, prefix } = partition;
     const limits = [grace, retention, maxLength, limit];
-    return (await this.#client.trimEvents(3, events, trimmed, dropped, prefix, ...limits)) as TrimReply;
+    return (await this.#client.trimEvents(4, events, trimmed, dropped, thinned, prefix, ...limits)) as TrimReply;
   }
 
   async createGroup(
@@ -66,8 +83,9 @@ export class EventStreamScripts {
 
   /** `liveness`: the idle time in milliseconds below which an instance is alive. */
   async removeGroup(partition: SessionKeys, group: string, liveness: number): Promise<RemoveGroupReply> {
-    const { events, handlers, dropped, wanted } = partition;
+    const { events, handlers, dropped, wanted, lostDeadLetters } = partition;
     const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped, wanted];
+    keys.push(lostDeadLetters);
     return (await this.#client.removeGroup(keys.length, ...keys, group, liveness)) as RemoveGroupReply;
   }
 
@@ -81,12 +99,33 @@ export class EventStreamScripts {
     return (await this.#client.countEvents(1, events, position, limit)) as CountReply;
   }
 
-  /** Up to `limit` events after a position, for a reader outside of the groups. Without a position: where to begin. */
-  async readEvents({ events, trimmed }: SessionKeys, position: string | undefined, limit: number): Promise<ReadReply> {
-    return (await this.#client.readEvents(2, events, trimmed, position ?? '', limit)) as ReadReply;
+  /**
+   * Up to `limit` events after a position, for a reader outside of the groups. Without a position: where to begin.
+   * `known`: the position up to which the reader knows that creations are gone; undefined when it wants no creations.
+   */
+  async readEvents(
+    { events, trimmed, thinned }: SessionKeys,
+    position: string | undefined,
+    limit: number,
+    known?: string,
+  ): Promise<ReadReply> {
+    const args = [position ?? '', limit, known ?? ''];
+    return (await this.#client.readEvents(3, events, trimmed, thinned, ...args)) as ReadReply;
   }
 
   async replayDeadLetter({ events, deadLetters }: SessionKeys, position: string): Promise<ReplayReply> {
     return (await this.#client.replayDeadLetter(2, events, deadLetters, position)) as ReplayReply;
+  }
+
+  async discardDeadLetter({ deadLetters }: SessionKeys, position: string): Promise<DiscardReply> {
+    return (await this.#client.discardDeadLetter(1, deadLetters, position)) as DiscardReply;
+  }
+
+  async trimDeadLetters(
+    { deadLetters }: SessionKeys,
+    { retention, maxSize }: DeadLetterLimits,
+    limit: number,
+  ): Promise<TrimLettersReply> {
+    return (await this.#client.trimDeadLetters(1, deadLetters, retention, maxSize, limit)) as TrimLettersReply;
   }
 }

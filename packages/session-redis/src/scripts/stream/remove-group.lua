@@ -7,7 +7,8 @@
   KEYS[3] retries of the group
   KEYS[4] handlers of all groups
   KEYS[5] dropped events of all groups
-  KEYS[6] which groups want `created`
+  KEYS[6] which events each group wants
+  KEYS[7] counts of lost dead letters by group
   ARGV[1] group
   ARGV[2] idle time in ms below which an instance is alive
 
@@ -20,7 +21,7 @@
 local group = ARGV[1]
 local problem = wrong_type({
   { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { KEYS[4], 'hash' }, { KEYS[5], 'hash' },
-  { KEYS[6], 'hash' },
+  { KEYS[6], 'hash' }, { KEYS[7], 'hash' },
 })
 if problem then return problem end
 local exists = groups_of_stream()[group]
@@ -34,4 +35,5 @@ redis.call('DEL', KEYS[2], KEYS[3])
 redis.call('HDEL', KEYS[4], group)
 redis.call('HDEL', KEYS[5], group)
 redis.call('HDEL', KEYS[6], group)
+redis.call('HDEL', KEYS[7], group)
 return exists and 'removed' or 'unknown'

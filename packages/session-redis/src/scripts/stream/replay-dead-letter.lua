@@ -13,17 +13,18 @@
     'orphaned'  its group was removed, so nobody would handle it
     'foreign'   it is no event, but a foreign key or member that stood in the place of a session
 ]]
--- include: server, stream
-local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'stream' } })
+local dead = KEYS[2]
+-- include: server, stream, dead-letters
+local problem = wrong_type({ { events, 'stream' }, { dead, 'stream' }, { dead_index, 'zset' }, { dead_sizes, 'hash' } })
 if problem then return problem end
-local letter = redis.call('XRANGE', KEYS[2], ARGV[1], ARGV[1])[1]
+local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]
 if not letter then return 'gone' end
 local group = named(letter[2]).group
 if not group then return 'foreign' end
 if not groups_of_stream()[group] then return 'orphaned' end
 
 -- What the failure added is left out.
-local of_failure = { entry = true, reason = true, attempts = true }
+local of_failure = { entry = true, reason = true, attempts = true, handler = true, dataSize = true }
 local fields = {}
 for i = 1, #letter[2], 2 do
   if not of_failure[letter[2][i]] then
@@ -32,5 +33,5 @@ for i = 1, #letter[2], 2 do
   end
 end
 redis.call('XADD', events, '*', unpack(fields))
-redis.call('XDEL', KEYS[2], letter[1])
+remove_letter(letter)
 return 'replayed'

@@ -2,10 +2,13 @@
 --[[
   trim-events: removes the oldest events: those that all groups have handled and that are older than the grace period,
   and those beyond the retention or the maximum length. With the event of an end, it removes the session hash.
+  Creations make room for ends, wherever they stand: beyond the maximum length they go first, the oldest first. Those that
+  a group has not read go one grace period before their retention ends, so that the group gets to the ends behind them.
 
   KEYS[1] events stream
   KEYS[2] position of the last trimmed event
   KEYS[3] counts of dropped events by group
+  KEYS[4] which creations have made room: `scanned`, the position up to which they have; `dropped`, that of the last one
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
@@ -15,13 +18,13 @@
   Returns
     {'done', removed, dropped}  nothing is left to remove now; `removed` is a count, `dropped` has group and count in
                                 turn: events that were removed before the group had handled them
-    {'more', removed, dropped}  the limit was reached
+    {'more', removed, dropped}  call again: there may be more to remove
 ]]
 -- include: keys, pending, stream
 local grace, retention = tonumber(ARGV[2]), tonumber(ARGV[3])
 local most, limit = tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'string' }, { KEYS[3], 'hash' } })
+local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'string' }, { KEYS[3], 'hash' }, { KEYS[4], 'hash' } })
 if problem then return problem end
 local entries = redis.call('XRANGE', events, '-', '+', 'COUNT', limit)
 if #entries == 0 then return { 'done', 0, {} } end
@@ -76,10 +79,13 @@ local function is_handled(position)
   return waits
 end
 
+local function age_of(entry)
+  return now - parts(entry[1])
+end
+
 local function may_go(i)
-  local position = position_of(entries[i])
-  local age = now - position[1]
-  return i <= surplus or age >= retention or (age >= grace and is_handled(position))
+  local age = age_of(entries[i])
+  return age >= retention or (age >= grace and is_handled(position_of(entries[i])))
 end
 
 -- All entries before one that may go may go as well.
@@ -87,6 +93,87 @@ local removed, rest = 0, #entries + 1
 while rest - removed > 1 do
   local middle = math.floor((removed + rest) / 2)
   if may_go(middle) then removed = middle else rest = middle end
+end
+
+-- A creation of this age makes room, unless every group with a living instance has read it.
+local late = math.max(grace, retention - grace)
+
+-- The position that the slowest group with a living instance has read; nil without such a group.
+local function slowest_reader()
+  local slowest
+  for name, group in pairs(groups) do
+    local is_slower = not slowest or comes_before(group.read, slowest)
+    if is_slower and has_active_instance(name) then slowest = group.read end
+  end
+  return slowest
+end
+
+local function field_of(fields, name)
+  for i = 1, #fields, 2 do
+    if fields[i] == name then return fields[i + 1] end
+  end
+  return nil
+end
+
+-- The creations that make room now, and the position up to which they do; nil when no entry is left to look at.
+local function creations_to_drop()
+  local scanned = redis.call('HGET', KEYS[4], 'scanned') or '0-0'
+  -- The stream was created again, at an earlier time.
+  if before(named(redis.call('XINFO', 'STREAM', events))['last-generated-id'], scanned) then scanned = '0-0' end
+  local slowest = age_of(entries[1]) >= late and slowest_reader()
+  if surplus <= 0 then
+    if not slowest then return nil end
+    if comes_before({ parts(scanned) }, slowest) then scanned = integer(slowest[1]) .. '-' .. integer(slowest[2]) end
+  end
+  local creations, looked_at = {}, false
+  for _, entry in ipairs(redis.call('XRANGE', events, '(' .. scanned, '+', 'COUNT', limit)) do
+    local is_late = slowest and age_of(entry) >= late and comes_before(slowest, position_of(entry))
+    if #creations >= surplus and not is_late then break end
+    scanned, looked_at = entry[1], true
+    if field_of(entry[2], 'type') == 'created' then table.insert(creations, entry[1]) end
+  end
+  return looked_at and creations or nil, scanned
+end
+
+local function count_dropped(drop)
+  local dropped = {}
+  for name, group in pairs(groups) do
+    local count = drop(name, group)
+    if count > 0 then
+      redis.call('HINCRBY', KEYS[3], name, count)
+      table.insert(dropped, name)
+      table.insert(dropped, count)
+    end
+  end
+  return dropped
+end
+
+-- Forgets an entry that a group was handling or retrying. Whether it was.
+local function abandon(name, group, position)
+  -- A foreign key in the place of the group's records must not prevent trimming.
+  if group.problem then return redis.call('XACK', events, name, position) == 1 end
+  return finish(events, name, group.failing, group.retries, position) == 1
+end
+
+if removed == 0 then
+  local creations, scanned = creations_to_drop()
+  if creations then
+    local dropped = count_dropped(function(name, group)
+      local count = 0
+      for _, position in ipairs(creations) do
+        local is_unread = comes_before(group.read, { parts(position) })
+        if is_unread or abandon(name, group, position) then count = count + 1 end
+      end
+      return count
+    end)
+    redis.call('HSET', KEYS[4], 'scanned', scanned)
+    if creations[1] then
+      redis.call('XDEL', events, unpack(creations))
+      redis.call('HSET', KEYS[4], 'dropped', creations[#creations])
+    end
+    return { 'more', #creations, dropped }
+  end
+  removed = math.max(0, math.min(surplus, #entries))
 end
 if removed == 0 then return { 'done', 0, {} } end
 local last = entries[removed][1]
@@ -100,9 +187,7 @@ local function drop_unhandled(name, group)
   repeat
     local pending = redis.call('XPENDING', events, name, '-', last, limit)
     for _, each in ipairs(pending) do
-      -- A foreign key in the place of the group's records must not prevent trimming.
-      if group.problem then redis.call('XACK', events, name, each[1])
-      else finish(events, name, group.failing, group.retries, each[1]) end
+      abandon(name, group, each[1])
       -- Older entries belong to events that somebody else has removed.
       if not before(each[1], entries[1][1]) then dropped = dropped + 1 end
     end
@@ -112,12 +197,9 @@ end
 
 -- The session hash that goes with an event: that of a session whose end it tells. A foreign key is none.
 local function data_of(fields)
-  local is_end, key = false, nil
-  for i = 1, #fields, 2 do
-    if fields[i] == 'type' then is_end = fields[i + 1] == 'deleted' or fields[i + 1] == 'expired'
-    elseif fields[i] == 'session' then key = prefix .. 'sessions:' .. fields[i + 1] end
-  end
-  if not is_end or not key then return nil end
+  local kind, id = field_of(fields, 'type'), field_of(fields, 'session')
+  if not id or (kind ~= 'deleted' and kind ~= 'expired') then return nil end
+  local key = prefix .. 'sessions:' .. id
   local has_ended = redis.pcall('HEXISTS', key, 'ended')
   if type(has_ended) == 'table' then
     -- include: types
@@ -129,18 +211,13 @@ end
 local data = {}
 for i = 1, removed do data[#data + 1] = data_of(entries[i][2]) end
 
-local dropped = {}
-for name, group in pairs(groups) do
-  local count = drop_unhandled(name, group)
-  if count > 0 then
-    redis.call('HINCRBY', KEYS[3], name, count)
-    table.insert(dropped, name)
-    table.insert(dropped, count)
-  end
-end
+local dropped = count_dropped(drop_unhandled)
 if data[1] then redis.call('UNLINK', unpack(data)) end
 local ms, sequence = parts(last)
 redis.call('XTRIM', events, 'MINID', integer(ms) .. '-' .. integer(sequence + 1))
 redis.call('SET', KEYS[2], last)
-if removed == limit then return { 'more', removed, dropped } end
+local scanned = redis.call('HGET', KEYS[4], 'scanned')
+if scanned and not before(last, scanned) then redis.call('DEL', KEYS[4]) end
+local rest = entries[removed + 1]
+if removed == limit or surplus > removed or rest and age_of(rest) >= late then return { 'more', removed, dropped } end
 return { 'done', removed, dropped }
