@@ -94,11 +94,10 @@ export class SessionLedger {
       await this.#release(sign);
       return { outcome: room };
     }
-    const [reply] = await Promise.all([
-      store({ until: room.until, principal: sign.limit.principal }),
-      this.#forget(sign, room.ended),
-    ]);
+    const reply = await store({ until: room.until, principal: sign.limit.principal });
     if (reply.outcome === 'gone' || reply.outcome === 'unplaced') await this.#release(sign);
+    // Not awaited: until then, the place only seems to be open.
+    if (reply.outcome === 'created' || reply.outcome === 'saved') void this.#settle(sign, room);
     if (reply.outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
     return reply;
   }
@@ -213,13 +212,12 @@ export class SessionLedger {
   async #release(sign: SignIn): Promise<void> {
     // The place may be that of the session as it is.
     if (sign.replaced === sign.id) return;
-    await this.connection.run(() => this.#scripts.release(sign.ledger, sign.id)).catch(() => undefined);
+    await this.connection.run(() => this.#scripts.settle(sign.ledger, sign.id)).catch(() => undefined);
   }
 
-  /** Gives up places. Where that fails, the next sign-in finds that their sessions are over. */
-  async #forget(sign: SignIn, places: readonly Place[]): Promise<void> {
-    if (places.length === 0) return;
-    await this.connection.run(() => this.#scripts.forget(sign.ledger, sign.id, places)).catch(() => undefined);
+  /** Gives up the places of what has ended. Where that fails, the next sign-in finds that their sessions are over. */
+  async #settle({ ledger, id }: SignIn, { until, ended }: Room): Promise<void> {
+    await this.connection.run(() => this.#scripts.settle(ledger, id, until, ended)).catch(() => undefined);
   }
 }
 

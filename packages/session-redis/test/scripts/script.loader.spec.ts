@@ -29,7 +29,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/end-older-sessions': null,
   'session/claim-expired': 'ClaimOutcome',
   'limits/reserve-place': 'ReserveReply',
-  'limits/release-place': 'ReleasePlaceReply',
+  'limits/settle-place': 'SettlePlaceReply',
   'limits/find-sessions': 'FoundSession',
   'delivery/register-handlers': 'RegisterReply',
   'delivery/want-broadcast': 'WishReply',

@@ -48,8 +48,8 @@ export type Reservation =
 type ListedPlace = [field: string, latest: string, isOpen: number, ...ids: string[]];
 type ReserveReply = ['unknown'] | ['room', number] | ['full', number, ListedPlace[], ListedPlace[]];
 
-/** The result of giving up a place. */
-export type ReleasePlaceReply = 'done';
+/** The result of settling a place. */
+export type SettlePlaceReply = 'done';
 
 /** What has become of a session. `absent`: it is not stored yet, or was removed, or belongs to somebody else. */
 export type FoundSession = 'live' | 'over' | 'absent';
@@ -59,7 +59,7 @@ const KEPT = 7 * 24 * 3600 * 1000;
 
 const SOURCES = loadScripts('limits', {
   reservePlace: 'reserve-place',
-  releasePlace: 'release-place',
+  settlePlace: 'settle-place',
   findSessions: 'find-sessions',
 });
 
@@ -89,14 +89,13 @@ export class LedgerScripts {
     return { word: 'full', latest: reply[1], ending: reply[2].map(toPlace), others: reply[3].map(toPlace) };
   }
 
-  /** Gives up the place of a session that was not stored. */
-  async release(ledger: string, id: string): Promise<ReleasePlaceReply> {
-    return (await this.#client.releasePlace(1, [ledger], [id, 1])) as ReleasePlaceReply;
-  }
-
-  /** Gives up the places of sessions that have ended for a session. */
-  async forget(ledger: string, id: string, over: readonly Place[]): Promise<ReleasePlaceReply> {
-    return (await this.#client.releasePlace(1, [ledger], [id, 0, ...namesOf(over)])) as ReleasePlaceReply;
+  /**
+   * Ends what `reserve()` has begun. `latest`: of its reply; undefined when the session was not stored. `ended`: the places
+   * whose sessions have ended for it.
+   */
+  async settle(ledger: string, id: string, latest?: number, ended: readonly Place[] = []): Promise<SettlePlaceReply> {
+    const args = [id, latest ?? '', ...namesOf(ended)];
+    return (await this.#client.settlePlace(1, [ledger], args)) as SettlePlaceReply;
   }
 
   /** What has become of sessions of a principal, whose index this is. */

@@ -8,6 +8,7 @@ import type { Scheduler } from 'fast-check';
 export class Turns {
   #scheduler: Scheduler | undefined;
   #step: Promise<unknown> | undefined;
+  #onStep: (() => void) | undefined;
 
   /** Runs the started callers turn by turn until all finish or one fails, with `afterwards` after each step. */
   async order(scheduler: Scheduler, start: () => Promise<unknown>[], afterwards: () => Promise<void>): Promise<void> {
@@ -16,13 +17,18 @@ export class Turns {
     const all = start().map((each) => each.catch((error: unknown) => failures.push(error)));
     try {
       await this.#untilAllWait();
-      await scheduler.waitAll(async (release) => {
-        await release();
-        await this.#untilAllWait();
-        if (failures.length === 0) await afterwards();
-        if (failures.length > 0) throw failures[0];
-      });
-      await Promise.all(all);
+      let isOver = false;
+      const end = Promise.all(all).then(() => (isOver = true));
+      while (!isOver) {
+        await scheduler.waitAll(async (release) => {
+          await release();
+          await this.#untilAllWait();
+          if (failures.length === 0) await afterwards();
+          if (failures.length > 0) throw failures[0];
+        });
+        // A caller may pause before its next step: the update of an attribute that another instance has changed.
+        await Promise.race([end, new Promise<void>((resolve) => (this.#onStep = resolve))]);
+      }
       if (failures.length > 0) throw failures[0];
     } finally {
       this.#scheduler = undefined;
@@ -31,7 +37,9 @@ export class Turns {
 
   /** Takes a step when it is its turn. */
   async take<T>(label: string, step: () => T | Promise<T>): Promise<T> {
-    await this.#scheduler?.schedule(Promise.resolve(), label);
+    const turn = this.#scheduler?.schedule(Promise.resolve(), label);
+    this.#onStep?.();
+    await turn;
     const taken = Promise.resolve(step());
     const ended = taken.then(
       () => undefined,
