@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { sumUp } from './checks.mjs';
 import { ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
 import { contract } from './mutants/contract.mutants.mjs';
+import { cookies } from './mutants/cookies.mutants.mjs';
 import { delivery } from './mutants/delivery.mutants.mjs';
 import { expressSession } from './mutants/express-session.mutants.mjs';
 import { guarding } from './mutants/guards.mutants.mjs';
@@ -30,7 +31,16 @@ await main(async () => {
   });
   await ensurePackages();
   const stores = [...redisStore, ...contract, ...mapStore, ...limits];
-  const all = [...operation, ...delivery, ...requests, ...sockets, ...guarding, ...stores, ...expressSession];
+  const all = [
+    ...cookies,
+    ...operation,
+    ...delivery,
+    ...requests,
+    ...sockets,
+    ...guarding,
+    ...stores,
+    ...expressSession,
+  ];
   const { chosen, problems } = placed(all, await findPlaces(), words);
   if (problems.length > 0) throw new Error(problems.join('\n'));
   process.env.REDIS_SERVER = await ensureRedis();

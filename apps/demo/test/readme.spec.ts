@@ -215,8 +215,8 @@ describe('the options', () => {
 
   it('have no default where the table has a dash', () => {
     const { cookie, exclude, keepIdle } = resolveSessionOptions();
-    const { domain, domainPattern, maxAge, rememberMe, signingKeys, attributes } = cookie;
-    const unset = { domain, domainPattern, maxAge, rememberMe, signingKeys: signingKeys[0], attributes };
+    const { domain, domains, maxAge, rememberMe, signingKeys, attributes } = cookie;
+    const unset = { domain, domains, maxAge, rememberMe, signingKeys: signingKeys[0], attributes };
     expect(Object.values({ ...unset, exclude, keepIdle })).toEqual(Array(8).fill(undefined));
     expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), 'exclude', 'keepIdle']);
     expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');

@@ -15,5 +15,6 @@ export type { ForeignSession, SessionTakeover } from './http/session-takeover.js
 export type { UpgradeOrigins } from './http/upgrade-origins.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { type SetCookieAttributes, cookieAttributes } from './resolvers/cookie-attributes.js';
+export { cookieValues } from './resolvers/cookie-values.js';
 export { appendHeader } from './resolvers/response-headers.js';
 export { COOKIE_MAX_AGE_ATTRIBUTE } from './session/own-attributes.js';

@@ -11,6 +11,7 @@ import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
 import { countingSession } from './counting-session.js';
+import { findPresented } from './find-presented.js';
 import type { SessionExchange } from './session-exchange.js';
 import { SessionScope } from './session.scope.js';
 
@@ -66,14 +67,19 @@ export class BrowserSessions {
     return withAlias(url, alias);
   }
 
-  /** The live, stored sessions of this browser, by alias. One round trip to the store. */
+  /**
+   * The live, stored sessions of this browser, by alias. One round trip to the store, and a second one when the browser
+   * has more than five cookies for an alias, of which the first five open no session of a principal.
+   */
   async list(): Promise<Map<string, ReadonlySession>> {
-    const presented = [...this.#tokens].flatMap(([alias, tokens]) => this.#idsOf(tokens).map((id) => ({ alias, id })));
-    const found = await this.#repository.findByIds(presented.map(({ id }) => id));
+    const presented = [...this.#tokens].map(([alias, tokens]) => ({ alias, ids: this.#idsOf(tokens) }));
+    const found = await findPresented(
+      this.#repository,
+      presented.map(({ ids }) => ids),
+    );
     const sessions = new Map<string, ReadonlySession>();
-    for (const alias of new Set(presented.map((each) => each.alias))) {
-      const ofAlias = found.filter((_, i) => presented[i]?.alias === alias);
-      const session = ofAlias[countingSession(ofAlias)];
+    for (const [place, { alias }] of presented.entries()) {
+      const session = found[place]?.[countingSession(found[place])];
       if (session) sessions.set(alias, session);
     }
     return sessions;

@@ -3,13 +3,14 @@ import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import type { SessionRepository } from '../repository/session.repository.js';
-import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { MOST_TOKENS, type SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionEnd } from '../session/session.saver.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { countingSession, principalOf } from './counting-session.js';
+import { findPresented } from './find-presented.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { lifetimeOf } from './session-lifetime.js';
@@ -39,8 +40,8 @@ export class RequestSessionLoader {
   ) {}
 
   /**
-   * Asks the store once; undefined, and the store is not asked, when the request has no well-formed token. Never
-   * rejects: a failed load matters only when the session is used.
+   * Asks the store once, or twice for more than five tokens; undefined, and the store is not asked, when the request has
+   * no well-formed token. Never rejects: a failed load matters only when the session is used.
    */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
     const presented = this.#presentedBy(request);
@@ -55,7 +56,7 @@ export class RequestSessionLoader {
 
   #presentedBy(request: IncomingMessage): PresentedToken[] {
     const presented: PresentedToken[] = [];
-    for (const token of this.resolver.resolve(request)) {
+    for (const token of this.resolver.resolve(request).slice(0, MOST_TOKENS)) {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
     }
@@ -69,7 +70,9 @@ export class RequestSessionLoader {
   async #find(all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {
     const presentedIds = all.map(({ id }) => id);
     try {
-      const sessions = await this.repository.findByIds(presentedIds);
+      // Where two principals are refused, all have to be known.
+      const isStrict = this.options.security === 'strict';
+      const [sessions = []] = await findPresented(this.repository, [presentedIds], isStrict);
       this.failures.succeeded();
       const loadError = all.length > 1 ? this.#conflictIn(sessions) : undefined;
       if (loadError) return { presented: first.token, presentedIds, loadError };
@@ -98,7 +101,8 @@ export class RequestSessionLoader {
 
   /** How to end the sessions that a request presents besides the one that counts. */
   #endsOf(all: readonly PresentedToken[], sessions: readonly (Session | null)[], counts: string): SessionEnd[] {
-    const others = all.filter(({ id, foreign }, i) => id !== counts && (sessions[i] || foreign));
+    // Undefined: it was not looked up.
+    const others = all.filter(({ id, foreign }, i) => id !== counts && (sessions[i] !== null || foreign));
     return others.map(({ id, foreign }) => async () => {
       // Otherwise the other library would still have it, and the next request would open it.
       await foreign?.move(id);

@@ -3,7 +3,7 @@ import { HttpStatus } from '@nestjs/common';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
 import type { SessionRepository } from '../repository/session.repository.js';
-import { appendVary, forbidStoring } from '../resolvers/response-headers.js';
+import { appendVary, forbidSharing, forbidStoring } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { RequestSession } from './request-session.js';
@@ -140,6 +140,7 @@ export class ResponseCommit implements CommitGate {
     }
     // A cache that kept the response would give the session to others, or end it, once more.
     if (token || this.isSessionDeleted || this.#headerActions) forbidStoring(this.response);
+    else if (this.session.isUsed) forbidSharing(this.response);
   }
 
   passed(): void {

@@ -92,6 +92,13 @@ export class OptionReader {
     return new OptionReader(this.module, value as object | undefined, this.#nameOf(name), this.problems);
   }
 
+  /** Refuses an option that an earlier version had. */
+  removed(name: string, instead: string): void {
+    // Only where it is given, so that no error suggests it.
+    if (this.#given[name] !== undefined && this.#read(name) !== undefined)
+      this.#refuse(name, `was removed: ${instead}`, undefined);
+  }
+
   /** Adds a problem, such as one of two options together. */
   problem(sentence: string): void {
     this.problems.push(sentence);

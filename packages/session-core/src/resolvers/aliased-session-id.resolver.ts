@@ -17,7 +17,7 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
 
   constructor(cookie: CookieOptions = {}) {
     super();
-    const { name = 'SESSION' } = cookie;
+    const { name } = new CookieSessionIdResolver(cookie);
     const nameFor = (alias: string) => (alias === DEFAULT_ALIAS ? name : `${name}.${alias}`);
     this.#cookies = new Map(
       ALIASES.map((alias) => [alias, new CookieSessionIdResolver({ ...cookie, name: nameFor(alias) })]),

@@ -1,7 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import type { SessionToken } from '../session/session-token.js';
-import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
+import { MOST_TOKENS, type SessionClient, SessionIdResolver } from './session-id.resolver.js';
+
+// For each of the resolvers to come: cookies that were planted for the first one must not hide what the last one finds.
+const KEPT_FREE = 5;
 
 /**
  * Combines several resolvers, such as a header for API clients and a cookie for browsers. All of them read requests, in
@@ -30,9 +33,10 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
 
   resolve(request: IncomingMessage): SessionToken[] {
     const tokens = new Map<string, SessionToken>();
-    for (const resolver of this.#resolvers) {
+    for (const [position, resolver] of this.#resolvers.entries()) {
+      const room = MOST_TOKENS - KEPT_FREE * (this.#resolvers.length - 1 - position);
       for (const token of resolver.resolve(request)) {
-        if (tokens.has(token.reveal())) continue;
+        if (tokens.has(token.reveal()) || tokens.size >= room) continue;
         tokens.set(token.reveal(), token);
         this.#finders.set(token, resolver);
       }

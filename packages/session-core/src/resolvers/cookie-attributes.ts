@@ -22,10 +22,8 @@ export function cookieAttributes(request: IncomingMessage, configured: ResolvedC
   return { path, httpOnly, secure, sameSite, partitioned, ...(domain !== undefined && { domain }) };
 }
 
-function domainFor(request: IncomingMessage, { domain, domainPattern }: ResolvedCookieAttributes): string | undefined {
-  const host = domainPattern ? hostOf(request) : undefined;
-  // The client chooses the host, and the pattern what to take from it: check both.
-  if (!domainPattern || host === undefined || !isHostName(host)) return domain;
-  const found = domainPattern.exec(host)?.[1];
-  return found !== undefined && isHostName(found) && isWithin(host, found) ? found : undefined;
+function domainFor(request: IncomingMessage, { domain, domains }: ResolvedCookieAttributes): string | undefined {
+  if (!domains) return domain;
+  const host = hostOf(request);
+  return host !== undefined && isHostName(host) ? domains.find((each) => isWithin(host, each)) : undefined;
 }

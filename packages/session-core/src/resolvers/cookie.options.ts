@@ -6,7 +6,6 @@ import {
   type CookiePolicy,
   domainProblem,
   nameProblem,
-  patternProblem,
   pathProblem,
   policyProblems,
   signingKeyProblems,
@@ -14,13 +13,17 @@ import {
 
 /** Options of the session cookie. */
 export interface CookieOptions extends CookieAttributes {
-  /** @default 'SESSION' */
+  /**
+   * The name under which the cookie is sent and read; cookies of other names are not read.
+   * @default '__Host-SESSION' where `secure` is true, `path` is `'/'` and neither `domain`, `domains` nor `attributes` is
+   * set, so that no other host can set the cookie; otherwise 'SESSION'
+   */
   name?: string;
   /**
-   * Replaces `domain`: a regular expression that must match the whole host of a request, case-insensitively. Its one
-   * group is the domain. Where it does not match, the cookie has no domain.
+   * Replaces `domain` where the application has several: the cookie has the longest of these domains that the host of a
+   * request is, or is a subdomain of. On other hosts, it has no domain. Such as `['example.com', 'example.org']`.
    */
-  domainPattern?: RegExp | string;
+  domains?: readonly string[];
   /** Writes and reads the token as base64, as Spring Session does with its ids. @default false */
   base64?: boolean;
   /**
@@ -35,7 +38,10 @@ export interface CookieOptions extends CookieAttributes {
   maxAge?: Duration;
   /** The same for sessions that you passed to `RememberMe`. @default maxAge */
   rememberMe?: Duration;
-  /** Returns other attributes for some requests, such as those of one tenant; undefined for the configured ones. */
+  /**
+   * Returns other attributes for some requests, such as those of one tenant; undefined for the configured ones. Where it
+   * throws, or returns attributes that are refused at start or a promise, no cookie is set.
+   */
   attributes?: (request: HttpRequestLike) => CookieAttributes | undefined;
 }
 
@@ -80,16 +86,18 @@ const LONGEST = 400 * 24 * 60 * 60 * SECOND;
 
 /** Reads the `cookie` section. Refuses what browsers would silently refuse later. */
 export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
-  const cookie: ResolvedCookieOptions = {
-    name: reader.text('name', 'SESSION', nameProblem),
+  const name = reader.text('name', undefined, nameProblem);
+  const unnamed = {
     ...readAttributes(reader),
     maxAge: readMaxAge(reader, 'maxAge'),
-    domainPattern: readPattern(reader),
+    domains: readDomains(reader),
     base64: reader.boolean('base64', false),
     signingKeys: readSigningKeys(reader),
     rememberMe: readMaxAge(reader, 'rememberMe'),
     attributes: reader.value('attributes', isFunction, 'a function that takes the request and returns attributes'),
   };
+  reader.removed('domainPattern', "list the domains instead, such as `cookie: { domains: ['example.com'] }`");
+  const cookie: ResolvedCookieOptions = { name: name ?? defaultName(unnamed), ...unnamed };
   for (const problem of policyProblems(cookie)) reader.problem(problem);
   reader.finish();
   return Object.freeze(cookie);
@@ -103,11 +111,21 @@ export function overrideAttributes(cookie: ResolvedCookieOptions, others: Cookie
   const reader = new OptionReader('cookie.attributes', { attributes: others });
   const given = reader.section('attributes');
   const own = readAttributes(given, cookie);
-  const domainPattern = others.domain === undefined ? cookie.domainPattern : undefined;
-  for (const problem of policyProblems({ ...cookie, ...own, domainPattern })) given.problem(problem);
+  const domains = others.domain === undefined ? cookie.domains : undefined;
+  for (const problem of policyProblems({ ...cookie, ...own, domains })) given.problem(problem);
   given.finish();
   reader.finish();
-  return { ...own, domainPattern };
+  return { ...own, domains };
+}
+
+/**
+ * The name of a cookie that has none of its own. What `attributes` returns is not known at start, and a name with the
+ * prefix would refuse some of it.
+ */
+function defaultName(cookie: Omit<ResolvedCookieOptions, 'name'>): string {
+  const { secure, path, domain, domains, attributes } = cookie;
+  const isOfHost = secure === true && path === '/' && domain === undefined && domains === undefined;
+  return isOfHost && !attributes ? '__Host-SESSION' : 'SESSION';
 }
 
 const DEFAULTS = {
@@ -121,8 +139,8 @@ const DEFAULTS = {
 
 function readAttributes(
   reader: OptionReader,
-  defaults: Omit<ResolvedCookieAttributes, 'domainPattern'> = DEFAULTS,
-): Omit<ResolvedCookieAttributes, 'domainPattern'> {
+  defaults: Omit<ResolvedCookieAttributes, 'domains'> = DEFAULTS,
+): Omit<ResolvedCookieAttributes, 'domains'> {
   return {
     path: reader.text('path', defaults.path, pathProblem),
     domain: reader.text('domain', defaults.domain, domainProblem),
@@ -138,15 +156,14 @@ function readMaxAge(reader: OptionReader, name: string): number | undefined {
   return ms === undefined ? undefined : ms / SECOND;
 }
 
-/** The pattern, made to match a whole host. */
-function readPattern(reader: OptionReader): RegExp | undefined {
-  const given = reader.value('domainPattern', isPattern, 'a regular expression, or the text of one');
-  if (given === undefined) return undefined;
-  const source = typeof given === 'string' ? given : given.source;
-  const problem = patternProblem(source);
-  if (problem === undefined) return new RegExp(`^(?:${source})$`, 'i');
-  reader.problem(`Option \`cookie.domainPattern\` ${problem}.`);
-  return undefined;
+/** The longest first: of two that contain a host, it counts. */
+function readDomains(reader: OptionReader): readonly string[] | undefined {
+  const domains = reader.value('domains', isListOfStrings, "a list of domains, such as ['example.com']");
+  for (const [position, domain] of (domains ?? []).entries()) {
+    const problem = domainProblem(domain);
+    if (problem !== undefined) reader.problem(`Option \`cookie.domains[${position}]\` ${problem}.`);
+  }
+  return domains?.toSorted((one, other) => other.length - one.length);
 }
 
 /** The keys as objects that do not print their secrets. */
@@ -158,10 +175,6 @@ function readSigningKeys(reader: OptionReader): KeyObject[] {
 
 function isListOfStrings(value: unknown): value is string[] {
   return Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string');
-}
-
-function isPattern(value: unknown): value is RegExp | string {
-  return value instanceof RegExp || typeof value === 'string';
 }
 
 function isFunction(value: unknown): value is (request: HttpRequestLike) => CookieAttributes | undefined {

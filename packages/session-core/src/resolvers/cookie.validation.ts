@@ -7,8 +7,8 @@ const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`, 'i');
 // RFC 6265bis 5.6: browsers drop longer cookies and longer attributes.
 const LONGEST_COOKIE = 4096;
 const LONGEST_ATTRIBUTE = 1024;
-// The longest value: a token of 128 characters with its signature, as base64.
-const LONGEST_VALUE = 256;
+/** No longer value is sent: a token of 128 characters with its signature, as base64. */
+export const LONGEST_VALUE = 256;
 // RFC 1035, 2.3.4
 const LONGEST_HOST = 253;
 
@@ -35,18 +35,6 @@ export function isHostName(host: string): boolean {
   return host.length <= LONGEST_HOST && DOMAIN.test(host);
 }
 
-/** What is wrong with a pattern. Clients choose the hosts that it is matched with. */
-export function patternProblem(source: string): string | undefined {
-  const groups = groupsOf(source);
-  if (groups === undefined) return 'is not a regular expression: correct its syntax';
-  if (groups !== 1) return 'must have one group, which is the domain: write all others as (?:...)';
-  // `(a+)+` tries every way to divide a text before it fails.
-  if (/\([^()]*[+*}][^()]*\)[+*{]/.test(source)) {
-    return 'repeats a group in which something is repeated, so that a long host could stop the process: repeat one of them';
-  }
-  return undefined;
-}
-
 const SHORTEST_KEY = 32;
 const FEWEST_CHARACTERS = 10;
 const PLACEHOLDER =
@@ -63,14 +51,6 @@ export function* signingKeyProblems(keys: readonly string[]): Iterable<string> {
   }
 }
 
-function groupsOf(source: string): number | undefined {
-  try {
-    return new RegExp(`${source}|`).exec('')!.length - 1;
-  } catch {
-    return undefined;
-  }
-}
-
 /** The attributes that browsers check together. */
 export interface CookiePolicy {
   /** The name of the cookie. */
@@ -79,8 +59,8 @@ export interface CookiePolicy {
   readonly path: string;
   /** The domain whose hosts share the cookie; undefined: the host that set it alone. */
   readonly domain: string | undefined;
-  /** Matches a whole host; its one group is the domain. */
-  readonly domainPattern: RegExp | undefined;
+  /** Instead of `domain`: the first of these that contains the host of a request. */
+  readonly domains: readonly string[] | undefined;
   /** Whether the cookie is kept from scripts. */
   readonly httpOnly: boolean;
   /** Whether the cookie is sent over https alone; `auto`: when the request came over https. */
@@ -100,13 +80,13 @@ export function* policyProblems(cookie: CookiePolicy): Iterable<string> {
   if (prefix !== undefined && cookie.secure !== true) yield `${named} needs \`cookie.secure\` true.`;
   if (prefix?.endsWith('http') && !cookie.httpOnly) yield `${named} needs \`cookie.httpOnly\` true.`;
   if (isOfHost && cookie.domain !== undefined) yield `${named} takes no \`cookie.domain\`.`;
-  if (isOfHost && cookie.domainPattern !== undefined) yield `${named} takes no \`cookie.domainPattern\`.`;
+  if (isOfHost && cookie.domains !== undefined) yield `${named} takes no \`cookie.domains\`.`;
   if (isOfHost && cookie.path !== '/') yield `${named} needs \`cookie.path\` "/".`;
   if (cookie.sameSite === 'none' && cookie.secure !== true) {
     yield "`cookie.sameSite` 'none' needs `cookie.secure` true.";
   }
   if (cookie.partitioned && cookie.secure !== true) yield '`cookie.partitioned` needs `cookie.secure` true.';
-  if (cookie.domain !== undefined && cookie.domainPattern !== undefined) {
-    yield '`cookie.domain` and `cookie.domainPattern` exclude each other: remove one of them.';
+  if (cookie.domain !== undefined && cookie.domains !== undefined) {
+    yield '`cookie.domain` and `cookie.domains` exclude each other: remove one of them.';
   }
 }

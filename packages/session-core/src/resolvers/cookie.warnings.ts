@@ -43,7 +43,7 @@ export class CookieWarnings {
       this.#once(
         'foreign domain',
         `is set for the domain ${domain} on a response to a request for another host: browsers drop it. Set ` +
-          '`cookie.domain` to a domain of all hosts of the application, or `cookie.domainPattern`; behind a proxy, ' +
+          '`cookie.domain` to a domain of all hosts of the application, or `cookie.domains`; behind a proxy, ' +
           'make it forward the Host header, or trust it',
       );
     }
@@ -55,10 +55,22 @@ export class CookieWarnings {
     if (value !== '') this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
   }
 
+  /** Reports a request with so many cookies of the name that not all were looked at. */
+  ofTooMany(most: number): void {
+    this.#once(
+      'too many',
+      `came more than ${most} times in one request, so the others were ignored. Another host of the same domain sets ` +
+        'cookies of that name: use one that begins with `__Host-`, which no other host can set',
+    );
+  }
+
   /** Reports that `cookie.attributes` threw, or returned attributes that would be refused at start-up. */
   ofAttributes(error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
-    this.#once('attributes', `is set with the configured attributes, because \`cookie.attributes\` failed: ${reason}`);
+    this.#once(
+      'attributes',
+      `is not set, because \`cookie.attributes\` failed, so the client has no session: ${reason}`,
+    );
   }
 
   #once(cause: string, diagnosis: string): void {

@@ -63,11 +63,29 @@ export function forbidStoring(response: ServerResponse): void {
   if (!directives.some((each) => each.toLowerCase() === 'no-store')) response.setHeader('Cache-Control', 'no-store');
 }
 
+/**
+ * Keeps the response out of caches that several clients share, and leaves the rest of what the application said. Such a
+ * cache may ignore `Vary`.
+ */
+export function forbidSharing(response: ServerResponse): void {
+  const directives = listed(response.getHeader('Cache-Control'));
+  const names = directives.map((each) => each.split('=', 1)[0]!.trim().toLowerCase());
+  if (names.includes('no-store')) return;
+  // `private="X-Header"` keeps only that header out.
+  const isPrivate = directives.some((each) => each.toLowerCase() === 'private');
+  if (isPrivate && !names.some((name) => OF_SHARED_CACHES.has(name))) return;
+  const others = directives.filter((_, i) => names[i] !== 'private' && !OF_SHARED_CACHES.has(names[i]!));
+  response.setHeader('Cache-Control', ['private', ...others].join(', '));
+}
+
+const OF_SHARED_CACHES: ReadonlySet<string> = new Set(['public', 's-maxage', 'proxy-revalidate']);
+
+/** The members of a list, RFC 9110, 5.6.1; a comma in quotes separates none. */
 function listed(header: OutgoingHttpHeader | undefined): string[] {
   if (header === undefined) return [];
   return [header]
     .flat()
-    .flatMap((line) => String(line).split(','))
+    .flatMap((line) => String(line).match(/(?:[^,"]|"[^"]*"?)+/g) ?? [])
     .map((each) => each.trim())
     .filter((each) => each !== '');
 }

@@ -11,14 +11,18 @@ export interface SessionClient {
   readonly maxAge?: number | undefined;
 }
 
+/** How many tokens of a request are looked up. */
+export const MOST_TOKENS = 64;
+
 /** Reads tokens from requests and writes them to responses. Never asks the store. */
 export abstract class SessionIdResolver {
   /** The request headers that carry the token; responses that use the session get them in `Vary`. */
   abstract readonly headers: readonly string[];
 
   /**
-   * The well-formed tokens in the request, each once. All of them are looked up, so return a handful at most; the first
-   * that opens a session counts. Never throws.
+   * The well-formed tokens in the request, each once. The first five are looked up in one round trip, and up to 59 more
+   * in a second one if none of the five opens the session of a principal. The first of these counts, or else the first
+   * that opens a session. Never throws.
    */
   abstract resolve(request: IncomingMessage): readonly SessionToken[];
 

@@ -2,6 +2,7 @@ import { Controller, Delete, Get, Param, Post, Query, Redirect, Res } from '@nes
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Session, BrowserSessions, SessionStateError } from '../../src/index.js';
+import { generateSessionKey } from '../../src/store.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
@@ -110,6 +111,30 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect(accounts.json()).toEqual(
       Object.fromEntries(Array.from({ length: 20 }, (_, alias) => [`${alias}`, `u${alias}`])),
     );
+  });
+
+  it('are listed in spite of planted cookies, which cost one more round trip and 64 look-ups at most', async () => {
+    const { browser, agent, store } = await start();
+    await browser.post('/login/ann');
+    await browser.post('/login/bob?_s=1');
+    const planted = (name: string, count: number) =>
+      Array.from({ length: count }, () => `${name}=${generateSessionKey().token.reveal()}`);
+    const own = [`SESSION=${browser.cookie('SESSION')}`, `SESSION.1=${browser.cookie('SESSION.1')}`];
+    const list = (...cookies: string[]) => agent().get('/accounts?_s=19', { headers: { cookie: cookies.join('; ') } });
+    store.lookUps.splice(0);
+    const response = await list(own[0]!, ...planted('SESSION', 9), ...planted('SESSION.1', 7), own[1]!);
+    expect(response.json()).toEqual({ 0: 'ann', 1: 'bob' });
+    expect(store.lookUps.splice(0).map((ids) => ids.length)).toEqual([10, 3]);
+    await list(...planted('SESSION', 40), ...planted('SESSION.1', 40), ...planted('SESSION.2', 40));
+    expect(store.lookUps.map((ids) => ids.length)).toEqual([15, 64]);
+  });
+
+  it('have cookies that begin with __Host- where they are always Secure', async () => {
+    const session = { multipleSessions: true, cookie: { secure: true } };
+    const { agent } = await startApp({ platform, controllers: [AccountsController], session });
+    const names = async (path: string) => (await agent().post(path)).setCookies.map((each) => each.split('=')[0]);
+    expect(await names('/login/ann')).toEqual(['__Host-SESSION']);
+    expect(await names('/login/bob?_s=1')).toEqual(['__Host-SESSION.1']);
   });
 
   it('are at most 20: one more is refused with 409, and cookies of ended sessions count', async () => {

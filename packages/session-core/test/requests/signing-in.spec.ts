@@ -9,6 +9,7 @@ import {
   PRINCIPAL_NAME_INDEX_NAME,
   Session,
 } from '../../src/index.js';
+import { generateSessionKey } from '../../src/store.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, type SessionApp, type SessionAppOptions, startApp } from '../support/session.app.js';
@@ -344,6 +345,27 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
         expect(response.json()).toMatchObject({ name: 'bob' });
       }
       expect(app.log.matching(/two principals.*`security: 'strict'`/)).toHaveLength(1);
+    });
+
+    /** Cookies of unknown tokens, with which somebody fills the request. */
+    const junk = (count: number) =>
+      Array.from({ length: count }, () => `SESSION=${generateSessionKey().token.reveal()}`);
+
+    it('the one that counts is signed out with all others, however many cookies there are', async () => {
+      await start();
+      const [ann, bob] = [await signedIn('ann'), await signedIn('bob')];
+      const all = sendWith([...junk(4), cookieOf(ann), ...junk(20), cookieOf(bob)]);
+      expect((await app.agent().get('/me', all)).json()).toMatchObject({ name: 'ann' });
+      await app.agent().post('/logout', undefined, all);
+      expect((await app.agent().get('/me', all)).json()).toMatchObject({ name: null });
+      expect(await me(bob)).toMatchObject({ name: null });
+    });
+
+    it('two principals are refused with 409 in strict mode, however many cookies there are', async () => {
+      await start({ security: 'strict' });
+      const [ann, bob] = [await signedIn('ann'), await signedIn('bob')];
+      const all = sendWith([cookieOf(bob), ...junk(20), cookieOf(ann)]);
+      expect((await app.agent().get('/me', all)).status).toBe(409);
     });
 
     it('two principals are refused with 409 in strict mode, where the session is used', async () => {

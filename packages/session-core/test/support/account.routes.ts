@@ -26,6 +26,16 @@ export class AccountController {
     this.login(session);
   }
 
+  @Get('signin')
+  signIn(@Session() session: Session) {
+    session.signIn('ann');
+  }
+
+  @Get('who')
+  who(@Session() session: Session) {
+    return { who: session.principalName };
+  }
+
   @Get('logout')
   logout(@Session() session: Session) {
     session.invalidate();

@@ -12,6 +12,8 @@ export const STORE_FAILURE = new SessionStoreError('The test has broken the stor
 export class GatedRepository extends MapSessionRepository {
   readonly calls: Call[] = [];
   readonly changes: SessionChange[] = [];
+  /** The ids of each load. */
+  readonly lookUps: (readonly string[])[] = [];
   readonly #gates = new Map<Call, Gate>();
 
   constructor(options?: MapSessionRepositoryOptions) {
@@ -35,6 +37,7 @@ export class GatedRepository extends MapSessionRepository {
   }
 
   override async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    this.lookUps.push(ids);
     await this.#pass('load');
     return super.load(ids);
   }

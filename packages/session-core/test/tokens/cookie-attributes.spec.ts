@@ -1,7 +1,8 @@
 import { Controller, Get } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
-import { Session } from '../../src/index.js';
+import { type CookieOptions, Session } from '../../src/index.js';
+import { AccountController } from '../support/account.routes.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
@@ -29,7 +30,7 @@ describe.each(['express', 'fastify'] as const)('on %s, the cookie of a request',
       ...(trustProxy !== undefined && { trustProxy }),
       session: {
         cookie: {
-          domainPattern: String.raw`(?:\w+\.)?(example\.(?:org|com))`,
+          domains: ['example.org', 'example.com'],
           attributes: ({ url, headers }) =>
             url?.startsWith('/widget') || headers['x-widget']
               ? { secure: true, sameSite: 'none', partitioned: true }
@@ -76,5 +77,34 @@ describe.each(['express', 'fastify'] as const)('on %s, the cookie of a request',
     ],
   ])('has attributes by its %s (proxies: %s): %s %p', async (_, trustProxy, prefix, headers, expected) => {
     expect(await attributes(await start(trustProxy), prefix, headers)).toEqual([expected, expected]);
+  });
+
+  it('is not set when its attributes are wrong, and is strict when they are right', async () => {
+    const cookie: CookieOptions = { attributes: ({ url = '' }) => ({ path: url, secure: true, sameSite: 'strict' }) };
+    const app = await startApp({ platform, controllers: [TestController], session: { cookie } });
+    expect((await app.agent().get('/start')).setCookies).toEqual([
+      expect.stringMatching(/^SESSION=[\w-]{43}; Path=\/start; HttpOnly; Secure; SameSite=Strict$/),
+    ]);
+    for (const query of ['?a;b', `?${'a'.repeat(1100)}`]) {
+      expect(await app.agent().get(`/start${query}`)).toMatchObject({ status: 200, setCookies: [] });
+    }
+    expect(app.log.matching(/is not set, because `cookie.attributes` failed/)).toHaveLength(1);
+  });
+
+  it('is named __Host-SESSION where it is always Secure, and a cookie named SESSION is not read then', async () => {
+    const { agent } = await startApp({
+      platform,
+      controllers: [AccountController],
+      session: { cookie: { secure: true } },
+    });
+    const sent = (await agent().get('/start')).setCookies;
+    expect(sent).toEqual([
+      expect.stringMatching(/^__Host-SESSION=[\w-]{43}; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
+    ]);
+    const named = sent[0]!.slice(0, sent[0]!.indexOf(';'));
+    const nameOf = async (cookie: string) => (await agent().get('/name', { headers: { cookie } })).json();
+    expect(await nameOf(named)).toEqual({ name: 'ann' });
+    expect(await nameOf(named.replace('__Host-', ''))).toEqual({});
+    expect(await nameOf(`SESSION=x; ${named}`)).toEqual({ name: 'ann' });
   });
 });

@@ -1,5 +1,6 @@
 import { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
+import { runInNewContext } from 'node:vm';
 import { Logger } from '@nestjs/common';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { CookieSessionIdResolver, type SessionModuleOptions } from '../../src/index.js';
@@ -69,9 +70,25 @@ describe('CookieSessionIdResolver', () => {
     expect(resolverOf().resolve(requestWith({}))).toEqual([]);
   });
 
-  it('reads five tokens at most, however many cookies there are', () => {
-    const tokens = Array.from({ length: 300 }, () => generateSessionKey().token.reveal());
-    expect(tokensOf(tokens.map((each) => `SESSION=${each}`).join('; '))).toEqual(tokens.slice(0, 5));
+  it.each([
+    ['tokens', (tokens: string[]) => tokens],
+    ['refused values', (tokens: string[]) => tokens.map((each, i) => (i === 0 || i === 64 ? each : `!${each}`))],
+    ['one value again and again', (tokens: string[]) => tokens.map((each, i) => (i === 64 ? each : tokens[0]!))],
+  ])('looks at the first 64 values of its name, and logs once that there were more: %s', (_, valuesOf) => {
+    const log = new LogRecorder();
+    Logger.overrideLogger(log);
+    const values = valuesOf(Array.from({ length: 65 }, () => generateSessionKey().token.reveal()));
+    const cookie = `a=1; ${values.map((each) => `SESSION=${each}`).join('; ')}; b=2`;
+    const resolver = resolverOf();
+    for (let request = 0; request < 3; request++) {
+      const found = resolver.resolve(requestWith({ cookie })).map((each) => each.reveal());
+      expect(found).toEqual([...new Set(values.slice(0, 64))].filter((each) => !each.startsWith('!')));
+    }
+    const reason = /^warn .*The cookie SESSION came more than 64 times in one request, so the others were ignored/;
+    expect(log.matching(/more than/)).toEqual([expect.stringMatching(reason)]);
+    log.lines.splice(0);
+    expect(tokensOf(cookie.replace(/; SESSION=[^;]*; b=2/, ''))).toContain(values[0]);
+    expect(log.matching(/more than/)).toEqual([]);
   });
 
   it.each([
@@ -122,7 +139,7 @@ describe('CookieSessionIdResolver', () => {
 
   it.each([
     [{}, 'SESSION=token; Path=/; HttpOnly; SameSite=Lax'],
-    [{ secure: true, sameSite: 'none' }, 'SESSION=token; Path=/; HttpOnly; Secure; SameSite=None'],
+    [{ secure: true, sameSite: 'none' }, '__Host-SESSION=token; Path=/; HttpOnly; Secure; SameSite=None'],
     [
       { name: 'sid', path: '/app', domain: 'example.org', httpOnly: false, sameSite: 'strict' },
       'sid=token; Domain=example.org; Path=/app; SameSite=Strict',
@@ -142,15 +159,23 @@ describe('CookieSessionIdResolver', () => {
     expect(setCookie({ maxAge: '30d' }, requestWith({}), 'expire')).toContain('SESSION=; Max-Age=0;');
   });
 
-  describe('domainPattern', () => {
-    const domainPattern = String.raw`^.+?\.(\w+\.[a-z]+)$`;
+  describe('domains', () => {
+    const domains = ['example.org', 'Example.com', 'shop.example.com'];
 
     it.each([
-      ['child.sub.example.com', 'example.com'],
-      ['www.example.com', 'example.com'],
-      ['WWW.EXAMPLE.COM', 'example.com'],
-      ['www.example.com:8080', 'example.com'],
-      ['example.com', undefined],
+      ['child.sub.example.com', 'Example.com'],
+      ['www.example.com', 'Example.com'],
+      ['WWW.EXAMPLE.COM', 'Example.com'],
+      ['www.example.com:8080', 'Example.com'],
+      ['example.com', 'Example.com'],
+      ['example.org', 'example.org'],
+      ['shop.example.com', 'shop.example.com'],
+      ['eu.shop.example.com', 'shop.example.com'],
+      ['workshop.example.com', 'Example.com'],
+      ['notexample.com', undefined],
+      ['example.com.evil.org', undefined],
+      ['www.example.com.', undefined],
+      ['com', undefined],
       ['localhost', undefined],
       ['127.0.0.1', undefined],
       ['[::1]:3000', undefined],
@@ -158,29 +183,46 @@ describe('CookieSessionIdResolver', () => {
       ['www.example.com; Path=/x', undefined],
       [`${'a'.repeat(300)}.example.com`, undefined],
       ['', undefined],
-    ])('derives from the host %j the domain %j', (host, domain) => {
-      for (const pattern of [domainPattern, new RegExp(domainPattern)]) {
-        for (const method of ['send', 'expire']) {
-          const cookie = setCookie({ domainPattern: pattern }, requestWith({ host }), method);
-          expect(/Domain=([^;]*)/.exec(cookie)?.[1]).toBe(domain);
-        }
+    ])('on the host %j, the cookie has the domain %j', (host, domain) => {
+      for (const method of ['send', 'expire']) {
+        const cookie = setCookie({ domains }, requestWith({ host }), method);
+        expect(/Domain=([^;]*)/.exec(cookie)?.[1]).toBe(domain);
       }
     });
 
-    it.each(['www.example.com.evil.org', 'other.www.example.com'])('has to match the whole host, unlike %s', (host) => {
-      expect(setCookie({ domainPattern: 'www.(example.com)' }, requestWith({ host }))).toBe(
-        'SESSION=token; Path=/; HttpOnly; SameSite=Lax',
-      );
-    });
-
-    it('derives no domain that the host does not belong to', () => {
-      const cookie = setCookie({ domainPattern: '(shop).example.org' }, requestWith({ host: 'shop.example.org' }));
-      expect(cookie).not.toContain('Domain');
-    });
-
-    it('is applied to the host that the platform knows', () => {
+    it('contain the host that the platform knows', () => {
       const request = Object.assign(requestWith({ host: 'internal' }), { hostname: 'www.example.org' });
-      expect(setCookie({ domainPattern }, request)).toContain('Domain=example.org;');
+      expect(setCookie({ domains }, request)).toContain('Domain=example.org;');
+    });
+  });
+
+  describe('the name', () => {
+    it.each<[NonNullable<SessionModuleOptions['cookie']>, string]>([
+      [{}, 'SESSION'],
+      [{ secure: true }, '__Host-SESSION'],
+      [{ secure: true, path: '/', httpOnly: false, sameSite: 'none', partitioned: true }, '__Host-SESSION'],
+      [{ secure: true, base64: true, signingKeys: SIGNING_KEYS, maxAge: '1d' }, '__Host-SESSION'],
+      [{ secure: 'auto' }, 'SESSION'],
+      [{ secure: false }, 'SESSION'],
+      [{ secure: true, path: '/app' }, 'SESSION'],
+      [{ secure: true, domain: 'example.org' }, 'SESSION'],
+      [{ secure: true, domains: ['example.org'] }, 'SESSION'],
+      [{ secure: true, attributes: () => undefined }, 'SESSION'],
+      [{ secure: true, name: 'SESSION' }, 'SESSION'],
+      [{ name: 'sid' }, 'sid'],
+    ])('with %j is %s, and no other one is read', (options, name) => {
+      const resolver = resolverOf(options);
+      expect(resolver.name).toBe(name);
+      expect(setCookie(options, requestWith({ host: 'localhost' })).split('=')[0]).toBe(name);
+      expect(setCookie(options, requestWith({ host: 'localhost' }), 'expire').split('=')[0]).toBe(name);
+      const response = new ServerResponse(requestWith());
+      const { token: sent } = generateSessionKey();
+      resolver.send(requestWith(), response, sent, CLIENT);
+      const value = /=([^;]*)/.exec(String(response.getHeader('Set-Cookie')))![1]!;
+      for (const each of ['SESSION', '__Host-SESSION', '__host-session', '__Secure-SESSION', 'sid']) {
+        const found = resolver.resolve(requestWith({ cookie: `${each}=${value}` }));
+        expect(found.map((one) => one.reveal())).toEqual(each === name ? [sent.reveal()] : []);
+      }
     });
   });
 
@@ -198,19 +240,26 @@ describe('CookieSessionIdResolver', () => {
       expect(setCookie({ attributes, path: '/app' }, requestWith({}), method)).toContain('Path=/app;');
     });
 
-    it('may be a domain instead of a pattern', () => {
-      const options = { domainPattern: '(example.org)', attributes: () => ({ domain: 'shop.example.org' }) };
+    it('may be a domain instead of the listed ones', () => {
+      const options = { domains: ['example.org'], attributes: () => ({ domain: 'shop.example.org' }) };
       expect(setCookie(options, requestWith({ host: 'shop.example.org' }))).toContain('Domain=shop.example.org;');
     });
 
-    it.each<[string, () => unknown, RegExp]>([
-      [
-        'a value that is refused at start',
-        () => ({ path: 'x\r\nSet-Cookie: a=b' }),
-        /`attributes.path` must begin with/,
-      ],
+    const strict = { secure: true, sameSite: 'strict' };
+    it.each<[string, (request: { url: string }) => unknown, RegExp]>([
+      ...['/app;a', '/app\r\nSet-Cookie: a=b', '/app\0', `/${'a'.repeat(1025)}`, 'app', ''].map(
+        (path): [string, () => unknown, RegExp] => [
+          `an invalid path, ${JSON.stringify(path).slice(0, 30)},`,
+          () => ({ ...strict, path }),
+          /`attributes.path`/,
+        ],
+      ),
+      ['an invalid domain', () => ({ ...strict, domain: '.example.org' }), /`attributes.domain` is not a host name/],
       ['what browsers refuse together', () => ({ sameSite: 'none' }), /'none' needs `cookie.secure` true/],
-      ['an option that is no attribute', () => ({ name: 'other' }), /Unknown option `attributes.name`/],
+      ['an option that is no attribute', () => ({ ...strict, name: 'other' }), /Unknown option `attributes.name`/],
+      ['null', () => null, /cookie.attributes/],
+      ['a list', () => ['secure'], /cookie.attributes/],
+      ['a text', () => 'Secure; SameSite=Strict', /cookie.attributes/],
       [
         'an exception',
         () => {
@@ -220,16 +269,18 @@ describe('CookieSessionIdResolver', () => {
       ],
       ['a promise', () => Promise.resolve({ path: '/tenant' }), /returned a promise/],
       ['a promise that is rejected', () => Promise.reject(new Error('Which tenant?')), /returned a promise/],
-    ])('are ignored when they are %s, and one log line says so', (_, others, reason) => {
+      ['a promise of another realm', () => runInNewContext('Promise.reject(1)'), /returned a promise/],
+    ])('set no cookie when they are %s, and one log line says so', (_, others, reason) => {
       const resolver = resolverOf({ attributes: others as typeof attributes });
       for (let answer = 0; answer < 3; answer++) {
         const response = new ServerResponse(requestWith());
+        response.setHeader('Set-Cookie', 'app=1');
         resolver.send(requestWith(), response, generateSessionKey().token, CLIENT);
-        expect(response.getHeader('Set-Cookie')).toEqual([
-          expect.stringMatching(/^SESSION=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/),
-        ]);
+        resolver.expire(requestWith(), response);
+        expect(response.getHeader('Set-Cookie')).toBe('app=1');
       }
       expect(log.lines).toEqual([expect.stringMatching(reason)]);
+      expect(log.lines[0]).toMatch(/The cookie SESSION is not set, because `cookie.attributes` failed/);
     });
   });
 

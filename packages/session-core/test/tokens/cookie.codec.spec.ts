@@ -9,8 +9,13 @@ let keys: readonly crypto.KeyObject[];
 const builtin = process.getBuiltinModule('node:crypto') as {
   -readonly [Name in keyof typeof crypto]: (typeof crypto)[Name];
 };
-const { timingSafeEqual } = builtin;
+const { createHmac, timingSafeEqual } = builtin;
+let hmacs = 0;
 beforeAll(async () => {
+  builtin.createHmac = (...args) => {
+    hmacs++;
+    return createHmac(...args);
+  };
   builtin.timingSafeEqual = (one, other) => {
     const areEqual = timingSafeEqual(one, other);
     compared.push({ texts: [one, other].map(String), areEqual });
@@ -20,9 +25,12 @@ beforeAll(async () => {
   ({ CookieCodec: Codec } = await import('../../src/resolvers/cookie.codec.js'));
   keys = ['a', 'b'].map((secret) => builtin.createSecretKey(Buffer.from(secret.repeat(32))));
 });
-beforeEach(() => void compared.splice(0));
+beforeEach(() => {
+  compared.splice(0);
+  hmacs = 0;
+});
 afterAll(() => {
-  builtin.timingSafeEqual = timingSafeEqual;
+  Object.assign(builtin, { createHmac, timingSafeEqual });
 });
 
 const codec = (signingKeys = keys) => new Codec({ name: 'SESSION', base64: false, signingKeys });
@@ -48,6 +56,16 @@ it('accepts a signature only by the result of the comparison in constant time', 
   expect(codec().decode(value)).toMatchObject({ reveal: expect.any(Function) });
   expect(compared.map(({ areEqual }) => areEqual)).toEqual([false, true]);
 });
+
+it.each(['', 'x', 'A'.repeat(42), 'A'.repeat(44), 'A'.repeat(200), `${'A'.repeat(42)}ä`])(
+  'makes no HMAC for a signature that is not as long as one: %j',
+  (signature) => {
+    expect(codec().decode(signed(signature))).toEqual(expect.any(String));
+    expect(hmacs).toBe(0);
+    codec().decode(signed('A'.repeat(43)));
+    expect(hmacs).toBe(2);
+  },
+);
 
 function tokenOf() {
   const token = codec([]).decode(TOKEN);

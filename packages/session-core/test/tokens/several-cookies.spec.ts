@@ -33,15 +33,43 @@ describe.each(['express', 'fastify'] as const)('several cookies of one name, on 
       },
     ],
     ['the sixth, and the fifth token', () => [unknown(), unknown(), 'malformed', unknown(), unknown(), live]],
+    ['the 64th', () => [...several(63), live]],
   ])('open the session of the live token: %s', async (_, tokens) => {
     expect((await get('/name', tokens())).json()).toEqual({ name: 'ann' });
   });
 
-  it('open nothing beyond the fifth token, and no more are looked up', async () => {
-    const tokens = [...Array.from({ length: 300 }, unknown), live];
-    expect((await get('/name', tokens)).json()).toEqual({});
-    expect(app.store.calls).toEqual(['load']);
-    expect((await get('/name', [...tokens.slice(0, 5), live])).json()).toEqual({});
+  it.each([5, 6, 40, 63])(
+    'lock nobody out who is signed in, however %d were planted before the own one',
+    async (count) => {
+      const visitor = tokenIn(await app.agent().get('/start'));
+      const own = tokenIn(await app.agent().get('/signin'));
+      const tokens = several(count);
+      expect((await get('/who', [...tokens, own])).json()).toEqual({ who: 'ann' });
+      // Of somebody who has no session but planted some, which are alive.
+      const planted = [visitor, ...tokens.slice(1)];
+      expect((await get('/who', [...planted, own])).json()).toEqual({ who: 'ann' });
+      expect((await get('/logout', [...planted, own])).setCookies).toHaveLength(1);
+      expect((await get('/who', [...planted, own])).json()).toEqual({});
+    },
+  );
+
+  it.each<[string, (own: string) => string[], number[]]>([
+    ['of five tokens', () => several(5), [5]],
+    ['of which the fifth opens the session of a principal', (own) => [...several(4), own, ...several(9)], [5]],
+    ['of which the first five open nothing', () => several(6), [5, 1]],
+    ['of which the first five open the sessions of visitors', (own) => [live, ...several(4), own], [5, 1]],
+    ['that fill a header', () => several(300), [5, 59]],
+  ])('are looked up in one round trip, and in a second one behind five in vain: %s', async (_, tokens, expected) => {
+    const given = tokens(tokenIn(await app.agent().get('/signin')));
+    app.store.lookUps.splice(0);
+    await get('/who', given);
+    expect(app.store.lookUps.map((ids) => ids.length)).toEqual(expected);
+  });
+
+  it('open nothing beyond the 64th', async () => {
+    const tokens = several(63);
+    expect((await get('/name', [...tokens, live])).json()).toEqual({ name: 'ann' });
+    expect((await get('/name', [...tokens, unknown(), live])).json()).toEqual({});
   });
 
   it('open the first session when several are alive', async () => {
@@ -68,6 +96,10 @@ describe.each(['express', 'fastify'] as const)('several cookies of one name, on 
 
 function unknown(): string {
   return generateSessionKey().token.reveal();
+}
+
+function several(count: number): string[] {
+  return Array.from({ length: count }, unknown);
 }
 
 function tokenIn({ setCookies }: { readonly setCookies: readonly string[] }): string {

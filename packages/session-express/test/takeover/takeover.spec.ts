@@ -112,6 +112,18 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await userOf(browser)).toBe('ann');
   });
 
+  it('looks at the first 64 old cookies of a request, which other hosts may have planted', async () => {
+    const { sid } = await oldSession();
+    const header = (count: number) =>
+      [...Array.from({ length: count }, () => sign(randomUUID(), 'no secret')), 's:x.', sign(sid)]
+        .map((value) => `connect.sid=${encodeURIComponent(value)}`)
+        .join('; ');
+    const userWith = async (count: number) =>
+      (await app.agent().get('/user', { headers: { cookie: header(count) } })).json<{ user: string | null }>().user;
+    expect(await userWith(63)).toBeNull();
+    expect(await userWith(62)).toBe('ann');
+  });
+
   it('is made up for by a sign-out of another session, so that the old one signs nobody in afterwards', async () => {
     const { browser, sid, key } = await oldSession();
     const own = app.agent();

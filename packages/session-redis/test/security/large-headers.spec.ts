@@ -59,11 +59,11 @@ describe.each(['express', 'fastify'])('an application that accepts headers of 12
         `Cookie: ${tokens(1200)
           .map((token) => `SESSION=${token}`)
           .join('; ')}`,
-      5,
+      64,
     ],
     ['a token of 64 KB in a header', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`, 0],
     ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`, 0],
-  ])('responds and loads no more than five sessions: %s', async (_, header, expected) => {
+  ])('responds and loads no more than 64 sessions: %s', async (_, header, expected) => {
     const before = await lookups();
     const response = await sendRaw(url, 'GET /read', [header()]);
     expect([response.status, response.setCookies, response.body]).toEqual([

@@ -1,0 +1,138 @@
+// Mistakes in what a request and a response do with cookies, and with the caches between client and application.
+const bySeveralCookies = (test) => ({ spec: 'several-cookies.spec.ts', test });
+const bySigningIn = (test) => ({ spec: 'signing-in.spec.ts', test });
+const byArbitraryCookies = (test) => ({ spec: 'arbitrary-cookies.spec.ts', test });
+const byResolver = (test) => ({ spec: 'cookie-session-id.resolver.spec.ts', test });
+const bySharedCaches = (test) => ({ spec: 'shared-caches.spec.ts', test });
+
+/** Of several cookies of one name. */
+const planted = [
+  {
+    mistake: 'Five planted cookies hide the one of the user',
+    in: 'findPresented',
+    code: 'if (!places.some(({ length }) => length > LOOKED_UP_FIRST)) return found;',
+    instead: 'if (places.length > 0) return found;',
+    killedBy: bySeveralCookies(
+      'on express, lock nobody out who is signed in, however 6 were planted before the own one',
+    ),
+  },
+  {
+    mistake: 'Five planted sessions of visitors hide that of the user',
+    in: 'findPresented',
+    code: 'principalOf(session) !== undefined',
+    instead: 'session !== null',
+    killedBy: bySeveralCookies(
+      'on express, lock nobody out who is signed in, however 6 were planted before the own one',
+    ),
+  },
+  {
+    mistake: 'Every request with more than five cookies costs a second round trip',
+    in: 'findPresented',
+    code: 'principalOf(session) !== undefined',
+    instead: 'session === undefined',
+    killedBy: bySeveralCookies('behind five in vain: of which the fifth opens the session of a principal'),
+  },
+  {
+    mistake: 'A sign-out leaves the cookies signed in that were not looked up',
+    in: 'RequestSessionLoader.#endsOf',
+    code: 'sessions[i] !== null',
+    instead: 'sessions[i]',
+    killedBy: bySigningIn('the one that counts is signed out with all others, however many cookies there are'),
+  },
+  {
+    mistake: 'In strict mode, the session of another user behind five cookies is not noticed',
+    in: 'RequestSessionLoader.#find',
+    code: "const isStrict = this.options.security === 'strict';",
+    instead: 'const isStrict = false;',
+    killedBy: bySigningIn('two principals are refused with 409 in strict mode, however many cookies there are'),
+  },
+  {
+    mistake: 'Values that are refused do not count towards the 64',
+    in: 'CookieSessionIdResolver.resolve',
+    code: 'values.slice(0, MOST_VALUES)',
+    instead: 'cookieValues(request.headers.cookie, this.name, 9999)',
+    killedBy: byArbitraryCookies('costs a bounded number of HMACs when it is full of a signature of the right length'),
+  },
+  {
+    mistake: 'A signature of any length costs an HMAC for each key',
+    in: 'CookieCodec.#isSigned',
+    code: 'if (presented.length !== SIGNATURE_LENGTH) return false;',
+    instead: '',
+    killedBy: byArbitraryCookies('costs a bounded number of HMACs when it is full of a signature that is too short'),
+  },
+  {
+    mistake: 'A cookie whose name ends in that of the session cookie opens its session',
+    in: 'cookie-values: beginsPair',
+    code: "before < 0 || header[before] === ';'",
+    instead: 'true',
+    killedBy: byArbitraryCookies('opens nothing but the tokens of the first 64 values of the name'),
+  },
+  {
+    mistake: 'Cookies that were planted for the first resolver hide what the last one finds',
+    in: 'CompositeSessionIdResolver.resolve',
+    code: 'KEPT_FREE * (this.#resolvers.length - 1 - position)',
+    instead: '0',
+    killedBy: byArbitraryCookies('with several cookies and a header, and those of the last place as well'),
+  },
+];
+
+/** Of the cookie that is sent. */
+const sent = [
+  {
+    mistake: 'The cookie is named __Host-SESSION although attributes of a request may contradict it',
+    in: 'defaultName',
+    code: 'isOfHost && !attributes',
+    instead: 'isOfHost',
+    killedBy: byResolver('the name with {"secure":true} is SESSION, and no other one is read'),
+  },
+  {
+    mistake: 'Wrong attributes of a request fall back to configured ones, which can be looser',
+    in: 'CookieSessionIdResolver.#attributesFor',
+    code: 'this.#diagnosis.ofAttributes(error); return undefined;',
+    instead: 'this.#diagnosis.ofAttributes(error); return this.#cookie;',
+    killedBy: byResolver('set no cookie when they are an exception, and one log line says so'),
+  },
+  {
+    mistake: 'A cookie goes to all hosts of a domain whose name only ends in a listed one',
+    in: 'isWithin',
+    code: '`.${domain.toLowerCase()}`',
+    instead: 'domain.toLowerCase()',
+    killedBy: byResolver('on the host "notexample.com", the cookie has the domain undefined'),
+  },
+  {
+    mistake: 'Of two listed domains that contain a host, the one with more hosts gets the cookie',
+    in: 'readDomains',
+    code: 'other.length - one.length',
+    instead: 'one.length - other.length',
+    killedBy: byResolver('on the host "eu.shop.example.com", the cookie has the domain "shop.example.com"'),
+  },
+];
+
+/** Of caches. */
+const caches = [
+  {
+    mistake: 'A page of one user is kept by caches that others share',
+    in: 'ResponseCommit.complete',
+    code: 'else if (this.session.isUsed) forbidSharing(this.response);',
+    instead: '',
+    killedBy: bySharedCaches('on express, keeps no response that used the session: "public" becomes "private"'),
+  },
+  {
+    mistake: 'A page for everybody is kept by no shared cache',
+    in: 'ResponseCommit.complete',
+    code: 'else if (this.session.isUsed) forbidSharing(this.response);',
+    instead: 'else forbidSharing(this.response);',
+    killedBy: bySharedCaches(
+      'on express, may keep a response that did not use the session: "public, max-age=600" stays',
+    ),
+  },
+  {
+    mistake: 'A comma in quotes separates two directives',
+    in: 'listed',
+    code: 'String(line).match(/(?:[^,"]|"[^"]*"?)+/g) ?? []',
+    instead: "String(line).split(',')",
+    killedBy: bySharedCaches('"private=\\"Set-Cookie, X-A\\", max-age=60" becomes "private, max-age=60"'),
+  },
+];
+
+export const cookies = [...planted, ...sent, ...caches];
