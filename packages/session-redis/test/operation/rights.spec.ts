@@ -63,17 +63,24 @@ const ONLY_REQUESTS = { notifications: 'off', events: { consume: false } } as co
 /** The scripts that each kind of process may run. */
 const SCRIPTS: Partial<Record<RightsName, string[]>> = {
   'every process': [
-    ...Object.keys(LUA_SOURCES).filter((name) => name.startsWith('session/')),
+    ...Object.keys(LUA_SOURCES).filter((name) => name.startsWith('session/') || name.startsWith('limits/')),
     'stream/remove-consumer',
     'stream/trim-events',
+    'stream/trim-dead-letters',
   ],
   handlers: [
     'stream/create-group',
     ...['register-handlers', 'claim-events', 'acknowledge-events', 'retry-or-dead-letter'].map(ofDelivery),
-    ...['renew-lease', 'release-events'].map(ofDelivery),
+    ...['renew-lease', 'release-events', 'want-events'].map(ofDelivery),
   ],
   'broadcast handlers': ['delivery/want-broadcast', 'stream/read-events'],
-  groups: ['stream/count-events', 'stream/create-group', 'stream/remove-group', 'stream/replay-dead-letter'],
+  groups: [
+    'stream/count-events',
+    'stream/create-group',
+    'stream/remove-group',
+    'stream/replay-dead-letter',
+    'stream/discard-dead-letter',
+  ],
 };
 
 let server: RedisServer;
@@ -179,7 +186,7 @@ async function serve(): Promise<void> {
 
   const { id } = await stored(instance);
   await instance.get(Sessions).endEverySession();
-  await eventually(async () => expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('"deleted"'));
+  await eventually(async () => expect(await admin.exists(`nest:session:sessions:expires:${id}`)).toBe(0));
   await storedBriefly(instance);
   const [minute] = await admin.zrange('nest:session:expirations', '0', '0');
   await admin.set(`nest:session:expirations:${minute}`, 'foreign');

@@ -37,7 +37,10 @@ async function start(imports: EventInstanceOptions['imports'] = []) {
     @OnSessionEvent(SessionEvent, { broadcast: true })
     hear() {}
   }
-  const redis = { url: withAllRights(store.server.url), events: { lease: '3s' as const, shutdownTimeout: '1h' as const } };
+  const redis = {
+    url: withAllRights(store.server.url),
+    events: { lease: '3s' as const, shutdownTimeout: '1h' as const },
+  };
   const instance = await EventInstance.start({ redis, imports, providers: [Handlers] });
   const keys = instance.module.get(KeyspaceNotificationListener, { strict: false });
   const subscription = keys.listen({ keys: 'cart:*', events: 'expired', handler: () => undefined });

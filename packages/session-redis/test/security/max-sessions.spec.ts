@@ -2,6 +2,7 @@ import { Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError } from '@nest-session/core';
 import { type CreateSession, generateSessionKey } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
@@ -89,11 +90,11 @@ describe('the ledger', () => {
   let connection: RequestConnection;
   let ledger: SessionLedger;
   let roundTrips = 0;
+  let running = 0;
   const limit = { principal: 'ann', atMost: 2, whenReached: 'end-oldest' } as const;
   beforeEach(async () => {
     store = await Store.openSteppable({ partitions: PARTITIONS });
     connection = new RequestConnection(store.client, { commandTimeout: 1000 });
-    let running = 0;
     const run = connection.run.bind(connection);
     // Calls that overlap leave together.
     connection.run = async (command) => {
@@ -122,7 +123,9 @@ describe('the ledger', () => {
   async function roundTripsOf(step: () => Promise<unknown>): Promise<number> {
     const before = roundTrips;
     await step();
-    return roundTrips - before;
+    await eventually(() => expect(running).toBe(0));
+    // Nobody waits for the last one, which settles the place.
+    return roundTrips - before - 1;
   }
 
   const isLive = async (id: string) => (await store.client.exists(store.keysOf(id).shadow(id))) === 1;
