@@ -43,7 +43,7 @@ const bag = [
   {
     mistake: 'The lifetime of a cookie outlives a regeneration',
     in: 'RequestBag.regenerate',
-    code: 'session.maxInactiveInterval = this.#settings.timeout;',
+    code: 'session.maxInactiveInterval = this.#settings.timeoutOf(undefined);',
     instead: '',
     ...byMethods('regenerate() undoes a lifetime that the session had'),
   },
@@ -122,7 +122,7 @@ const takeover = [
   },
   {
     mistake: 'A session that is taken over lives longer than the old one',
-    in: 'includes/create',
+    in: 'includes/new-session',
     code: 'if most and (not ends_at or now + most < ends_at) then ends_at = now + most end',
     instead: '',
     ...byTakeover('gives the session as its end the old time to live, when it is earlier than the timeout'),

@@ -43,7 +43,7 @@ const decidedAtOnce = [
   },
   {
     mistake: 'The bucket of a session is not listed again after the limit has ended its last member',
-    in: 'includes/create',
+    in: 'create-session',
     code: 'is_new = bucket ~= nil',
     instead: '',
     killedBy: byContract('are one expired event for a session that took the place of the only other one of its minute'),

@@ -9,6 +9,10 @@ const byCsrfTokens = (test) => ({ spec: 'csrf-token.spec.ts', test });
 const byUpdates = (test) => ({ spec: 'attribute-updates.spec.ts', test });
 const byTurns = (test) => ({ spec: 'turn.queue.spec.ts', test });
 const byUpdatesAtOnce = (test) => ({ spec: 'updates-at-once.spec.ts', test });
+
+const byBounds = (test) => ({ spec: 'session-bounds.spec.ts', test });
+const byMayCreate = (test) => ({ spec: 'may-create.spec.ts', test });
+const byAnonymousTimeout = (test) => ({ spec: 'anonymous-timeout.spec.ts', test });
 const bySigningIn = (test) => ({ spec: 'signing-in.spec.ts', test });
 
 /** Mistakes in signing in and out. */
@@ -233,10 +237,119 @@ const updates = [
   },
 ];
 
+/** Mistakes in the bounds of sessions, and in who may start one. */
+const bounds = [
+  {
+    mistake: 'A session has one attribute more than the bound allows',
+    in: 'assertSessionFits',
+    code: 'attributes > Math.max(maxAttributes, stored.attributes)',
+    instead: 'attributes > Math.max(maxAttributes, stored.attributes) + 1',
+    killedBy: byBounds('a session with bounds refuses where it is set what exceeds maxAttributes'),
+  },
+  {
+    mistake: 'A session that is larger than a new bound can be changed no more',
+    in: 'assertSessionFits',
+    code: 'bytes > Math.max(maxSessionSize, stored.bytes)',
+    instead: 'bytes > maxSessionSize',
+    killedBy: byBounds('reads and changes what was stored before, as long as it does not grow'),
+  },
+  {
+    mistake: 'What the library keeps in a full session locks its user out',
+    in: 'SessionContent',
+    code: 'if (isOwnAttribute(name)) return this;',
+    instead: '',
+    killedBy: byBounds('lets somebody sign in while an object of a full session changes in place'),
+  },
+  {
+    mistake: 'A sign-in is refused for what else the session holds',
+    in: 'assertSessionFits',
+    code: 'if (isOwnAttribute(name)) return;',
+    instead: '',
+    killedBy: byBounds('lets somebody sign in whose session exceeds a bound by what is kept'),
+  },
+  {
+    mistake: 'What objects have become in place exceeds the bound of the session',
+    in: 'TrackedAttributes.changes',
+    code: 'if (inPlace !== undefined) this.#assertFits(changes, inPlace);',
+    instead: '',
+    killedBy: byBounds('refuses at the save what objects have become that were changed in place, each time'),
+  },
+  {
+    mistake: 'A name of a principal that is too long signs somebody in by half',
+    in: 'SessionState.signIn',
+    code: 'this.attributes.encode(PRINCIPAL_NAME_INDEX_NAME, name);',
+    instead: '',
+    killedBy: byBounds('changes nothing in a sign-in with a name that is too long'),
+  },
+  {
+    mistake: 'The application is asked again whether a session may be stored',
+    in: 'SessionSaver',
+    code: 'await (this.#permission ??= mayCreate());',
+    instead: 'await mayCreate();',
+    killedBy: byMayCreate(
+      'is asked once by a request that saves again after the refusal, and once where the id was taken',
+    ),
+  },
+  {
+    mistake: 'A request that stores nothing is asked about as well',
+    in: 'SessionSaver',
+    code: "if (this.state.nextSave()?.kind === 'create') await",
+    instead: 'await',
+    killedBy: byMayCreate('is asked once for each new session, and for nothing else'),
+  },
+  {
+    mistake: 'A principal that is assigned keeps the timeout of visitors',
+    in: 'SessionState.setPrincipal',
+    code: 'if (!hadOne && name !== undefined)',
+    instead: 'if (false)',
+    killedBy: byAnonymousTimeout(
+      'gets the timeout of users with a principal that is assigned, and the other one without',
+    ),
+  },
+  {
+    mistake: 'A rename of a user changes a timeout that the application has set',
+    in: 'SessionState.setPrincipal',
+    code: 'if (!hadOne && name !== undefined)',
+    instead: 'if (name !== undefined)',
+    killedBy: byAnonymousTimeout('keeps a timeout of its own when one principal replaces another one'),
+  },
+  {
+    mistake: 'What a handler changes in place after it has returned is lost',
+    in: 'TrackedAttributes.rest',
+    code: 'process.nextTick(() => (this.#isAtRest = false));',
+    instead: '',
+    killedBy: {
+      spec: 'in-place-changes.spec.ts',
+      test: 'is saved when the handler changes it after it has returned: later',
+    },
+  },
+  {
+    mistake: 'An object that is read again after the handler is not compared',
+    in: 'TrackedAttributes',
+    code: '#read(name: string): Entry { this.#isAtRest = false;',
+    instead: '#read(name: string): Entry {',
+    killedBy: {
+      spec: 'in-place-changes.spec.ts',
+      test: 'is saved when the handler changes it after it has returned: unawaited',
+    },
+  },
+  {
+    mistake: 'A value that others have stored gives its copy another prototype',
+    in: 'parseJson',
+    code: '(key === PROTO ? undefined : value)',
+    instead: 'value',
+    killedBy: {
+      spec: 'json-attribute.serializer.spec.ts',
+      test: 'leaves out keys __proto__ of what others have stored: [{"a":{"__proto__" : {"isAdmin":true}}}]',
+    },
+  },
+];
+
 export const requests = [
   ...signing,
   ...csrf,
   ...updates,
+  ...bounds,
   {
     mistake: 'An id that nobody has is adopted from the client that presents it',
     in: 'TrackedSession',

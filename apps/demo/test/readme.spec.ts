@@ -94,7 +94,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(10);
+      expect(programs).toHaveLength(12);
       for (const program of programs) {
         const run = Program.start([join(folder, program)]);
         expect([await run.exit, run.output]).toEqual([[0, null], expect.any(String)]);
@@ -214,11 +214,12 @@ describe('the options', () => {
   });
 
   it('have no default where the table has a dash', () => {
-    const { cookie, exclude, keepIdle } = resolveSessionOptions();
+    const { cookie, maxSessions, exclude, keepIdle, mayCreate } = resolveSessionOptions();
     const { domain, domains, maxAge, rememberMe, signingKeys, attributes } = cookie;
     const unset = { domain, domains, maxAge, rememberMe, signingKeys: signingKeys[0], attributes };
-    expect(Object.values({ ...unset, exclude, keepIdle })).toEqual(Array(8).fill(undefined));
-    expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), 'exclude', 'keepIdle']);
+    const others = { maxSessions, exclude, keepIdle, mayCreate };
+    expect(Object.values({ ...unset, ...others })).toEqual(Array(10).fill(undefined));
+    expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), ...Object.keys(others)]);
     expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
     expect(resolveRedisSessionOptions().connection).toHaveProperty('tls', undefined);
     expect(dashes(ofRedis)).toEqual(['tls', 'client']);
@@ -226,7 +227,9 @@ describe('the options', () => {
     expect(resolveSessionWebSocketOptions().origins).toEqual([]);
   });
 
-  it('have the computed defaults of touchInterval and serializer', () => {
+  it('have the computed defaults of touchInterval, anonymousTimeout, maxSessionSize and serializer', () => {
+    expect(resolveSessionOptions({ timeout: '10m' }).anonymousTimeout).toBe(10 * 60);
+    expect(resolveSessionOptions({ maxAttributeSize: 1000 }).maxSessionSize).toBe(4000);
     expect(resolveSessionOptions({ timeout: '10m' }).touchInterval).toBe((10 * 60_000) / 30);
     expect(optionTable(ofRedis).get('serializer')).toBe('JSON');
     expect(resolveRedisSessionOptions().serializer).toBeInstanceOf(JsonAttributeSerializer);

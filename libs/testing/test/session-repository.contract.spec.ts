@@ -56,6 +56,12 @@ class Correct extends MapSessionRepository {
   }
 }
 
+class HasNoBounds extends Correct {
+  constructor({ clock, ids, indexes }: MapSessionRepositoryOptions) {
+    super({ clock, ids, indexes });
+  }
+}
+
 class OverwritesAtCreation extends Correct {
   override async write(change: SessionChange): Promise<WriteReply> {
     if (change.kind === 'create') await super.write({ kind: 'delete', id: change.id });
@@ -391,6 +397,7 @@ describe('sessionRepositoryContract', () => {
     ],
     [TrimsTexts, 'names and values: returns every serialized text unchanged'],
     [HasAPolicyOfItsOwn, 'names and values: follows the policy that it was given'],
+    [HasNoBounds, 'names and values: refuses what exceeds the bounds that it was given'],
     [CutsUpdates, 'names and values: accepts a value of a megabyte, and a thousand attributes'],
     [RenewsAlways, 'saving: does not renew a session that the request keeps idle'],
     [RenewsNever, 'saving: renews the session'],

@@ -5,6 +5,7 @@ export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './configuration/session.module-definition.js';
 export type { SecurityLevel, SessionModuleOptions } from './configuration/session.options.js';
 export type { MaxSessionsOptions, WhenMaxSessionsReached } from './configuration/max-sessions.options.js';
+export type { BoundsOptions } from './configuration/bounds.options.js';
 export type { DeviceAddress, DeviceOptions } from './configuration/device.options.js';
 export type { HttpRequestLike } from './option-reading/http-request-like.js';
 export type { CookieAttributes, CookieOptions } from './resolvers/cookie.options.js';
@@ -86,6 +87,9 @@ export {
   InvalidSessionOptionsError,
   SessionAttributeError,
   SessionConflictError,
+  type SessionBound,
+  SessionBoundError,
+  SessionCreationRefusedError,
   SessionIndexError,
   SessionStateError,
   SessionStoreError,

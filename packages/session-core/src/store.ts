@@ -43,6 +43,7 @@ export { SessionSnapshot } from './session/session-snapshot.js';
 
 // the module of a store
 export { SESSION_OPTIONS } from './configuration/session.module-definition.js';
+export type { SessionBounds } from './session/session-bounds.js';
 export type { ResolvedSessionOptions } from './configuration/session.options.js';
 export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';

@@ -17,4 +17,4 @@ export { type ForeignSessionData, ForeignSessions } from './repository/foreign-s
 export { type SetCookieAttributes, cookieAttributes } from './resolvers/cookie-attributes.js';
 export { cookieValues } from './resolvers/cookie-values.js';
 export { appendHeader } from './resolvers/response-headers.js';
-export { COOKIE_MAX_AGE_ATTRIBUTE } from './session/own-attributes.js';
+export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE } from './session/own-attributes.js';

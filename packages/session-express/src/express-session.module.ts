@@ -52,10 +52,10 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     }
     extension.properties = requestProperties(
       {
-        timeout: session.timeout,
         unset,
         saveUninitialized,
         principal,
+        timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
         lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
         describeCookie: (request) => cookieAttributes(request, session.cookie),
       },

@@ -5,6 +5,9 @@ import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
 import { type DeviceOptions, readDeviceOptions, type ResolvedDeviceOptions } from './device.options.js';
 import { type MaxSessionsOptions, readMaxSessions } from './max-sessions.options.js';
+import { type BoundsOptions, readBounds } from './bounds.options.js';
+import { readIndexes } from './indexes.options.js';
+import { inSeconds, readTimeout } from './timeout.options.js';
 import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
@@ -13,19 +16,25 @@ import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from '../session/session-id.generator.js';
 import { type SessionIdForm, SessionIds } from '../session/session-ids.js';
 import type { MaxSessions } from '../session/session-limit.js';
-import { indexProblem, type SessionIndex, SessionIndexes } from '../session/session-indexes.js';
+import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
+import type { SessionBounds } from '../session/session-bounds.js';
 import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecodable-policy.js';
 
 /** What happens to suspicious requests. */
 export type SecurityLevel = 'standard' | 'strict';
 
 /** Options of `SessionModule.forRoot()`. */
-export interface SessionModuleOptions {
+export interface SessionModuleOptions extends BoundsOptions {
   /**
    * The idle timeout: the time without access after which a session expires; whole seconds, or `'never'`.
    * @default '30m'
    */
   timeout?: Duration;
+  /**
+   * The idle timeout until somebody signs in: that of a session without a principal. Shorter or longer than `timeout`.
+   * @default timeout; with `security: 'strict'` at most '30m'
+   */
+  anonymousTimeout?: Duration;
   /**
    * The time since its creation after which a session expires, however much it is used; whole seconds, or `'never'`.
    * @default 'never'
@@ -70,8 +79,6 @@ export interface SessionModuleOptions {
    * as their principal signs in. @default no limit
    */
   maxSessions?: MaxSessionsOptions;
-  /** Bytes that the text of one attribute may take; setting a larger one throws. @default 1048576 */
-  maxAttributeSize?: number;
   /**
    * How long `session.updateAttribute()` waits at most while other requests update the same attribute, and repeats its
    * update. Then it throws a `SessionConflictError`, 409. @default '5s'
@@ -115,12 +122,21 @@ export interface SessionModuleOptions {
   exclude?: (request: HttpRequestLike) => boolean;
   /** Returns true for requests that do not renew the idle timeout, such as polling; see also `@KeepSessionIdle()`. */
   keepIdle?: (request: HttpRequestLike) => boolean;
+  /**
+   * Decides whether a request may store a new session: false makes its save throw a `SessionCreationRefusedError`, 429.
+   * Called once, right before the session would be stored, and never for sessions that are created outside of requests.
+   * What it throws is the error of the save. `address`: of the client, as the platform knows it, trusted proxies taken
+   * into account; undefined once the client has disconnected. @default every request may
+   */
+  mayCreate?: (request: HttpRequestLike, address: string | undefined) => boolean | Promise<boolean>;
 }
 
 /** The options of `SessionModule`, checked and with all defaults; injected by `SESSION_OPTIONS`. */
-export interface ResolvedSessionOptions {
+export interface ResolvedSessionOptions extends SessionBounds {
   /** Seconds; -1: none. */
   readonly timeout: number;
+  /** Seconds; -1: none. Of a session in which nobody is signed in. */
+  readonly anonymousTimeout: number;
   /** Seconds; -1: none. */
   readonly absoluteTimeout: number;
   /** Milliseconds. */
@@ -137,8 +153,6 @@ export interface ResolvedSessionOptions {
   readonly security: SecurityLevel;
   /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
-  /** Bytes. */
-  readonly maxAttributeSize: number;
   /** Milliseconds. */
   readonly updateTimeout: number;
   /** What happens to a session with a value that cannot be decoded. */
@@ -155,14 +169,13 @@ export interface ResolvedSessionOptions {
   readonly exclude: ((request: HttpRequestLike) => boolean) | undefined;
   /** True for a request that does not renew the session; undefined: every request renews it. */
   readonly keepIdle: ((request: HttpRequestLike) => boolean) | undefined;
+  /** False for a request that may store no new session; undefined: every request may. */
+  readonly mayCreate: SessionModuleOptions['mayCreate'];
 }
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-// Spring Session keeps timeouts in 32 bits.
-const LONGEST = (2 ** 31 - 1) * SECOND;
-// Redis takes no larger value.
-const LARGEST_ATTRIBUTE = 512 * 1024 * 1024;
+const STRICT_ANONYMOUS_TIMEOUT = 30 * MINUTE;
 
 /** Reads and checks the options of `SessionModule`. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
@@ -196,11 +209,10 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   const visitorAttributes = reader.value('visitorAttributes', isListOfNames, 'a list of names of attributes') ?? [];
   const security = reader.oneOf('security', ['standard', 'strict'], 'standard');
   const maxSessions = readMaxSessions(reader);
-  const maxAttributeSize = reader.integer('maxAttributeSize', 1_048_576, {
-    atLeast: 1,
-    atMost: LARGEST_ATTRIBUTE,
-  });
   const updateTimeout = reader.duration('updateTimeout', '5s', { atLeast: 1, atMost: 60 * MINUTE });
+  const atMost = security === 'strict' ? STRICT_ANONYMOUS_TIMEOUT : Infinity;
+  const anonymousTimeout = readTimeout(reader, 'anonymousTimeout', undefined) ?? Math.min(timeout, atMost);
+  const bounds = readBounds(reader);
   const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
   const indexes = readIndexes(reader);
   const csrf = readCsrfOptions(reader.section('csrf'));
@@ -208,6 +220,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   const context = reader.boolean('context', false);
   const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
   const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
+  const mayCreate = reader.value('mayCreate', isCreationRule, 'a function that takes the request');
   reader.finish();
   if (cookie.rememberMe !== undefined && cookie.rememberMe * SECOND > absoluteTimeout) {
     logger.warn(
@@ -217,6 +230,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   }
   return Object.freeze({
     timeout: inSeconds(timeout),
+    anonymousTimeout: inSeconds(anonymousTimeout),
     absoluteTimeout: inSeconds(absoluteTimeout),
     touchInterval,
     cookie,
@@ -227,8 +241,8 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     visitorAttributes: Object.freeze([...visitorAttributes]),
     security,
     maxSessions,
-    maxAttributeSize,
     updateTimeout,
+    ...bounds,
     undecodable,
     indexes,
     csrf,
@@ -236,19 +250,8 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     context,
     exclude,
     keepIdle,
+    mayCreate,
   });
-}
-
-/** Milliseconds; Infinity for `'never'`. */
-function readTimeout(reader: OptionReader, name: string, fallback: string): number {
-  const timeout = reader.duration(name, fallback, { atLeast: SECOND, atMost: LONGEST, never: true });
-  if (timeout !== Infinity && timeout % SECOND !== 0)
-    reader.problem(`Option \`${name}\` must be a number of whole seconds.`);
-  return timeout;
-}
-
-function inSeconds(timeout: number): number {
-  return timeout === Infinity ? -1 : timeout / SECOND;
 }
 
 function readIds(reader: OptionReader): SessionIds {
@@ -265,16 +268,6 @@ function readIds(reader: OptionReader): SessionIds {
   return ids;
 }
 
-function readIndexes(reader: OptionReader): SessionIndexes {
-  const indexes = reader.value('indexes', isRecordOfFunctions, 'an object of functions, by the names of the indexes');
-  const problems = Object.entries(indexes ?? {}).flatMap(([name, index]) => {
-    const problem = indexProblem(name, index);
-    return problem === undefined ? [] : [`Option \`indexes\`: the index ${JSON.stringify(name)} ${problem}.`];
-  });
-  for (const problem of problems) reader.problem(problem);
-  return new SessionIndexes(problems.length > 0 ? {} : indexes);
-}
-
 function isGenerator(value: unknown): value is SessionIdGenerator {
   return value instanceof SessionIdGenerator;
 }
@@ -284,15 +277,14 @@ function isResolver(value: unknown): value is SessionIdResolver | Type<SessionId
   return prototype instanceof SessionIdResolver;
 }
 
-function isRecordOfFunctions(value: unknown): value is Record<string, SessionIndex> {
-  const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isRecord && Object.values(value).every((each) => typeof each === 'function');
-}
-
 function isListOfNames(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== '');
 }
 
 function isPredicate(value: unknown): value is (request: HttpRequestLike) => boolean {
+  return typeof value === 'function';
+}
+
+function isCreationRule(value: unknown): value is NonNullable<SessionModuleOptions['mayCreate']> {
   return typeof value === 'function';
 }

@@ -1,4 +1,4 @@
-import { HttpException, HttpStatus } from '@nestjs/common';
+import { HttpException, HttpStatus, PayloadTooLargeException } from '@nestjs/common';
 
 /** Thrown at start-up when options are wrong. The message names all problems at once. */
 export class InvalidSessionOptionsError extends Error {
@@ -79,7 +79,8 @@ export class ClientDisconnectedError extends HttpException {
 }
 
 /**
- * Thrown when the value of an attribute cannot be stored or decoded, or when a required attribute is missing. The
+ * Thrown when the value of an attribute cannot be stored or decoded, or when a required attribute is missing; see
+ * `SessionBoundError` for one that is too large. The
  * message names the attribute and, for a nested value, the place in it; never the value.
  */
 export class SessionAttributeError extends Error {
@@ -93,6 +94,50 @@ export class SessionAttributeError extends Error {
     options?: ErrorOptions,
   ) {
     super(`Session attribute ${JSON.stringify(attributeName)} ${problem}`, options);
+  }
+}
+
+/** A bound of what a session may hold: the name of its option. */
+export type SessionBound = 'maxAttributes' | 'maxAttributeNameSize' | 'maxAttributeSize' | 'maxSessionSize';
+
+/**
+ * Thrown when an attribute is set, or was changed in place and is saved, and the session would hold more than a bound
+ * allows. The attribute stays as it was; nothing of a save with such an attribute is stored. The message names the
+ * attribute, never its value. Nest answers this HTTP exception with a 413 response, which names nothing, unless an
+ * exception filter decides otherwise.
+ */
+export class SessionBoundError extends PayloadTooLargeException {
+  /** The name of the attribute; of a long one, the beginning. */
+  readonly attributeName: string;
+
+  constructor(
+    /** The option that would be exceeded. */
+    readonly bound: SessionBound,
+    /** What the option allows: bytes, or a number of attributes. */
+    readonly limit: number,
+    attributeName: string,
+    problem: string,
+    remedy: string,
+  ) {
+    super('Session data too large');
+    this.name = 'SessionBoundError';
+    this.attributeName = attributeName.length > 256 ? `${attributeName.slice(0, 64)}...` : attributeName;
+    this.message =
+      `Session attribute ${JSON.stringify(this.attributeName)} ${problem}, more than the option \`${bound}\` allows ` +
+      `(${limit}): ${remedy}`;
+  }
+}
+
+/**
+ * Thrown by the save of a new session when the option `mayCreate` refuses it. Nothing is stored, and the client gets no
+ * token. Nest answers this HTTP exception with a 429 response unless an exception filter decides otherwise.
+ */
+export class SessionCreationRefusedError extends HttpException {
+  constructor() {
+    const statusCode = HttpStatus.TOO_MANY_REQUESTS;
+    super({ statusCode, message: 'Too many new sessions', error: 'Too Many Requests' }, statusCode);
+    this.name = 'SessionCreationRefusedError';
+    this.message = 'The option `mayCreate` has refused a new session';
   }
 }
 

@@ -3,8 +3,9 @@ import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { InvalidSessionOptionsError, SessionCreationRefusedError } from '../errors/session.errors.js';
 import { SessionRepository } from '../repository/session.repository.js';
+import { addressOf } from '../resolvers/request-origin.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { DetachedSession } from './detached-session.js';
 import { RequestSessionLoader } from './request-session.loader.js';
@@ -99,7 +100,8 @@ export class RequestSessions implements OnModuleInit {
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => deviceOf(request, devices));
     const functions = new SharedResponseFunctions();
-    return { loader, parts: { repository, resolver, failures, functions, deviceOf: deviceOfRequest } };
+    const mayCreate = creationRule(options);
+    return { loader, parts: { repository, resolver, failures, functions, mayCreate, deviceOf: deviceOfRequest } };
   }
 
   #findRepository(): SessionRepository {
@@ -109,6 +111,16 @@ export class RequestSessions implements OnModuleInit {
       throw new InvalidSessionOptionsError('SessionModule', [NO_REPOSITORY]);
     }
   }
+}
+
+/** Asks the option `mayCreate`. */
+function creationRule({ mayCreate }: ResolvedSessionOptions): SessionExchangeParts['mayCreate'] {
+  return (
+    mayCreate &&
+    (async (request) => {
+      if (!(await mayCreate(request, addressOf(request)))) throw new SessionCreationRefusedError();
+    })
+  );
 }
 
 const NO_REPOSITORY =

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { HttpStatus } from '@nestjs/common';
+import { HttpException, HttpStatus } from '@nestjs/common';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
 import type { SessionRepository } from '../repository/session.repository.js';
@@ -16,6 +16,8 @@ export interface ResponseCommitParts {
   readonly repository: SessionRepository;
   readonly resolver: SessionIdResolver;
   readonly failures: StoreFailureLog;
+  /** Rejects when the application refuses a new session for a request; undefined: it refuses none. */
+  readonly mayCreate?: ((request: IncomingMessage) => Promise<void>) | undefined;
   /** The text of the client of a request; undefined: none is recorded. */
   readonly deviceOf?: ((request: IncomingMessage) => string) | undefined;
 }
@@ -58,6 +60,12 @@ export class ResponseCommit implements CommitGate {
   /** How long a client keeps the token of a remembered session, in seconds; undefined when none is remembered. */
   get rememberedFor(): number | undefined {
     return this.parts.resolver.maxAge({ isRemembered: true });
+  }
+
+  /** Asks whether a new session may be stored; undefined: no session is refused. */
+  get mayCreate(): (() => Promise<void>) | undefined {
+    const { mayCreate } = this.parts;
+    return mayCreate && (() => mayCreate(this.request));
   }
 
   /** The text of the client that gets the response. */
@@ -105,7 +113,10 @@ export class ResponseCommit implements CommitGate {
   saveEarly(): Promise<void> | undefined {
     if (this.hasBegun) return undefined;
     this.#isHandled = true;
-    if (!this.needsSave) return undefined;
+    if (!this.needsSave) {
+      this.session.existing?.rest();
+      return undefined;
+    }
     return this.save().catch((error: unknown) => {
       if (!this.hasBegun) throw error;
     });
@@ -156,7 +167,7 @@ export class ResponseCommit implements CommitGate {
   }
 
   replace(error: unknown): ErrorResponse {
-    if (error instanceof SessionStoreError) return { status: error.getStatus(), body: error.getResponse() };
+    if (error instanceof HttpException) return { status: error.getStatus(), body: error.getResponse() };
     logger.error(described(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
     return { status, body: { statusCode: status, message: 'Internal server error' } };

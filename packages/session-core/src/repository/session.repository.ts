@@ -2,7 +2,7 @@ import { SessionStoreError } from '../errors/session.errors.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { AttributeUpdates } from '../session/attribute-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
-import { LimitedAttributeSerializer } from '../session/limited-attribute.serializer.js';
+import { type SessionBounds, UNBOUNDED } from '../session/session-bounds.js';
 import type { SaveOutcome, Session } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
 import { SessionIndexes } from '../session/session-indexes.js';
@@ -12,25 +12,32 @@ import type { SessionChange, TouchOutcome, WriteReply } from '../session/session
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { SessionTimeouts } from '../session/tracked-timeouts.js';
 import type { UndecodablePolicy } from '../session/undecodable-policy.js';
 import { dropUndecodable } from './drop-undecodable.js';
 import { wrapStoreErrors } from './store.errors.js';
 
 /** The options of the application that a repository needs; `SESSION_OPTIONS` has them. */
 export interface SessionRepositoryOptions {
-  /** The idle timeout of new sessions in seconds; -1: none. @default 1800 */
+  /** The idle timeout of sessions in seconds once somebody is signed in; -1: none. @default 1800 */
   readonly timeout?: number | undefined;
+  /** The idle timeout of new sessions in seconds, until somebody signs in; -1: none. @default timeout */
+  readonly anonymousTimeout?: number | undefined;
   /** The absolute timeout of new sessions in seconds; -1: none. @default -1 */
   readonly absoluteTimeout?: number | undefined;
   /** Draws tokens and makes ids from them. @default tokens of 256 random bits, hashed */
   readonly ids?: SessionIds | undefined;
   /** @default JsonAttributeSerializer */
   readonly serializer?: AttributeSerializer | undefined;
+  /** How many attributes a session may have. @default no limit */
+  readonly maxAttributes?: number | undefined;
+  /** Bytes that the name of an attribute may take. @default no limit */
+  readonly maxAttributeNameSize?: number | undefined;
   /** Bytes that the text of one attribute may take. @default no limit */
   readonly maxAttributeSize?: number | undefined;
   /** Milliseconds for which `updateAttribute()` waits for other updates of the attribute. @default 5000 */
   readonly updateTimeout?: number | undefined;
+  /** Bytes that the names and texts of all attributes of a session may take. @default no limit */
+  readonly maxSessionSize?: number | undefined;
   /** The attributes that no sign-in keeps. @default none */
   readonly visitorAttributes?: readonly string[] | undefined;
   /** How many live sessions a principal may have. @default any number */
@@ -76,22 +83,22 @@ export abstract class SessionRepository {
   }
 
   readonly #ids: SessionIds;
-  readonly #timeouts: SessionTimeouts;
   readonly #writer: SessionWriter;
 
   protected constructor(options: SessionRepositoryOptions = {}) {
-    const { timeout = 1800, absoluteTimeout = -1, ids = new SessionIds(), maxAttributeSize = Infinity } = options;
+    const { timeout = 1800, anonymousTimeout = timeout, absoluteTimeout = -1, ids = new SessionIds() } = options;
     this.#ids = ids;
-    this.#timeouts = { maxInactiveInterval: timeout, absoluteTimeout };
     const write = (change: SessionChange) => wrapStoreErrors(() => this.write(change));
     this.#writer = {
       undecodable: options.undecodable ?? 'drop-attribute',
       indexes: options.indexes ?? new SessionIndexes(),
-      timeouts: this.#timeouts,
+      bounds: boundsOf(options),
+      timeouts: { maxInactiveInterval: timeout, absoluteTimeout },
+      anonymousTimeout,
       visitorAttributes: options.visitorAttributes ?? [],
       maxSessions: options.maxSessions,
       updates: new AttributeUpdates(write, options.updateTimeout ?? 5000),
-      serializer: new LimitedAttributeSerializer(options.serializer ?? new JsonAttributeSerializer(), maxAttributeSize),
+      serializer: options.serializer ?? new JsonAttributeSerializer(),
       write,
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
       shown: (id) => ids.shown(id),
@@ -104,7 +111,8 @@ export abstract class SessionRepository {
    *   is a late one of a session that was just rotated.
    */
   createSession(presentedIds: readonly string[] = []): Session {
-    return TrackedSession.create(this.#writer, this.#timeouts, presentedIds);
+    const { timeouts, anonymousTimeout: maxInactiveInterval } = this.#writer;
+    return TrackedSession.create(this.#writer, { ...timeouts, maxInactiveInterval }, presentedIds);
   }
 
   /**
@@ -135,7 +143,8 @@ export abstract class SessionRepository {
   /**
    * Saves what changed since the session was loaded, and renews its idle timeout if anything changed. `gone`: the
    * session ended in the meantime, and nothing was saved.
-   * @throws SessionStoreError when the store failed; SessionAttributeError when a value cannot be stored
+   * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when a value cannot be
+   *   stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session of a request
    */
   async save(session: Session): Promise<SaveOutcome> {
     return TrackedSession.of(session).save();
@@ -218,4 +227,14 @@ export abstract class SessionRepository {
   protected restore(record: SessionRecord): Session {
     return TrackedSession.restore(this.#writer, record);
   }
+}
+
+function boundsOf(options: SessionRepositoryOptions): SessionBounds {
+  const { maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize } = options;
+  return {
+    maxAttributes: maxAttributes ?? UNBOUNDED.maxAttributes,
+    maxAttributeNameSize: maxAttributeNameSize ?? UNBOUNDED.maxAttributeNameSize,
+    maxAttributeSize: maxAttributeSize ?? UNBOUNDED.maxAttributeSize,
+    maxSessionSize: maxSessionSize ?? UNBOUNDED.maxSessionSize,
+  };
 }

@@ -11,6 +11,8 @@ export interface SessionResponse {
   readonly lateChange?: string;
   /** How long the client keeps the token of a remembered session, in seconds; undefined when it can remember none. */
   readonly rememberedFor?: number | undefined;
+  /** Rejects when the application refuses to store a new session for the request; undefined when it is not asked. */
+  readonly mayCreate?: (() => Promise<void>) | undefined;
   /** The text of the client that gets the response; undefined when it is not recorded. */
   device?(): string | undefined;
 }

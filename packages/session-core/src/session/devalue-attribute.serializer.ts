@@ -1,6 +1,6 @@
 import { parse, stringify } from 'devalue';
 import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
-import { jsonProblem } from './json-attribute.serializer.js';
+import { forbiddenKey, jsonProblem, parseJson } from './json-attribute.serializer.js';
 
 /** How instances of your classes are stored, in the terms of `devalue`. */
 export interface DevalueTypes {
@@ -15,7 +15,7 @@ const PREFIX = 'devalue:';
 
 /**
  * Also restores `Date`, `Map`, `Set`, `BigInt`, `Buffer`, `NaN`, `undefined`, circles and everything else that `devalue`
- * can, and instances of the classes that you describe. A value that JSON restores is stored as JSON. So sessions that
+ * can, and instances of the classes that you describe. Refuses keys `__proto__`, as JSON does. A value that JSON restores is stored as JSON. So sessions that
  * were stored before stay readable, and other languages can read what they always could.
  */
 export class DevalueAttributeSerializer extends AttributeSerializer {
@@ -30,7 +30,9 @@ export class DevalueAttributeSerializer extends AttributeSerializer {
   }
 
   serialize(value: unknown): string {
-    if (!jsonProblem(value)) return JSON.stringify(value);
+    const found = jsonProblem(value);
+    if (!found) return JSON.stringify(value);
+    if (found.isForbidden) throw new SerializationProblem(forbiddenKey(found.path));
     try {
       return PREFIX + stringify(value, this.#reducers);
     } catch (error) {
@@ -40,15 +42,17 @@ export class DevalueAttributeSerializer extends AttributeSerializer {
   }
 
   deserialize(text: string): unknown {
-    return text.startsWith(PREFIX) ? parse(text.slice(PREFIX.length), this.#revivers) : JSON.parse(text);
+    return text.startsWith(PREFIX) ? parse(text.slice(PREFIX.length), this.#revivers) : parseJson(text);
   }
 }
 
 function describe(error: unknown): string {
   if (error instanceof RangeError) return 'holds a value that is nested too deeply: store a flatter value';
-  const { path = '' } = error as { readonly path?: string };
+  const { path = '', message } = error as Partial<Error> & { readonly path?: string };
   // The keys of a Map are data, which belong in no message.
   const place = path.replace(/\.get\(.*$/s, '.get(...)');
+  // The error of devalue itself: it has the path of the object.
+  if (message?.includes('__proto__ keys')) return forbiddenKey(place);
   return (
     `holds a value${place === '' ? '' : ` at ${place}`} that devalue cannot restore: store plain data, or describe its ` +
     'class to the DevalueAttributeSerializer, in `reducers` and `revivers`'

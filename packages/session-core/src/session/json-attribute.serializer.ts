@@ -3,13 +3,15 @@ import { AttributeSerializer, SerializationProblem } from './attribute.serialize
 /**
  * Serializes attributes as JSON; the default. Members that are undefined are left out, as `JSON.stringify()` does.
  * Refuses what JSON would silently change, such as `Date`, `Map`, `BigInt`, `NaN`, `undefined` in an array, and
- * instances of classes: to store the data of a DTO, copy it, as in `{ ...dto }`.
+ * instances of classes: to store the data of a DTO, copy it, as in `{ ...dto }`. Refuses keys `__proto__`, and leaves them
+ * out of what others have stored.
  */
 export class JsonAttributeSerializer extends AttributeSerializer {
   serialize(value: unknown): string {
     const found = jsonProblem(value);
     if (!found) return JSON.stringify(value);
-    const { path, what, instead } = found;
+    const { path, what, instead, isForbidden } = found;
+    if (isForbidden) throw new SerializationProblem(forbiddenKey(path));
     throw new SerializationProblem(
       `${path === '' ? 'holds a value that' : `holds a value at ${path} that`} ${what}, which JSON cannot restore: ` +
         `${instead}, or set the \`serializer\` option to a serializer that can`,
@@ -17,7 +19,7 @@ export class JsonAttributeSerializer extends AttributeSerializer {
   }
 
   deserialize(text: string): unknown {
-    return JSON.parse(text);
+    return parseJson(text);
   }
 
   /** Without a search for what JSON would change: nothing is written of a value whose text is the same. */
@@ -35,21 +37,55 @@ interface JsonProblem {
   readonly what: string;
   /** What to store in its place. */
   readonly instead: string;
+  /** Whether no serializer may store it: the key at `path` is `__proto__`. */
+  readonly isForbidden?: boolean;
+}
+
+/** The key that `Object.assign()` and the like do not copy: they give the copy another prototype. */
+const PROTO = '__proto__';
+
+// Also where an escape sequence stands for a letter, which JSON.stringify() does not write.
+const PERHAPS_PROTO = /"__proto__"\s*:|\\u00[4-7]/i;
+
+/** The value of a JSON text, without keys `__proto__`. */
+export function parseJson(text: string): unknown {
+  if (!PERHAPS_PROTO.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (key, value: unknown) => (key === PROTO ? undefined : value));
+}
+
+/** Why a value with a key `__proto__` is not stored. `path`: that of the key, or of its object. */
+export function forbiddenKey(path: string): string {
+  return (
+    `holds a key \`__proto__\`${path === '' ? '' : ` at ${path}`}, which would become the prototype of a copy: remove ` +
+    'or rename the key'
+  );
 }
 
 /** Why JSON cannot restore a value; undefined when it can. */
 export function jsonProblem(value: unknown): JsonProblem | undefined {
   try {
+    return findProblem(value);
+  } catch (error) {
+    if (error instanceof RangeError) return problemOfDepth(value);
+    throw error;
+  }
+}
+
+/** The problem of a value that is nested deeper than the stack, perhaps because it refers back to itself. */
+function problemOfDepth(value: unknown): JsonProblem | undefined {
+  try {
     return findProblem(value, new Set());
   } catch (error) {
-    // The value is nested deeper than the stack.
     if (error instanceof RangeError) return problem('is nested too deeply', 'store a flatter value');
     throw error;
   }
 }
 
-/** The first thing in a value that JSON would change. Its path is put together only when there is one. */
-function findProblem(value: unknown, ancestors: Set<object>): JsonProblem | undefined {
+/**
+ * The first thing in a value that JSON would change. Its path is put together only when there is one. `ancestors`: looks
+ * for references back, which costs more than everything else.
+ */
+function findProblem(value: unknown, ancestors?: Set<object>): JsonProblem | undefined {
   switch (typeof value) {
     case 'string':
     case 'boolean':
@@ -66,14 +102,14 @@ function findProblem(value: unknown, ancestors: Set<object>): JsonProblem | unde
     default:
       return problem(`is a ${typeof value}`, 'store plain data');
   }
-  if (ancestors.has(value)) return problem('refers back to itself', 'store plain data');
-  ancestors.add(value);
+  if (ancestors?.has(value)) return problem('refers back to itself', 'store plain data');
+  ancestors?.add(value);
   const found = Array.isArray(value) ? problemOfElement(value, ancestors) : problemOfMember(value, ancestors);
-  ancestors.delete(value);
+  ancestors?.delete(value);
   return found;
 }
 
-function problemOfElement(array: readonly unknown[], ancestors: Set<object>): JsonProblem | undefined {
+function problemOfElement(array: readonly unknown[], ancestors: Set<object> | undefined): JsonProblem | undefined {
   // The prototype of an array is an array. That of an instance of a class that extends it is none.
   if (!Array.isArray(Object.getPrototypeOf(array))) return problemOfInstance(array);
   // By index, because forEach() skips holes, which JSON turns into null.
@@ -84,12 +120,13 @@ function problemOfElement(array: readonly unknown[], ancestors: Set<object>): Js
   return undefined;
 }
 
-function problemOfMember(object: object, ancestors: Set<object>): JsonProblem | undefined {
+function problemOfMember(object: object, ancestors: Set<object> | undefined): JsonProblem | undefined {
   if (!isPlain(object)) return problemOfInstance(object);
   if ('toJSON' in object && typeof object.toJSON === 'function') {
     return problem('has a toJSON()', 'store plain data');
   }
   for (const key of Object.keys(object)) {
+    if (key === PROTO) return { path: `.${PROTO}`, what: '', instead: '', isForbidden: true };
     const member = (object as Record<string, unknown>)[key];
     if (member === undefined) continue;
     const found = findProblem(member, ancestors);

@@ -17,7 +17,7 @@ interface Definition {
   readonly valueOf: SessionIndex;
 }
 
-const NONE: IndexChanges = new Map();
+export const NO_INDEXES: IndexChanges = new Map();
 
 /**
  * The indexes of an application: that of principals, and those of the option `indexes`. Each is a function of one
@@ -49,7 +49,7 @@ export class SessionIndexes {
         (indexes ??= new Map()).set(indexNameTerm(index.name), value);
       }
     }
-    return indexes ?? NONE;
+    return indexes ?? NO_INDEXES;
   }
 
   /** What takes a session out of the indexes of the attributes that it loses: of all but those that it keeps, if any. */
@@ -64,6 +64,11 @@ export class SessionIndexes {
     const others = this.#byAttribute.get(attribute) ?? [];
     this.#byAttribute.set(attribute, [...others, { name, attribute, valueOf }]);
   }
+}
+
+/** The changes of indexes that follow from both. Most saves have none. */
+export function joined(left: IndexChanges, changed: IndexChanges): IndexChanges {
+  return left.size > 0 ? new Map([...left, ...changed]) : changed;
 }
 
 /** What is wrong with an index, as the end of a sentence; undefined when it is valid. */

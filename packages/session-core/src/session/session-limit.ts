@@ -15,10 +15,12 @@ export interface MaxSessions {
  * that a session with a new id has.
  */
 export function limitOf(
-  { perPrincipal, whenReached }: MaxSessions,
+  maxSessions: MaxSessions | undefined,
   indexes: IndexChanges,
   rotated: () => unknown,
 ): SessionLimit | undefined {
+  if (!maxSessions) return undefined;
+  const { perPrincipal, whenReached } = maxSessions;
   let principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
   if (principal === undefined) {
     const name = rotated();

@@ -1,3 +1,4 @@
+import type { SessionResponse } from './change-gate.js';
 import type {
   AttributeChanges,
   CreateSession,
@@ -12,6 +13,7 @@ import { LIFETIME_ATTRIBUTES, REMEMBER_ME_ATTRIBUTE } from './own-attributes.js'
 import { isKept } from './sign-in.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
+import { joined, NO_INDEXES } from './session-indexes.js';
 import { limitOf } from './session-limit.js';
 import type { SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
@@ -41,7 +43,7 @@ export class SessionState {
   ended: 'deleted' | 'gone' | undefined;
   keepsIdle = false;
   /** Knows the client of the request. */
-  client: { device?(): string | undefined; readonly isAborted?: boolean } | undefined;
+  client: Pick<SessionResponse, 'device' | 'mayCreate' | 'isAborted'> | undefined;
   /** Runs before each save. */
   beforeSave: (() => void) | undefined;
   readonly #owner: AttributesOwner;
@@ -60,8 +62,8 @@ export class SessionState {
     token?: SessionToken,
     private readonly presentedIds: readonly string[] = [],
   ) {
-    const { serializer, undecodable } = writer;
-    this.#owner = { undecodable, shownId: () => writer.shown(record.id) };
+    const { serializer, undecodable, bounds } = writer;
+    this.#owner = { undecodable, bounds, shownId: () => writer.shown(record.id) };
     this.attributes = new TrackedAttributes(new StoredAttributes(record.attributes, serializer, this.#owner));
     this.#written = this.attributes;
     this.timeouts = new TrackedTimeouts(record);
@@ -115,6 +117,8 @@ export class SessionState {
    */
   signIn(name: string, rememberedFor: number | undefined, keep: readonly string[] | undefined): void {
     const { visitorAttributes, timeouts } = this.writer;
+    // First, because nothing may have changed when the name is too long.
+    this.attributes.encode(PRINCIPAL_NAME_INDEX_NAME, name);
     const kept = { only: keep && [...keep], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
     this.#authentication = { ...this.#authenticationAsStored, kept };
     this.authenticatedAt = Date.now();
@@ -123,6 +127,16 @@ export class SessionState {
     if (rememberedFor !== undefined) this.attributes.set(REMEMBER_ME_ATTRIBUTE, true);
     this.timeouts.set('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
     this.timeouts.set('absoluteTimeout', timeouts.absoluteTimeout);
+  }
+
+  /** Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round. */
+  setPrincipal(name: string | undefined): void {
+    const { timeouts, anonymousTimeout } = this.writer;
+    const hadOne = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME) !== undefined;
+    this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    if (!hadOne && name !== undefined) this.timeouts.exchange(anonymousTimeout, timeouts.maxInactiveInterval);
+    if (hadOne && name === undefined) this.timeouts.exchange(timeouts.maxInactiveInterval, anonymousTimeout);
+    if (name === undefined) this.signOut();
   }
 
   /** Nobody is signed in any more, as far as a sign-in has said so. */
@@ -210,8 +224,7 @@ export class SessionState {
 
   #update(id: string): UpdateSession | undefined {
     const { timeouts } = this;
-    this.#written = this.attributes;
-    const attributes = this.attributes.changes();
+    const attributes = (this.#written = this.attributes).changes();
     const newId = this.id === id ? undefined : this.id;
     if (attributes.size === 0 && newId === undefined && !timeouts.hasChanges) return undefined;
     const authentication = this.#authenticationChange();
@@ -241,9 +254,8 @@ export class SessionState {
   }
 
   #limitOf(indexes: IndexChanges, newId?: string): SessionLimit | undefined {
-    const { maxSessions } = this.writer;
     const rotated = () => (newId === undefined ? undefined : this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME));
-    return maxSessions && limitOf(maxSessions, indexes, rotated);
+    return limitOf(this.writer.maxSessions, indexes, rotated);
   }
 
   get #authenticationAsStored(): Omit<PendingAuthentication, 'kept'> {
@@ -264,7 +276,7 @@ export class SessionState {
     // Somebody signed in or out during the save.
     if (this.#authentication !== this.#writtenAuthentication) return;
     this.#authentication = undefined;
-    if (reply.outcome === 'created' && save.kind === 'create' && save.signsIn)
+    if (save.kind === 'create' && save.signsIn && reply.outcome === 'created')
       this.authenticatedAt = reply.creationTime;
     if (reply.outcome === 'saved') this.authenticatedAt = reply.authenticatedAt ?? this.authenticatedAt;
   }
@@ -277,7 +289,6 @@ export class SessionState {
 type AuthenticationChange = Pick<UpdateSession, 'signIn' | 'signsOut' | 'maxInactiveInterval' | 'absoluteTimeout'>;
 
 const NO_CHANGE: AuthenticationChange = {};
-const NO_INDEXES: IndexChanges = new Map();
 
 /** A sign-in that is not saved yet, or the end of one. */
 interface PendingAuthentication {
@@ -286,9 +297,4 @@ interface PendingAuthentication {
   /** The attributes that were there before. */
   readonly attributes: TrackedAttributes;
   readonly authenticatedAt: number | undefined;
-}
-
-/** Most saves change no index. */
-function joined(left: IndexChanges, changed: IndexChanges): IndexChanges {
-  return left.size > 0 ? new Map([...left, ...changed]) : changed;
 }

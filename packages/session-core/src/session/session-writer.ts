@@ -1,5 +1,6 @@
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { AttributeUpdates } from './attribute-updates.js';
+import type { SessionBounds } from './session-bounds.js';
 import type { SessionChange, WriteReply } from './session-change.js';
 import type { SessionIndexes } from './session-indexes.js';
 import type { MaxSessions } from './session-limit.js';
@@ -12,8 +13,11 @@ export interface SessionWriter {
   readonly serializer: AttributeSerializer;
   readonly undecodable: UndecodablePolicy;
   readonly indexes: SessionIndexes;
-  /** The timeouts of new sessions. */
+  readonly bounds: SessionBounds;
+  /** The timeouts of sessions in which somebody is signed in. */
   readonly timeouts: SessionTimeouts;
+  /** The idle timeout until somebody signs in. */
+  readonly anonymousTimeout: number;
   /** The attributes that no sign-in keeps. */
   readonly visitorAttributes: readonly string[];
   /** How many live sessions a principal may have; undefined: any number. */

@@ -16,6 +16,8 @@ export type SessionEnd = () => Promise<unknown>;
 export class SessionSaver {
   /** What ends before the session does, so that a request that failed in between can be repeated. */
   beforeEnd: readonly SessionEnd[] | undefined;
+  /** What the application says to a new session. */
+  #permission: Promise<void> | undefined;
   /** A creation or rotation whose reply was lost: the store may have made it. */
   #unanswered: SessionSave | undefined;
   /** The last step, once there was one. */
@@ -59,6 +61,7 @@ export class SessionSaver {
       await Promise.all(this.beforeEnd.map((end) => end()));
       this.beforeEnd = undefined;
     }
+    if (this.state.isNew && this.state.client?.mayCreate) await this.#ask(this.state.client.mayCreate);
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!this.state.isOver) this.state.beforeSave?.();
       const save = this.state.nextSave();
@@ -68,6 +71,12 @@ export class SessionSaver {
       this.rotate();
     }
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
+  }
+
+  /** Asks once whether a session that is about to be stored for the first time may be. @throws the refusal */
+  async #ask(mayCreate: () => Promise<void>): Promise<void> {
+    this.state.beforeSave?.();
+    if (this.state.nextSave()?.kind === 'create') await (this.#permission ??= mayCreate());
   }
 
   #write(save: SessionSave): Promise<WriteReply> {

@@ -76,7 +76,8 @@ export interface Session extends ReadonlySession {
    * or undefined to remove it, and `authenticatedAt` with it. To sign somebody in, call `signIn()` instead.
    *
    * In a request whose response has not begun, another principal also changes the session id, and removes
-   * `authenticatedAt`. Elsewhere, as in a job that renames a user, the rest of the session stays as it is.
+   * `authenticatedAt`. Elsewhere, as in a job that renames a user, the rest of the session stays as it is. The first
+   * principal, or none, also changes the idle timeout from the option `anonymousTimeout` to `timeout`, or back.
    * @throws TypeError when set to anything else
    */
   principalName: string | undefined;
@@ -92,7 +93,8 @@ export interface Session extends ReadonlySession {
    *
    * Attributes and timeouts that you set after the call are saved as well. A save of the old id that is still in flight
    * may change the attributes that stay, and no others.
-   * @throws TypeError when `name` is not a non-empty string of well-formed Unicode; SessionStateError when the headers
+   * @throws TypeError when `name` is not a non-empty string of well-formed Unicode; SessionBoundError when it is larger
+   *   than an attribute may be; SessionStateError when the headers
    *   of the response were sent, or with `remember` where no session can be remembered
    */
   signIn(name: string, options?: SignInOptions): void;
@@ -104,8 +106,9 @@ export interface Session extends ReadonlySession {
   signOut(): void;
   /**
    * Sets an attribute; undefined or null removes it.
-   * @throws SessionAttributeError when the value cannot be stored; SessionStateError when the session was invalidated,
-   *   or is new and the headers of the response were sent
+   * @throws SessionAttributeError when the value cannot be stored; SessionBoundError when the session would hold more than
+   *   the options allow; SessionStateError when the session was invalidated, or is new and the headers of the response
+   *   were sent
    */
   setAttribute<N extends SessionAttributeName>(
     name: N,
@@ -118,6 +121,7 @@ export interface Session extends ReadonlySession {
    * change: no change is lost. Updates of one attribute in this process wait for each other. `update` may run again
    * with a newer value, so it should only compute. Resolves to the new value, or to undefined when the session ended in
    * the meantime. On a new session it only sets the attribute.
+   * Rejects, and writes nothing, when the value cannot be stored or exceeds a bound, as `setAttribute()` does.
    * @throws SessionConflictError when other requests kept updating the attribute for longer than `updateTimeout`;
    *   ClientDisconnectedError when it would have to wait, or to be repeated, for a client that has disconnected;
    *   SessionStoreError when the store failed. Nothing was stored, unless the store did not reply in time
@@ -142,7 +146,8 @@ export interface Session extends ReadonlySession {
   /**
    * Saves the changes now instead of before the response. `gone`: the session ended in the meantime, and nothing was
    * saved.
-   * @throws SessionStoreError when the store failed
+   * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when an object has become
+   *   one that cannot be stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session
    */
   save(): Promise<SaveOutcome>;
 }

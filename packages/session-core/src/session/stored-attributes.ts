@@ -1,11 +1,14 @@
 import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
+import { type SessionBounds, UNBOUNDED } from './session-bounds.js';
 import type { UndecodablePolicy } from './undecodable-policy.js';
 
 /** The session that attributes belong to. */
 export interface AttributesOwner {
   readonly undecodable: UndecodablePolicy;
+  /** How much it may hold; unset: any amount. */
+  readonly bounds?: SessionBounds;
   /** The session id as log lines show it. */
   shownId(): string;
 }
@@ -35,6 +38,16 @@ export class StoredAttributes {
   only(isAccepted: (name: string) => boolean): StoredAttributes {
     const texts = [...this.#texts].filter(([name]) => isAccepted(name));
     return new StoredAttributes(texts, this.serializer, this.owner);
+  }
+
+  /** How much the session may hold. */
+  get bounds(): SessionBounds {
+    return this.owner.bounds ?? UNBOUNDED;
+  }
+
+  /** All of them, also those that cannot be decoded. */
+  get texts(): Iterable<readonly [name: string, text: string]> {
+    return this.#texts;
   }
 
   text(name: string): string | undefined {

@@ -1,5 +1,6 @@
 import type { AttributeChanges } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
+import { assertAttributeFits, assertSessionFits, SessionContent } from './session-bounds.js';
 import { StoredAttributes } from './stored-attributes.js';
 
 interface Entry {
@@ -23,6 +24,10 @@ export class TrackedAttributes {
   readonly #entries = new Map<string, Entry>();
   /** Whether the application set or removed any: most requests only read. */
   #wasSet = false;
+  /** What the store holds, and what it will hold with what was set; undefined until something is set after a save. */
+  #content: { readonly stored: SessionContent; now: SessionContent } | undefined;
+  /** Whether no object can have changed: see `rest()`. */
+  #isAtRest = false;
 
   constructor(stored: StoredAttributes) {
     this.#stored = stored;
@@ -58,17 +63,24 @@ export class TrackedAttributes {
     return this.#stored.text(name);
   }
 
-  /** @throws SessionAttributeError when the value cannot be stored: now, so that the stack shows the caller */
+  /**
+   * @throws SessionAttributeError when the value cannot be stored, and SessionBoundError when it is too large: now, so
+   * that the stack shows the caller
+   */
   set(name: string, value: unknown): void {
     assertName(name);
     const removed = value === undefined || value === null;
-    const text = removed ? null : this.#stored.encode(name, value);
+    const text = removed ? null : this.#fitting(name, this.#stored.encode(name, value));
+    this.#counted.now = this.#admitted(name, text);
     this.#entries.set(name, { name, value: removed ? undefined : value, assigned: true, text, isRaw: false });
     this.#wasSet = true;
   }
 
+  /** The text of a value that will be written. @throws as `set()` does */
   encode(name: string, value: unknown): string {
-    return this.#stored.encode(name, value);
+    const text = this.#fitting(name, this.#stored.encode(name, value));
+    this.#admitted(name, text);
+    return text;
   }
 
   /** Whether the application set it, or changed it in place, since the last save. */
@@ -85,8 +97,19 @@ export class TrackedAttributes {
 
   /** Whether `changes()` has objects that were changed in place. Encodes each object that was read. */
   get hasChangedInPlace(): boolean {
+    if (this.#isAtRest) return false;
     for (const entry of this.#entries.values()) if (this.#changeInPlace(entry) !== undefined) return true;
     return false;
+  }
+
+  /**
+   * Call it when the application has finished, and nothing has changed in place. Until the promises that are settled now
+   * have had their turn, no object is compared again unless one is read.
+   */
+  rest(): void {
+    if (this.#entries.size === 0) return;
+    this.#isAtRest = true;
+    process.nextTick(() => (this.#isAtRest = false));
   }
 
   /** The same attributes without the changes that are not saved. */
@@ -106,15 +129,21 @@ export class TrackedAttributes {
   /** What has to be written, by name. */
   changes(): Map<string, string | null> {
     const changes = new Map<string, string | null>();
+    let inPlace: string | undefined;
     for (const entry of this.#entries.values()) {
+      const { text: known } = entry;
       const change = this.#change(entry);
-      if (change !== undefined) changes.set(entry.name, change);
+      if (change === undefined) continue;
+      changes.set(entry.name, change);
+      if (change !== known) inPlace = entry.name;
     }
+    if (inPlace !== undefined) this.#assertFits(changes, inPlace);
     return changes;
   }
 
   /** Records that the store wrote these changes. Later changes of the application are still to be written. */
   saved(changes: AttributeChanges): void {
+    this.#content = undefined;
     for (const [name, change] of changes) {
       this.#stored.replace(name, change ?? undefined);
       const entry = this.#entries.get(name);
@@ -139,11 +168,13 @@ export class TrackedAttributes {
   /** Takes over the text that the store has now. A value that the application changed stays to be written. */
   refresh(name: string, text: string | undefined): void {
     const isOwn = this.isChanged(name);
+    this.#content = undefined;
     this.#stored.replace(name, text);
     if (!isOwn) this.#entries.delete(name);
   }
 
   #read(name: string): Entry {
+    this.#isAtRest = false;
     const known = this.#entries.get(name);
     if (known) return known;
     const value = this.#stored.decode(name);
@@ -151,6 +182,42 @@ export class TrackedAttributes {
     const entry: Entry = { name, value, assigned: false, text, isRaw: true };
     if (value !== undefined) this.#entries.set(name, entry);
     return entry;
+  }
+
+  /** The text of an attribute, which fits by itself. */
+  #fitting(name: string, text: string): string {
+    assertAttributeFits(this.#stored.bounds, name, text, this.#stored.text(name) !== undefined);
+    return text;
+  }
+
+  get #counted(): { readonly stored: SessionContent; now: SessionContent } {
+    return (this.#content ??= this.#count());
+  }
+
+  #count(): { readonly stored: SessionContent; now: SessionContent } {
+    const stored = SessionContent.of(this.#stored.texts);
+    let now = stored;
+    for (const { name, assigned, text } of this.#entries.values()) {
+      if (assigned) now = now.with(name, this.#stored.text(name), text);
+    }
+    return { stored, now };
+  }
+
+  /** What the session will hold when an attribute is set to this text, or removed. @throws SessionBoundError */
+  #admitted(name: string, text: string | null): SessionContent {
+    const entry = this.#entries.get(name);
+    const { now, stored } = this.#counted;
+    const content = now.with(name, entry?.assigned ? entry.text : this.#stored.text(name), text);
+    if (text !== null) assertSessionFits(this.#stored.bounds, name, content, stored);
+    return content;
+  }
+
+  /** Objects that were changed in place are counted now; what was set was counted then. */
+  #assertFits(changes: AttributeChanges, changed: string): void {
+    const { stored } = this.#counted;
+    let content = stored;
+    for (const [name, text] of changes) content = content.with(name, this.#stored.text(name), text);
+    assertSessionFits(this.#stored.bounds, changed, content, stored);
   }
 
   /**
@@ -173,7 +240,11 @@ export class TrackedAttributes {
     if (!this.#isWritable(entry)) return undefined;
     const { name, value, text } = entry;
     // An object may have changed since it was set.
-    if (isObject(value) && !this.#stored.hasText(value, text!)) entry.text = this.#stored.encode(name, value);
+    if (isObject(value) && !this.#stored.hasText(value, text!)) {
+      const current = this.#fitting(name, this.#stored.encode(name, value));
+      this.#counted.now = this.#admitted(name, current);
+      entry.text = current;
+    }
     return entry.text;
   }
 
@@ -190,10 +261,10 @@ export class TrackedAttributes {
     if (entry.isRaw) {
       entry.text = this.#textAsRead(text);
       entry.isRaw = false;
+      if (entry.text === undefined || this.#stored.hasText(value, entry.text)) return undefined;
     }
-    if (entry.text === undefined) return undefined;
     const current = this.#stored.encode(name, value);
-    return current === entry.text ? undefined : current;
+    return current === entry.text ? undefined : this.#fitting(name, current);
   }
 }
 

@@ -203,6 +203,11 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return this.#saver.beforeEnd !== undefined || this.#state.isDirty;
   }
 
+  /** The application has finished: see `TrackedAttributes.rest()`. */
+  rest(): void {
+    this.#state.attributes.rest();
+  }
+
   /** Whether there is anything to save, apart from objects that were changed in place: it encodes none. */
   get isSet(): boolean {
     return this.#saver.beforeEnd !== undefined || this.#state.isSet;
@@ -238,8 +243,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   /** Sets or removes the principal, under the same id. */
   setPrincipal(name: string | undefined): void {
     this.#gate.assertStartable();
-    this.#state.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
-    if (name === undefined) this.#state.signOut();
+    this.#state.setPrincipal(name);
   }
 
   /** From now on, `signOut()` also ends these: the other live sessions of the same request. */

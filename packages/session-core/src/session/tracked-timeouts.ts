@@ -41,6 +41,11 @@ export class TrackedTimeouts {
     this.#now = { ...this.#now, [name]: secondsOf(name, timeout) };
   }
 
+  /** Changes the idle timeout if it is still this one: the application has set no other. */
+  exchange(from: number, to: number): void {
+    if (this.#now.maxInactiveInterval === from) this.set('maxInactiveInterval', to);
+  }
+
   /** The timeouts that the store has. */
   asStored(): TrackedTimeouts {
     return new TrackedTimeouts(this.#stored);
@@ -66,6 +71,16 @@ export class TrackedTimeouts {
   }
 }
 
+/** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
+export function idleTimeOf(record: SessionRecord): number | undefined {
+  const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
+  if (timeToLive === undefined) return undefined;
+  const since = Math.max(creationTime, record.authenticatedAt ?? 0);
+  const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
+  const absolute = absoluteTimeout < 0 ? Infinity : since + absoluteTimeout * 1000 - lastAccessedTime;
+  return Math.max(0, Math.min(idle, absolute) - timeToLive);
+}
+
 function secondsOf(name: string, timeout: unknown): number {
   if (timeout === 'never') return NEVER;
   const seconds = typeof timeout === 'number' ? timeout : Number(parseDuration(timeout)) / 1000;
@@ -79,14 +94,4 @@ function secondsOf(name: string, timeout: unknown): number {
 /** Whether it is a whole number of 32 bits, in which Spring Session keeps timeouts. */
 function isSeconds(seconds: number): boolean {
   return Number.isInteger(seconds) && Math.abs(seconds) < 2 ** 31;
-}
-
-/** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
-export function idleTimeOf(record: SessionRecord): number | undefined {
-  const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
-  if (timeToLive === undefined) return undefined;
-  const since = Math.max(creationTime, record.authenticatedAt ?? 0);
-  const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
-  const absolute = absoluteTimeout < 0 ? Infinity : since + absoluteTimeout * 1000 - lastAccessedTime;
-  return Math.max(0, Math.min(idle, absolute) - timeToLive);
 }

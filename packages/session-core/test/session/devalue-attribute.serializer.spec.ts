@@ -51,6 +51,11 @@ describe('DevalueAttributeSerializer', () => {
     expect(() => json.deserialize(serializer.serialize(new Date()))).toThrow();
   });
 
+  it('restores no keys __proto__ that others have stored', () => {
+    expect(JSON.stringify(serializer.deserialize('{"__proto__":{"isAdmin":true},"a":1}'))).toBe('{"a":1}');
+    expect(() => serializer.deserialize('devalue:[{"__proto__":1},{"isAdmin":2},true]')).toThrow('__proto__');
+  });
+
   it('restores instances of the classes that it knows', () => {
     const knowing = new DevalueAttributeSerializer({
       reducers: { Money: (value) => value instanceof Money && [value.cents] },
@@ -66,6 +71,8 @@ describe('DevalueAttributeSerializer', () => {
     ['a symbol', Symbol('secret'), 'holds a value that devalue'],
     ['an instance in a Map', new Map([['secret', new Money(5)]]), ' at .get(...) that'],
     ['100 000 levels', deep, 'nested too deeply'],
+    ['a key __proto__', { a: JSON.parse('{"__proto__":1}') }, 'holds a key `__proto__` at .a.__proto__, '],
+    ['a key __proto__ beside a Date', [new Date(), JSON.parse('{"__proto__":1}')], 'holds a key `__proto__` at [1], '],
   ])('refuses %s with an error that names the place, but not the value', (_, value, expected) => {
     const problem = problemOf(serializer, value);
     expect(problem).toBeInstanceOf(SerializationProblem);

@@ -84,6 +84,30 @@ describe('JsonAttributeSerializer', () => {
     expect(() => serializer.serialize(value)).toThrow(instead);
   });
 
+  it.each<[string, unknown, string]>([
+    ['the value', JSON.parse('{"__proto__":{"isAdmin":true}}'), 'holds a key `__proto__` at .__proto__, '],
+    ['a nested value', { a: [0, JSON.parse('{"__proto__":1}')] }, 'holds a key `__proto__` at .a[1].__proto__, '],
+  ])('refuses a key __proto__ of %s with an error that names the place', (_, value, problem) => {
+    expect(() => serializer.serialize(value)).toThrow(SerializationProblem);
+    expect(() => serializer.serialize(value)).toThrow(problem);
+  });
+
+  it.each([
+    ['{"__proto__":{"isAdmin":true},"a":1}', { a: 1 }],
+    ['[{"a":{"__proto__" : {"isAdmin":true}}}]', [{ a: {} }]],
+    ['{"\\u005f_pr\\u006Fto__":{"isAdmin":true},"a":{"b":1}}', { a: { b: 1 } }],
+    ['{"__proto__":null,"constructor":{"prototype":1}}', { constructor: { prototype: 1 } }],
+  ])('leaves out keys __proto__ of what others have stored: %s', (text, expected) => {
+    const value = serializer.deserialize(text);
+    expect(JSON.stringify(value)).toBe(JSON.stringify(expected));
+    expect(Object.assign({}, value)).not.toHaveProperty('isAdmin');
+  });
+
+  it('restores texts that only look as if they had a key __proto__', () => {
+    const value = { a: '__proto__', b: '"__proto__":1', 'c"__proto__': 1, 'd\\u0041': 'A', constructor: 1 };
+    expect(serializer.deserialize(serializer.serialize(value))).toEqual(value);
+  });
+
   it('leads to an error that names the attribute', () => {
     const attributes = new StoredAttributes([], serializer, OWNER);
     expect(() => attributes.encode('cart', { at: new Date() })).toThrow(

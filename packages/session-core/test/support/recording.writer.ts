@@ -4,6 +4,7 @@ import type { SessionKey } from '../../src/session/session-token.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { SessionChange, WriteReply } from '../../src/session/session-change.js';
+import { type SessionBounds, UNBOUNDED } from '../../src/session/session-bounds.js';
 import { SessionIndexes } from '../../src/session/session-indexes.js';
 import type { SessionRecord } from '../../src/session/session-record.js';
 import type { SessionWriter } from '../../src/session/session-writer.js';
@@ -17,6 +18,8 @@ export class RecordingWriter implements SessionWriter {
   undecodable: UndecodablePolicy = 'drop-attribute';
   readonly indexes = new SessionIndexes();
   readonly timeouts = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+  anonymousTimeout = 1800;
+  bounds: SessionBounds = UNBOUNDED;
   visitorAttributes: readonly string[] = [];
   maxSessions: SessionWriter['maxSessions'];
   updates = new AttributeUpdates((change) => this.write(change), 5000);

@@ -8,6 +8,9 @@ import {
   RecentlyAuthenticated,
   Session,
   SessionAttribute,
+  type SessionBound,
+  type SessionBoundError,
+  SessionCreationRefusedError,
   sessionAttribute,
   type SessionContext,
   type SessionDestroyedEvent,
@@ -330,3 +333,24 @@ export const indexed = SessionModule.forRoot({
     later: async (session) => session.getAttribute('items')?.[0],
   },
 });
+
+export const bounded = SessionModule.forRoot({
+  maxAttributes: 10,
+  anonymousTimeout: '10m',
+  mayCreate: ({ url, headers }, address) => address !== undefined && url !== headers['x-path'],
+});
+
+export const limited = SessionModule.forRoot({
+  // @ts-expect-error it says yes or no
+  mayCreate: () => 'no',
+  // @ts-expect-error a number of bytes
+  maxSessionSize: '1 MB',
+});
+
+export const asked = SessionModule.forRoot({ mayCreate: (_, address) => Promise.resolve(address === '127.0.0.1') });
+
+export function refused(error: SessionBoundError | SessionCreationRefusedError): number {
+  if (error instanceof SessionCreationRefusedError) return error.getStatus();
+  expectTypeOf(error.bound).toEqualTypeOf<SessionBound>();
+  return error.limit;
+}

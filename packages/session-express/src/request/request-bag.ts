@@ -1,14 +1,11 @@
 import { TrackedSession } from '@nest-session/core/store';
-import { COOKIE_MAX_AGE_ATTRIBUTE, type SessionExchange } from '@nest-session/core/transport';
+import { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, type SessionExchange } from '@nest-session/core/transport';
 import { BagValues } from '../bag/bag-values.js';
 import { propertyBag } from '../bag/property-bag.js';
 import { type BagOwner, CONTENT, type SessionBag } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
 import type { BagSettings } from './bag-settings.js';
 import { PrincipalRecorder } from './principal.recorder.js';
-
-/** The attribute of a session that is stored although the application set none: see `saveUninitialized`. */
-const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 
 /** `req.session` of one request, which the application may replace, end or unset. */
 export class RequestBag implements BagOwner {
@@ -55,7 +52,7 @@ export class RequestBag implements BagOwner {
     const { id } = session;
     const values = this.#values.copy();
     session.startAnew();
-    session.maxInactiveInterval = this.#settings.timeout;
+    session.maxInactiveInterval = this.#settings.timeoutOf(undefined);
     this.#maxAge = undefined;
     this.#leave(id, values);
     this.#bag = this.#open();
@@ -104,7 +101,7 @@ export class RequestBag implements BagOwner {
     const session = this.#session;
     const seconds = maxAge === null ? 0 : Math.ceil(maxAge / 1000);
     if (maxAge !== null && seconds <= 0) return void (session.maxInactiveInterval = 0);
-    session.maxInactiveInterval = maxAge === null ? this.#settings.timeout : seconds;
+    session.maxInactiveInterval = maxAge === null ? this.#settings.timeoutOf(session.principalName) : seconds;
     if (session.isNew) return void (this.#maxAge = seconds);
     if (seconds === this.#lifetime) return;
     session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);

@@ -1,3 +1,4 @@
+import { JsonAttributeSerializer } from '@nest-session/core';
 import type { ForeignSessionData } from '@nest-session/core/transport';
 import { isOwn } from '../bag/bag-values.js';
 import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
@@ -18,9 +19,11 @@ function isName(name: string): boolean {
   return name !== '' && isOwn(name) && !/\p{Surrogate}/u.test(name);
 }
 
+const json = new JsonAttributeSerializer();
+
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return json.deserialize(text);
   } catch {
     return undefined;
   }

@@ -148,6 +148,17 @@ describe('the takeover of a session of connect-redis', () => {
     );
   });
 
+  it('brings more than a session may hold, and no key __proto__', async () => {
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`item ${i}`, 1]));
+    const data = JSON.stringify({ ...DATA, ...many, large: 'x'.repeat(70_000) });
+    const { browser } = await oldSession({ data: `${data.slice(0, -1)},"body":{"__proto__":{"isAdmin":true},"a":1}}` });
+    const shown = await runIn(browser, ({ session }) => [Object.keys(session).length, session.large.length]);
+    expect(shown).toEqual([305, 70_000]);
+    expect(await runIn(browser, ({ session }) => JSON.stringify(session.body))).toBe('{"a":1}');
+    await runIn(browser, ({ session }) => void (session['item 1'] = 2));
+    await expect(runIn(browser, ({ session }) => void (session.more = 1))).rejects.toThrow('`maxAttributes`');
+  });
+
   it('lets parallel requests of a page meet in one session', async () => {
     const { browser, key } = await oldSession();
     const responses = await Promise.all(

@@ -33,6 +33,17 @@ describe('ExpressSessionSerializer', () => {
     ]);
   });
 
+  it('refuses keys __proto__, and leaves them out of what others have stored', async () => {
+    const agent = await start();
+    await expect(runIn(agent, ({ session }) => void (session.a = JSON.parse('{"b":{"__proto__":1}}')))).rejects.toThrow(
+      'Session attribute "a" holds a key `__proto__`',
+    );
+    await runIn(agent, ({ session }) => void (session.a = ['"__proto__":1']));
+    expect(await runIn(agent, ({ session }) => session.a)).toEqual(['"__proto__":1']);
+    const value = new ExpressSessionSerializer().deserialize('{"__proto__":{"isAdmin":true},"a":1}');
+    expect(JSON.stringify(value)).toBe('{"a":1}');
+  });
+
   it('refuses what JSON.stringify() leaves out, where it is assigned', async () => {
     const agent = await start();
     await expect(runIn(agent, ({ session }) => void (session.f = () => 1))).rejects.toThrow(

@@ -49,12 +49,13 @@ export class RedisForeignSessions extends ForeignSessions {
 
   /** @throws SessionIndexError when the value of an index cannot be derived */
   #sessionOf(id: string, { attributes, principalName }: ForeignSessionData): TakenOver {
-    const { timeout = 1800, absoluteTimeout = -1, serializer = new JsonAttributeSerializer() } = this.#options;
+    const { timeout = 1800, anonymousTimeout = timeout, absoluteTimeout = -1 } = this.#options;
+    const { serializer = new JsonAttributeSerializer() } = this.#options;
     const values = new Map(attributes);
     if (principalName !== undefined) values.set(PRINCIPAL_NAME_INDEX_NAME, principalName);
     const texts = new Map([...values].map(([name, value]) => [name, serializer.serialize(value)]));
     const indexes = (this.#options.indexes ?? new SessionIndexes()).changesOf(texts, serializer);
-    const times = { maxInactiveInterval: timeout, absoluteTimeout };
+    const times = { maxInactiveInterval: principalName === undefined ? anonymousTimeout : timeout, absoluteTimeout };
     return { id, ...times, attributes: texts, indexes };
   }
 }

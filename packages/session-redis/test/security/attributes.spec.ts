@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { SessionAttributeError } from '@nest-session/core';
+import { SessionAttributeError, SessionBoundError } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
@@ -33,6 +33,9 @@ const names = fc.oneof(
   fc.string({ minLength: 1, unit: 'binary' }).filter((name) => !/\p{Surrogate}/u.test(name)),
 );
 
+/** Without keys `__proto__`, which are refused. */
+const storable = fc.jsonValue().filter((value) => !JSON.stringify(value).includes('"__proto__":'));
+
 let server: RedisServer;
 let client: Redis;
 let app: App;
@@ -52,7 +55,7 @@ afterAll(async () => {
 describe('names with a meaning in JavaScript or Redis', () => {
   it('are valid names of attributes', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.dictionary(names, fc.jsonValue()), async (attributes) => {
+      fc.asyncProperty(fc.dictionary(names, storable), async (attributes) => {
         const given = Object.entries(attributes).filter(([, value]) => value !== null);
         const session = sessions.createSession();
         session.setAttribute('first', true);
@@ -123,19 +126,35 @@ describe('values that cannot be stored', () => {
     ['a BigInt inside', () => ({ SECRET, n: [1n] }), 'holds a value at .n[0] that is a bigint'],
     ['an object that refers to itself', () => circular, 'holds a value at .self that refers back to itself'],
     ['an object nested too deeply', deep, 'holds a value that is nested too deeply'],
-    ['5 MB', () => SECRET.padEnd(5 * 1024 * 1024), 'takes 5242882 bytes, more than the option `maxAttributeSize`'],
-    ['5 MB in many pieces', () => Array(800_000).fill(SECRET), 'takes 8000001 bytes, more than the option'],
-    ['5 MB that are 2 MB of characters', () => '\u20ac'.repeat(2 ** 20), 'takes 3145730 bytes, more than the option'],
     ['undefined in an array', () => ({ SECRET, a: [undefined] }), 'holds a value at .a[0] that is undefined'],
     ['an instance of a class', () => ({ SECRET, a: new (class Dto {})() }), 'holds a value at .a that is a Dto'],
     ['a function', () => () => SECRET, 'holds a value that is a function'],
     ['a symbol', () => Symbol(SECRET), 'holds a value that is a symbol'],
     ['a date', () => new Date(0), 'holds a value that is a Date'],
+    ['a key __proto__', () => [JSON.parse('{"__proto__":{}}')], 'holds a key `__proto__` at [0].__proto__'],
   ])('are rejected at setAttribute, with the name of the attribute: %s', async (_, make, problem) => {
     const session = sessions.createSession();
     session.setAttribute('kept', 1);
     const error = errorOf(() => session.setAttribute('__proto__', make()));
     expect(error).toBeInstanceOf(SessionAttributeError);
+    expect((error as Error).message).toContain(`Session attribute "__proto__" ${problem}`);
+    expect(inspect(error, { depth: Infinity })).not.toContain(SECRET);
+
+    await session.save();
+    const stored = (await sessions.findById(session.id))!;
+    await expect(stored.updateAttribute('list', make)).rejects.toThrow(`Session attribute "list" ${problem}`);
+    expect((await sessions.findById(session.id))!.attributeNames).toEqual(['kept']);
+  });
+
+  it.each<[string, () => unknown, string]>([
+    ['5 MB', () => SECRET.padEnd(5 * 1024 * 1024), 'takes 5242882 bytes, more than the option `maxAttributeSize`'],
+    ['5 MB in many pieces', () => Array(800_000).fill(SECRET), 'takes 8000001 bytes, more than the option'],
+    ['5 MB that are 2 MB of characters', () => '\u20ac'.repeat(2 ** 20), 'takes 3145730 bytes, more than the option'],
+  ])('are rejected when they exceed a bound, with the name of the attribute: %s', async (_, make, problem) => {
+    const session = sessions.createSession();
+    session.setAttribute('kept', 1);
+    const error = errorOf(() => session.setAttribute('__proto__', make()));
+    expect(error).toBeInstanceOf(SessionBoundError);
     expect((error as Error).message).toContain(`Session attribute "__proto__" ${problem}`);
     expect(inspect(error, { depth: Infinity })).not.toContain(SECRET);
 

@@ -21,6 +21,14 @@ export const DAY = 24 * 60 * MINUTE;
 /** The idle timeout of sessions whose check sets none, in milliseconds. */
 export const INTERVAL = 30 * MINUTE;
 
+/** What a session may hold. */
+export const BOUNDS = {
+  maxAttributes: 1100,
+  maxAttributeNameSize: 1000,
+  maxAttributeSize: 2_000_000,
+  maxSessionSize: 4_000_000,
+} as const;
+
 /** How long the old id of a rotated session leads to it, in milliseconds. */
 export const FOLLOWED = 60 * SECOND;
 
@@ -39,7 +47,7 @@ export class ContractContext {
   static async open({ open, offers, slack = 30 * SECOND }: SessionRepositoryContractOptions): Promise<ContractContext> {
     const ids = new PreparedIds();
     const options = { ids: new SessionIds(ids), undecodable: 'throw', indexes: CONTRACT_INDEXES } as const;
-    const store = await open({ timeout: INTERVAL / SECOND, ...options });
+    const store = await open({ timeout: INTERVAL / SECOND, ...options, ...BOUNDS });
     if (offers.includes('nodes')) assert.ok(store.other, '`nodes` are offered by `other`');
     // The clock of a test often begins at a full minute or day, which would hide that a store truncates times.
     await store.advance(12_345);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { SessionAttributeError } from '@nest-session/core';
+import { SessionAttributeError, SessionBoundError } from '@nest-session/core';
 import type { CreateSession } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
-import { INTERVAL, SECOND } from './contract.context.js';
+import { BOUNDS, INTERVAL, SECOND } from './contract.context.js';
 
 /** Names with a meaning somewhere: in JavaScript, Redis, SQL, paths or Unicode. A store must not give them one. */
 export const NAMES: readonly string[] = [
@@ -185,6 +185,27 @@ export const NAMES_AND_VALUES: CheckGroup = {
         const session = await t.load(id, node);
         assert.throws(() => session.getAttribute('broken'), SessionAttributeError);
       }
+    },
+
+    'refuses what exceeds the bounds that it was given': async (t) => {
+      const stored = await t.stored({ a: 1 });
+      for (const node of [t.repository, t.other]) {
+        const session = await t.load(stored.id, node);
+        const refuses = (name: string, value: unknown) =>
+          assert.throws(() => session.setAttribute(name, value), SessionBoundError);
+        refuses('n'.repeat(BOUNDS.maxAttributeNameSize + 1), 1);
+        refuses('large', 'x'.repeat(BOUNDS.maxAttributeSize));
+        await assert.rejects(
+          session.updateAttribute('a', () => 'x'.repeat(BOUNDS.maxAttributeSize)),
+          SessionBoundError,
+        );
+        for (const name of ['b', 'c']) session.setAttribute(name, 'x'.repeat(1_900_000));
+        refuses('d', 'x'.repeat(1_900_000));
+        for (const name of ['b', 'c']) session.removeAttribute(name);
+        for (let i = 1; i < BOUNDS.maxAttributes; i++) session.setAttribute(`name ${i}`, i);
+        refuses('one more', 1);
+      }
+      assert.deepEqual(await t.attributesOf(stored.id), { a: 1 });
     },
 
     'accepts every well-formed id, and keeps different ids apart': async (t) => {

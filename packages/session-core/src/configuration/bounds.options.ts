@@ -1,0 +1,42 @@
+import type { OptionReader } from '../option-reading/option.reader.js';
+import type { SessionBounds } from '../session/session-bounds.js';
+
+/**
+ * Options that bound what a session may hold. A change that would exceed one throws a `SessionBoundError`, 413. What is
+ * stored already stays readable, and may be changed as long as it does not grow. A request knows what it has loaded: two
+ * requests at once can exceed a bound by what the other one adds.
+ */
+export interface BoundsOptions {
+  /** How many attributes a session may have, at most 10000; the library's own do not count. @default 256 */
+  maxAttributes?: number;
+  /** Bytes that the name of an attribute may take, at least 128. @default 256 */
+  maxAttributeNameSize?: number;
+  /** Bytes that the text of one attribute may take. @default 65536 */
+  maxAttributeSize?: number;
+  /**
+   * Bytes that the names and texts of all attributes of a session may take; the library's own do not count.
+   * @default maxAttributeSize * 4
+   */
+  maxSessionSize?: number;
+}
+
+// The library's own names have up to 86 bytes.
+const SHORTEST_NAME = 128;
+const LONGEST_NAME = 65_535;
+// More would not fit into the arguments of one call, and each costs every load.
+const MOST_ATTRIBUTES = 10_000;
+// Redis takes no larger value.
+const LARGEST = 512 * 1024 * 1024;
+
+/** Reads the bounds. */
+export function readBounds(reader: OptionReader): SessionBounds {
+  const maxAttributes = reader.integer('maxAttributes', 256, { atLeast: 1, atMost: MOST_ATTRIBUTES });
+  const names = { atLeast: SHORTEST_NAME, atMost: LONGEST_NAME };
+  const maxAttributeNameSize = reader.integer('maxAttributeNameSize', 256, names);
+  const maxAttributeSize = reader.integer('maxAttributeSize', 65_536, { atLeast: 1, atMost: LARGEST });
+  const maxSessionSize = reader.integer('maxSessionSize', Math.min(4 * maxAttributeSize, LARGEST), {
+    atLeast: 1,
+    atMost: LARGEST,
+  });
+  return { maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize };
+}

@@ -1,0 +1,97 @@
+import { type SessionBound, SessionBoundError } from '../errors/session.errors.js';
+import { isOwnAttribute } from './own-attributes.js';
+
+/** How much a session may hold; Infinity: any amount. */
+export type SessionBounds = Readonly<Record<SessionBound, number>>;
+
+/** What no repository restricts by itself. */
+export const UNBOUNDED: SessionBounds = {
+  maxAttributes: Infinity,
+  maxAttributeNameSize: Infinity,
+  maxAttributeSize: Infinity,
+  maxSessionSize: Infinity,
+};
+
+/**
+ * What a session holds, as one object of it knows, without the library's own attributes: a session that somebody filled
+ * and planted must not lock its user out.
+ */
+export class SessionContent {
+  private constructor(
+    readonly attributes: number,
+    /** The names and texts in UTF-8. */
+    readonly bytes: number,
+  ) {}
+
+  static of(texts: Iterable<readonly [name: string, text: string]>): SessionContent {
+    let attributes = 0;
+    let bytes = 0;
+    for (const [name, text] of texts) {
+      if (isOwnAttribute(name)) continue;
+      attributes++;
+      bytes += sizeOf(name, text);
+    }
+    return new SessionContent(attributes, bytes);
+  }
+
+  /** The content after an attribute has changed; null and undefined: it is not there. */
+  with(name: string, before: string | null | undefined, after: string | null | undefined): SessionContent {
+    if (isOwnAttribute(name)) return this;
+    const attributes = this.attributes + count(after) - count(before);
+    return new SessionContent(attributes, this.bytes + sizeOf(name, after) - sizeOf(name, before));
+  }
+}
+
+/** @throws SessionBoundError when the text of an attribute, or the name of one that is not `stored`, is too long */
+export function assertAttributeFits(bounds: SessionBounds, name: string, text: string, isStored: boolean): void {
+  const { maxAttributeNameSize, maxAttributeSize } = bounds;
+  if (!isStored && exceeds(name, maxAttributeNameSize)) {
+    const problem = `has a name of ${Buffer.byteLength(name)} bytes`;
+    throw new SessionBoundError('maxAttributeNameSize', maxAttributeNameSize, name, problem, SHORTER_NAME);
+  }
+  if (exceeds(text, maxAttributeSize)) {
+    const problem = `takes ${Buffer.byteLength(text)} bytes`;
+    throw new SessionBoundError('maxAttributeSize', maxAttributeSize, name, problem, ELSEWHERE);
+  }
+}
+
+/**
+ * The attribute `name` makes the session hold `content`; the store has `stored`. A session that exceeds a bound already,
+ * because the bound was set later, can be changed as long as it does not grow.
+ * @throws SessionBoundError when that is too much
+ */
+export function assertSessionFits(
+  bounds: SessionBounds,
+  name: string,
+  content: SessionContent,
+  stored: SessionContent,
+): void {
+  const { maxAttributes, maxSessionSize } = bounds;
+  const { attributes, bytes } = content;
+  if (isOwnAttribute(name)) return;
+  if (attributes > Math.max(maxAttributes, stored.attributes)) {
+    const problem = `would be attribute ${attributes} of its session`;
+    throw new SessionBoundError('maxAttributes', maxAttributes, name, problem, TOGETHER);
+  }
+  if (bytes > Math.max(maxSessionSize, stored.bytes)) {
+    const problem = `would make its session take ${bytes} bytes`;
+    throw new SessionBoundError('maxSessionSize', maxSessionSize, name, problem, ELSEWHERE);
+  }
+}
+
+function exceeds(text: string, bytes: number): boolean {
+  // A character takes three bytes at most.
+  return text.length * 3 > bytes && Buffer.byteLength(text) > bytes;
+}
+
+function count(text: string | null | undefined): 0 | 1 {
+  return text === null || text === undefined ? 0 : 1;
+}
+
+function sizeOf(name: string, text: string | null | undefined): number {
+  return text === null || text === undefined ? 0 : Buffer.byteLength(name) + Buffer.byteLength(text);
+}
+
+const ELSEWHERE = 'keep such data elsewhere and its key in the session';
+const TOGETHER = 'keep what belongs together in one attribute, and remove attributes that are no longer needed';
+const SHORTER_NAME = 'use a shorter name';

@@ -1,0 +1,214 @@
+import { inspect } from 'node:util';
+import { type SessionBound, SessionBoundError } from '../../src/errors/session.errors.js';
+import { COOKIE_MAX_AGE_ATTRIBUTE, CSRF_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../../src/session/own-attributes.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../../src/session/session.js';
+import { UNBOUNDED } from '../../src/session/session-bounds.js';
+import { TrackedSession } from '../../src/session/tracked-session.js';
+import { RecordingWriter } from '../support/recording.writer.js';
+
+const SECRET = 'hunter2';
+
+describe('a session with bounds', () => {
+  let writer: RecordingWriter;
+  beforeEach(() => {
+    writer = new RecordingWriter();
+    writer.bounds = { maxAttributes: 3, maxAttributeNameSize: 10, maxAttributeSize: 100, maxSessionSize: 200 };
+  });
+
+  const created = () => TrackedSession.create(writer, { ...writer.timeouts });
+  /** So many attributes of 5 bytes each: a name of two and a text of three. */
+  const attributes = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`a${i}`, '"x"'] as const));
+
+  it.each<[SessionBound, (session: Session) => void, string]>([
+    ['maxAttributes', (s) => s.setAttribute('d', 1), 'Session attribute "d" would be attribute 4 of its session, more'],
+    ['maxAttributeNameSize', (s) => s.setAttribute('äöüäöü', 1), 'Session attribute "äöüäöü" has a name of 12 bytes'],
+    ['maxAttributeSize', (s) => s.setAttribute('a0', 'ä'.repeat(50)), 'Session attribute "a0" takes 102 bytes, more'],
+    [
+      'maxSessionSize',
+      (s) => ['a0', 'a1', 'a2'].forEach((name) => s.setAttribute(name, 'x'.repeat(80))),
+      'Session attribute "a2" would make its session take 252 bytes, more',
+    ],
+  ])('refuses where it is set what exceeds %s', async (bound, change, message) => {
+    const session = writer.restore(attributes(3));
+    const error = errorOf(() => change(session));
+    expect(error).toBeInstanceOf(SessionBoundError);
+    expect(error).toMatchObject({ bound, limit: writer.bounds[bound], message: expect.stringContaining(message) });
+    expect((error as Error).message).toContain(`the option \`${bound}\` allows (${writer.bounds[bound]}): `);
+  });
+
+  it('answers 413, and tells the client neither the attribute nor the bound', () => {
+    const error = errorOf(() => created().setAttribute('a', SECRET.repeat(20))) as SessionBoundError;
+    expect(error.getStatus()).toBe(413);
+    expect(error.getResponse()).toEqual({
+      statusCode: 413,
+      message: 'Session data too large',
+      error: 'Payload Too Large',
+    });
+    expect(inspect(error, { depth: Infinity })).not.toContain(SECRET);
+  });
+
+  it('shows only the beginning of a name that is too long', () => {
+    const error = errorOf(() => created().setAttribute('n'.repeat(100_000), 1)) as SessionBoundError;
+    expect(error.message).toContain(`"${'n'.repeat(64)}..." has a name of 100000 bytes`);
+    expect(error.attributeName.length).toBeLessThan(100);
+  });
+
+  it('keeps an attribute as it was when a change of it is refused', async () => {
+    const session = writer.restore({ a: '[1]' });
+    expect(() => session.setAttribute('a', 'x'.repeat(200))).toThrow(SessionBoundError);
+    expect(session.getAttribute('a')).toEqual([1]);
+    await session.save();
+    expect(writer.writes).toEqual([]);
+  });
+
+  it('takes exactly as much as the bounds allow', async () => {
+    const session = created();
+    session.setAttribute('a', 'x'.repeat(98));
+    session.setAttribute('b', 'x'.repeat(94));
+    session.setAttribute('c', 1);
+    expect(() => session.setAttribute('c', 10)).toThrow('would make its session take 201 bytes');
+    await session.save();
+    expect(writer.attributes).toEqual([{ a: `"${'x'.repeat(98)}"`, b: `"${'x'.repeat(94)}"`, c: '1' }]);
+  });
+
+  it('has room again for what was removed, in the same request and in a later one', async () => {
+    const session = writer.restore(attributes(3));
+    session.removeAttribute('a0');
+    session.setAttribute('d', 1);
+    await session.save();
+    expect(() => session.setAttribute('e', 1)).toThrow('would be attribute 4');
+    session.removeAttribute('d');
+    session.setAttribute('e', 1);
+    await session.save();
+    expect(writer.attributes).toEqual([
+      { a0: null, d: '1' },
+      { d: null, e: '1' },
+    ]);
+  });
+
+  it('refuses at the save what objects have become that were changed in place, each time', async () => {
+    const session = writer.restore({ a: '[]', b: '[]', c: '[]' });
+    for (const name of ['a', 'b', 'c']) session.getRequiredAttribute<string[]>(name).push('x'.repeat(80));
+    await expect(session.save()).rejects.toMatchObject({ bound: 'maxSessionSize' });
+    await expect(session.save()).rejects.toMatchObject({ bound: 'maxSessionSize' });
+    session.getRequiredAttribute<string[]>('a').push('x'.repeat(80));
+    await expect(session.save()).rejects.toMatchObject({ bound: 'maxAttributeSize' });
+    expect(writer.writes).toEqual([]);
+    for (const name of ['a', 'b']) session.getRequiredAttribute<string[]>(name).length = 0;
+    await expect(session.save()).resolves.toBe('saved');
+  });
+
+  it('refuses at the save what an object has become since it was set, each time', async () => {
+    const session = created();
+    const lists = ['a', 'b', 'c'].map((name) => {
+      const list: string[] = [];
+      session.setAttribute(name, list);
+      return list;
+    });
+    for (const list of lists) list.push('x'.repeat(80));
+    await expect(session.save()).rejects.toMatchObject({ bound: 'maxSessionSize' });
+    await expect(session.save()).rejects.toMatchObject({ bound: 'maxSessionSize' });
+    expect(writer.writes).toEqual([]);
+  });
+
+  it('refuses what updateAttribute() would store, before it is written', async () => {
+    const session = writer.restore(attributes(3));
+    await expect(session.updateAttribute('d', () => 1)).rejects.toMatchObject({ bound: 'maxAttributes' });
+    await expect(session.updateAttribute('a0', () => 'x'.repeat(200))).rejects.toMatchObject({
+      bound: 'maxAttributeSize',
+    });
+    await expect(session.updateAttribute('n'.repeat(11), () => 1)).rejects.toMatchObject({
+      bound: 'maxAttributeNameSize',
+    });
+    await session.updateAttribute('a0', () => 'x'.repeat(90));
+    await session.updateAttribute('a1', () => 'x'.repeat(90));
+    await expect(session.updateAttribute('a2', () => 'x'.repeat(90))).rejects.toMatchObject({
+      bound: 'maxSessionSize',
+    });
+    expect(writer.writes).toHaveLength(2);
+    await expect(created().updateAttribute('a', () => 'x'.repeat(200))).rejects.toThrow(SessionBoundError);
+  });
+
+  it('reads and changes what was stored before, as long as it does not grow', async () => {
+    const large = JSON.stringify({ list: ['x'.repeat(300)] });
+    const session = writer.restore({ ...attributes(3), 'a long name': '1', large });
+    expect(session.getAttribute('large')).toEqual({ list: ['x'.repeat(300)] });
+    session.setAttribute('a0', 'y');
+    session.setAttribute('a long name', 2);
+    await expect(session.save()).resolves.toBe('saved');
+    expect(() => session.setAttribute('a0', 'longer')).toThrow('would make its session take');
+    session.removeAttribute('large');
+    expect(() => session.setAttribute('new', 1)).not.toThrow();
+    session.removeAttribute('a1');
+    await expect(session.save()).resolves.toBe('saved');
+    expect(() => session.setAttribute('newer', 1)).toThrow(SessionBoundError);
+  });
+
+  it('never drops an object in silence that is too large and was changed in place', async () => {
+    const session = writer.restore({ large: JSON.stringify(Array(200).fill(1)) });
+    await expect(session.save()).resolves.toBe('saved');
+    session.getRequiredAttribute<number[]>('large').push(2);
+    await expect(session.save()).rejects.toMatchObject({ bound: 'maxAttributeSize' });
+  });
+
+  it('does not count what the library keeps in it: who planted a full session locks nobody out', async () => {
+    writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128 };
+    const session = writer.restore({ ...attributes(3), a2: JSON.stringify('x'.repeat(180)) });
+    session.signIn('ann');
+    session.setAttribute(CSRF_ATTRIBUTE, 'token');
+    session.setAttribute(REMEMBER_ME_ATTRIBUTE, true);
+    session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, 60);
+    await session.save();
+    expect(writer.writes[0]).toMatchObject({ kind: 'update', signIn: expect.anything() });
+    expect(() => session.setAttribute('nest-session.mine', 1)).toThrow(SessionBoundError);
+    expect(() => session.setAttribute('nest-session.visitor.mine', 1)).toThrow(SessionBoundError);
+  });
+
+  it('lets somebody sign in while an object of a full session changes in place', async () => {
+    writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128 };
+    const session = writer.restore({ a: JSON.stringify(['x'.repeat(95)]), b: JSON.stringify('x'.repeat(97)) });
+    expect(() => session.setAttribute('c', 1)).toThrow('would make its session take 202 bytes');
+    session.getRequiredAttribute<string[]>('a')[0] = 'y'.repeat(95);
+    session.signIn('ann');
+    await expect(session.save()).resolves.toBe('saved');
+  });
+
+  it('lets somebody sign in whose session exceeds a bound by what is kept', async () => {
+    writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128 };
+    const large = JSON.stringify('x'.repeat(300));
+    const session = writer.restore({ ...attributes(3), 'nest-session.visitor.v': large });
+    session.setAttribute('nest-session.visitor.v', 'x');
+    for (const name of ['a0', 'a1', 'a2']) session.setAttribute(name, 'x'.repeat(80));
+    session.signIn('ann');
+    await expect(session.save()).resolves.toBe('saved');
+    expect(writer.attributes[0]).toMatchObject({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' });
+  });
+
+  it('changes nothing in a sign-in with a name that is too long', async () => {
+    const session = writer.restore({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"', 'nest-session.visitor.a': '1' });
+    const { id } = session;
+    expect(() => session.signIn('x'.repeat(1000))).toThrow(SessionBoundError);
+    expect(() => (session.principalName = 'x'.repeat(1000))).toThrow(SessionBoundError);
+    expect(session).toMatchObject({ id, principalName: 'ann', authenticatedAt: undefined, isDirty: false });
+    expect(session.getAttribute('nest-session.visitor.a')).toBe(1);
+    await session.save();
+    expect(writer.writes).toEqual([]);
+  });
+
+  it('takes 10,000 attributes in a moment where it may', () => {
+    writer.bounds = { ...UNBOUNDED, maxAttributes: 10_000, maxSessionSize: 2 ** 29 };
+    const session = writer.restore(attributes(3));
+    for (let i = 0; i < 10_000; i++) session.setAttribute(`a${i}`, i);
+    expect(() => session.setAttribute('one more', 1)).toThrow('would be attribute 10001 of its session');
+  });
+});
+
+function errorOf(action: () => void): unknown {
+  try {
+    action();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('Nothing was refused');
+}
