@@ -404,7 +404,7 @@ describe('sessionRepositoryContract', () => {
     [OpensOldIds, 'rotation: ends the old id for loading at once'],
     [FollowsWithEverything, 'rotation: refuses completely a forwarded save that sets another id'],
     [FollowsWithNothing, 'rotation: forwards attribute changes and touches of requests that loaded the old id'],
-    [ComparesNothing, 'attribute update: keeps every change of many concurrent requests'],
+    [ComparesNothing, 'attribute update: writes nothing when the stored text is another one, and returns that text'],
     [TakesTheSameTextForItsOwn, 'attribute update: is a conflict also when another request has written the same text'],
     [LosesTheIndexWithTheId, 'index: follows a session through a rotation'],
     [ForgetsOtherIndexes, 'indexed attributes: keep a session listed while other attributes change'],

@@ -42,7 +42,10 @@ it('an injected listener starts and stops with its application', async () => {
     }
   }
 
-  const app = await App.start({ redis: { url: withAllRights(server.url), notifications: 'off' }, providers: [Reservations] });
+  const app = await App.start({
+    redis: { url: withAllRights(server.url), notifications: 'off' },
+    providers: [Reservations],
+  });
   const { notifications } = app.nest.get(Reservations);
   await eventually(() => notifications.health.state === 'listening');
   expect(await connected()).toContain('nest:session:notifications');
