@@ -1,22 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
-import { ContractRedis } from '../support/contract.redis.js';
+import { describeContract } from '../support/contract.suite.js';
 
 LeakGuard.install();
 
-let redis: ContractRedis;
-beforeAll(async () => {
-  redis = await ContractRedis.open();
-});
-afterAll(() => redis.close());
-
-describe.each([1, 4])('RedisSessionRepository, partitions: %p', (partitions) => {
-  const checks = sessionRepositoryContract({
-    offers: ['indexes', 'events', 'revocations', 'nodes', 'outages'],
-    slack: 0,
-    open: (options) => redis.store(options, partitions),
-  });
-  // A failed check rejects. As an assertion of Jest it counts as one.
-  const passes = (name: string, check: () => Promise<void>) => it(name, () => expect(check()).resolves.toBeUndefined());
-  registerChecks(checks, { describe, it: Object.assign(passes, { skip: it.skip }) });
-});
+describeContract(1);

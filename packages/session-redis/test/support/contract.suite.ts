@@ -1,0 +1,23 @@
+import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
+import { ContractRedis } from './contract.redis.js';
+
+/** The contract of repositories, for one with these partitions. */
+export function describeContract(partitions: number): void {
+  let redis: ContractRedis;
+  beforeAll(async () => {
+    redis = await ContractRedis.open();
+  });
+  afterAll(() => redis.close());
+
+  describe(`RedisSessionRepository, partitions: ${partitions}`, () => {
+    const checks = sessionRepositoryContract({
+      offers: ['indexes', 'events', 'revocations', 'nodes', 'outages'],
+      slack: 0,
+      open: (options) => redis.store(options, partitions),
+    });
+    // A failed check rejects. As an assertion of Jest it counts as one.
+    const passes = (name: string, check: () => Promise<void>) =>
+      it(name, () => expect(check()).resolves.toBeUndefined());
+    registerChecks(checks, { describe, it: Object.assign(passes, { skip: it.skip }) });
+  });
+}
