@@ -1,6 +1,7 @@
 // Mistakes in the limit of the sessions of a principal: in the script that decides with one partition, and in the ledger
 // that several need.
 const byContract = (test) => ({ spec: 'redis-session.contract.spec.ts', test });
+const byPartitions = (test) => ({ spec: 'partitioned-session.contract.spec.ts', test });
 const byLedger = (test) => ({ spec: 'max-sessions.spec.ts', test });
 
 const ENDS_OLDEST = 'a limit of sessions ends the session whose sign-in is the longest ago, with its event';
@@ -55,25 +56,25 @@ const inLedger = [
     mistake: 'A ledger has one place more than the limit says',
     code: 'math.max(number - most, 0)',
     instead: 'math.max(number - most - 1, 0)',
-    killedBy: byContract(ENDS_OLDEST),
+    killedBy: byPartitions(ENDS_OLDEST),
   },
   {
     mistake: 'A place may have to end for several sign-ins',
     code: 'first.ender = own.field',
     instead: '',
-    killedBy: byContract(AT_ONCE),
+    killedBy: byPartitions(AT_ONCE),
   },
   {
     mistake: 'A place does not count before its session is stored',
     code: 'elseif place ~= own and not is_ending(place) then',
     instead: 'elseif place ~= own and place.latest <= now and not is_ending(place) then',
-    killedBy: byContract(AT_ONCE),
+    killedBy: byPartitions(AT_ONCE),
   },
   {
     mistake: 'A place does not learn the new id of its session',
     code: 'table.insert(own.ids, id)',
     instead: '',
-    killedBy: byContract(
+    killedBy: byPartitions(
       'a limit of sessions counts a session that signs in again, is rotated or gets its principal again once',
     ),
   },
@@ -104,7 +105,7 @@ const inLedger = [
     in: 'SessionLedger.#makeRoom',
     code: '!hasEnded() && !others.some(isOver)',
     instead: '!hasEnded()',
-    killedBy: byContract(COUNTS_DEAD),
+    killedBy: byPartitions(COUNTS_DEAD),
   },
   {
     mistake: 'A sign-in that is refused keeps its place',
@@ -112,7 +113,7 @@ const inLedger = [
     code: `await this.#release(sign);
       return { outcome: room };`,
     instead: 'return { outcome: room };',
-    killedBy: byContract(REFUSES),
+    killedBy: byPartitions(REFUSES),
   },
 ].map((mutant) => ({ in: 'reserve-place', store: 'Redis with four partitions', ...mutant }));
 
