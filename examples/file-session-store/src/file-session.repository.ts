@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { IndexedSessionRepository } from '@nest-session/core';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type {
   CreateSession,
   SessionChange,
@@ -92,6 +92,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     if (change.kind === 'create') {
       if (change.presentedIds.some((id) => this.#nextId(id))) return { outcome: 'gone' };
       if (this.#isTaken(change.id)) return { outcome: 'collision' };
+      if (!(await this.#makesRoom(change, change.id))) return { outcome: 'refused' };
       const { id, maxInactiveInterval, absoluteTimeout, device } = change;
       const data = { attributes: apply(change.attributes, []), indexes: apply(change.indexes, []), formerIds: [] };
       const authenticatedAt = change.signsIn ? now : undefined;
@@ -126,11 +127,25 @@ export class FileSessionRepository extends IndexedSessionRepository {
       const update: UpdateSession = late.kind === 'update' ? late : { ...none, kind: 'update', id: change.id };
       const refusal = this.#refusal(update, session, isForwarded);
       if (refusal) return refusal;
+      const endsNow = update.maxInactiveInterval === 0 || update.absoluteTimeout === 0;
+      if (!endsNow && !(await this.#makesRoom(update, session.id))) return { outcome: 'refused' };
       await this.#update(name, session, update, now);
       if (update.signIn) return { outcome: 'saved', authenticatedAt: now };
     }
     if (isForwarded) return { outcome: 'forwarded' };
     return { outcome: change.kind === 'touch' ? 'touched' : change.kind === 'delete' ? 'deleted' : 'saved' };
+  }
+
+  /** Ends the other sessions of the principal that are too many. False: one more is refused, and none has ended. */
+  async #makesRoom({ limit, indexes }: Pick<CreateSession, 'limit' | 'indexes'>, own: string): Promise<boolean> {
+    if (!limit || indexes.get(PRINCIPAL_NAME_INDEX_NAME) !== limit.principal) return true;
+    const listed = await this.lookUp(PRINCIPAL_NAME_INDEX_NAME, limit.principal);
+    const signedInAt = ({ authenticatedAt, creationTime }: SessionRecord) => authenticatedAt ?? creationTime;
+    const others = listed.filter(({ id }) => id !== own).sort((a, b) => signedInAt(b) - signedInAt(a));
+    const surplus = others.slice(limit.atMost - 1);
+    if (surplus.length > 0 && limit.whenReached === 'refuse') return false;
+    for (const { id } of surplus.reverse()) await this.#step({ kind: 'delete', id });
+    return true;
   }
 
   /** The outcome of an update that must not be done: of a late request, or of one that was done before. */
