@@ -147,7 +147,6 @@ describe.each([
   }, 600_000);
 
   it('never more, while sessions of the principal expire, sign out and are rotated', async () => {
-    const before = (await recorded('created')).length - (await recorded('deleted')).length;
     const all: Answers = {};
     for (let i = 0; i < ROUNDS; i++) {
       for (let n = 0; n < MOST; n++) await round(`s${i}-${n}`, `other-${i}`, ['sign in']);
@@ -163,6 +162,6 @@ describe.each([
     expect(Object.keys(all).filter((answer) => answer.includes('Error'))).toEqual([]);
     const ended = [...(await recorded('deleted')), ...(await recorded('expired'))];
     expect(new Set(ended).size).toBe(ended.length);
-    expect(before).toBeGreaterThan(0);
+    expect(ended.length).toBeGreaterThan(0);
   }, 600_000);
 });
