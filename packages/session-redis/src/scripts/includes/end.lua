@@ -1,6 +1,5 @@
 -- Ends the live session: nothing finds it any more. `is_wanted`: whether anybody wants the event; nil when the script has
--- not asked yet. The event is the first write, which fails when the stream is a
--- foreign key.
+-- not asked yet. The event is the first write, which fails when the stream is a foreign key.
 local size = tonumber(bucket) and redis.pcall('SCARD', bucket_prefix .. bucket) or 0
 if type(size) ~= 'number' or size == 1 then
   -- include: buckets

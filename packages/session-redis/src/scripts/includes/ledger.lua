@@ -1,6 +1,7 @@
 -- The ledger of a principal: a place for each of its sessions, and for each that is about to be one. A place is the field
--- of the id with which it was taken. Its value: when it was taken, until when its session may still be stored, for
--- whose session this one is to end (the field of that place, its own when it is refused, `-` for none), and the ids that its session may have.
+-- of the id with which it was taken. Its value: when it was taken, until when its session may still be stored, for whose
+-- session this one is to end (the field of that place, its own when it is refused, `-` for none), and the ids that its
+-- session may have.
 -- include: clock
 local ledger = KEYS[1]
 local by_field, list = {}, {}

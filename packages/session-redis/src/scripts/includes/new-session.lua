@@ -1,5 +1,6 @@
 -- Of a new session, which lives for `most` ms at most until it is renewed: its end `ends_at`, the `bucket` of that, whether
--- that one `is_new`, its index `entries`, and the field for these. ARGV has its indexes from `first_index` to `first_attribute`.
+-- that one `is_new`, its index `entries`, and the text `index_field` for these. ARGV has its indexes from `first_index` on,
+-- and its attributes from `first_attribute` on.
 -- include: clock
 local interval, absolute_timeout, since = tonumber(ARGV[4]), tonumber(ARGV[5]), now
 local absolute_expiry = absolute_timeout >= 0 and now + absolute_timeout * 1000 or nil
