@@ -54,8 +54,8 @@ const decidedAtOnce = [
 const inLedger = [
   {
     mistake: 'A ledger has one place more than the limit says',
-    code: 'math.max(number - most, 0)',
-    instead: 'math.max(number - most - 1, 0)',
+    code: 'math.max(#list - waiting - most, 0)',
+    instead: 'math.max(#list - waiting - most - 1, 0)',
     killedBy: byPartitions(ENDS_OLDEST),
   },
   {

@@ -133,7 +133,7 @@ export class SessionLedger {
     const isOver = (each: Place) => known.get(keyOf(each)) === 'over';
     let place = taken;
     for (let wait = SHORTEST_WAIT; place.word === 'full';) {
-      const { ending, others, latest } = place;
+      const { missing, ending, others, latest } = place;
       const all = [...ending, ...others];
       const looks = this.#find(
         sign,
@@ -141,13 +141,15 @@ export class SessionLedger {
         known,
       );
       const [isGone] = await Promise.all([this.#isGone(sign), looks]);
-      const isRefused = ending.length === 0;
-      const hasEnded = () => !isRefused && ending.every(isOver);
+      const hasEnded = () => missing === 0 && ending.every(isOver);
       if (!hasEnded() && !others.some(isOver)) {
-        if (isRefused) return 'refused';
+        if (sign.limit.whenReached === 'refuse') return 'refused';
         if (isGone) return 'gone';
-        await Promise.all(ending.map((each) => this.#end(sign, each, known)));
-        if (!hasEnded()) wait = await this.#pause(wait, giveUpAt);
+        const left = ending.filter((each) => !isOver(each));
+        // Not all at once: another sign-in may find in the meantime that fewer need to end.
+        const first = left.slice(0, Math.ceil(left.length / 2));
+        await Promise.all(first.map((each) => this.#end(sign, each, known)));
+        if (missing > 0 || !first.every(isOver)) wait = await this.#pause(wait, giveUpAt);
       }
       if (hasEnded()) return { until: latest, ended: ending };
       place = await this.#reserve(sign, all.filter(isOver));

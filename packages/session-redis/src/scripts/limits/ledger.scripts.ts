@@ -38,15 +38,21 @@ export interface PlaceFindings {
 
 /**
  * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `full`: when the sessions of
- * `ending` have ended, or one of `others` turns out to be over.
+ * `ending` have ended, and `missing` others that now end for other sign-ins; or one of `others` turns out to be over.
  */
 export type Reservation =
   | { readonly word: 'unknown' }
   | { readonly word: 'room'; readonly latest: number }
-  | { readonly word: 'full'; readonly latest: number; readonly ending: Place[]; readonly others: Place[] };
+  | {
+      readonly word: 'full';
+      readonly latest: number;
+      readonly missing: number;
+      readonly ending: Place[];
+      readonly others: Place[];
+    };
 
 type ListedPlace = [field: string, latest: string, isOpen: number, ...ids: string[]];
-type ReserveReply = ['unknown'] | ['room', number] | ['full', number, ListedPlace[], ListedPlace[]];
+type ReserveReply = ['unknown'] | ['room', number] | ['full', number, number, ListedPlace[], ListedPlace[]];
 
 /** The result of settling a place. */
 export type SettlePlaceReply = 'done';
@@ -86,7 +92,8 @@ export class LedgerScripts {
     )) as ReserveReply;
     if (reply[0] === 'unknown') return { word: 'unknown' };
     if (reply[0] === 'room') return { word: 'room', latest: reply[1] };
-    return { word: 'full', latest: reply[1], ending: reply[2].map(toPlace), others: reply[3].map(toPlace) };
+    const [word, latest, missing, ending, others] = reply;
+    return { word, latest, missing, ending: ending.map(toPlace), others: others.map(toPlace) };
   }
 
   /**

@@ -19,9 +19,10 @@
   Returns
     {'unknown'}  there is no ledger
     {'room', latest}  the session may be stored until then, in epoch ms
-    {'full', latest, ending, others}  it may be stored until then, once there is room. `ending`: the places whose sessions
-      end for it, none with 'refuse'; `others`: all other places whose sessions stay. Of each place its field, `latest`, 1
-      when its session may not be stored yet, and its ids
+    {'full', latest, missing, ending, others}  it may be stored until then, once there is room. `missing`: how many must end
+      for it besides, which now end for others, all with 'refuse'; `ending`: the places whose sessions end for it; `others`:
+      all other places whose sessions stay. Of each place its field, `latest`, 1 when its session may not be stored yet, and
+      its ids
 ]]
 if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
 -- include: ledger
@@ -51,18 +52,20 @@ end
 own.latest = latest
 remove_over(own, 9, first_session - 1)
 
-local ending, others = {}, {}
+if own.ender == own.field then own.ender = '-' end
+-- Of the sessions that wait for others to end, each is stored in the place of one of these.
+local ending, others, waiting, waits = {}, {}, 0, {}
 for _, place in ipairs(list) do
+  if place.ender ~= own.field and is_ending(place) and not waits[place.ender] then
+    waits[place.ender], waiting = true, waiting + 1
+  end
   if place.ender == own.field and place ~= own then
     table.insert(ending, place)
   elseif place ~= own and not is_ending(place) then
     table.insert(others, place)
   end
 end
-if own.ender == own.field then own.ender = '-' end
--- A session that ends for another one needs no room.
-local number = #others + #ending + (is_ending(own) and 0 or 1)
-local surplus = most and math.max(number - most, 0) or 0
+local surplus = most and math.max(#list - waiting - most, 0) or 0
 if ARGV[4] == 'refuse' then
   if surplus > 0 then own.ender = own.field end
 else
@@ -81,7 +84,7 @@ else
 end
 store(own)
 redis.call('PEXPIRE', ledger, ARGV[6])
-if #ending == 0 and own.ender ~= own.field then return { 'room', latest } end
+if #ending == 0 and (surplus == 0 or not most) then return { 'room', latest } end
 
 local function listed(places)
   local reply = {}
@@ -90,4 +93,4 @@ local function listed(places)
   end
   return reply
 end
-return { 'full', latest, listed(ending), listed(others) }
+return { 'full', latest, math.max(surplus - #ending, 0), listed(ending), listed(others) }
