@@ -13,6 +13,10 @@ const byUpdatesAtOnce = (test) => ({ spec: 'updates-at-once.spec.ts', test });
 const byBounds = (test) => ({ spec: 'session-bounds.spec.ts', test });
 const byMayCreate = (test) => ({ spec: 'may-create.spec.ts', test });
 const byAnonymousTimeout = (test) => ({ spec: 'anonymous-timeout.spec.ts', test });
+const byGoneSessions = (test) => ({ spec: 'gone-session.spec.ts', test });
+const bySecurityEvents = (test) => ({ spec: 'security-events.spec.ts', test });
+const byLogger = (test) => ({ spec: 'one-line.logger.spec.ts', test });
+
 const bySigningIn = (test) => ({ spec: 'signing-in.spec.ts', test });
 
 /** Mistakes in signing in and out. */
@@ -27,7 +31,7 @@ const signing = [
   {
     mistake: 'A principal that is assigned takes over the sign-in of another one',
     in: 'TrackedSession',
-    code: 'if (rotates && !this.#state.isSigningIn) this.#state.signOut();',
+    code: 'if (rotates && !this.#state.authentication.kept) this.#state.signOut();',
     instead: '',
     killedBy: bySigningIn('takes over no sign-in of another principal'),
   },
@@ -345,7 +349,90 @@ const bounds = [
   },
 ];
 
+/** Mistakes when the session of a client is over, in what is told of attacks, and in what the log says. */
+const told = [
+  {
+    mistake: 'A session that could not be started looks like a success',
+    in: 'SessionSaver',
+    code: 'throw new SessionGoneError(NOT_CREATED);',
+    instead: 'return outcome;',
+    killedBy: byGoneSessions(
+      'a token that was just replaced makes POST /login a 409 without a cookie, never a silent 201',
+    ),
+  },
+  {
+    mistake: 'A sign-in into a session that has ended looks like a success',
+    in: 'SessionSaver',
+    code: "save.kind === 'update' && save.signIn",
+    instead: 'false',
+    killedBy: byGoneSessions('a sign-in into a session that has ended meanwhile is a 409, and nobody is signed in'),
+  },
+  {
+    mistake: 'A sign-in looks like a success when a save before has found that the session has ended',
+    in: 'SessionState.signIn',
+    code: "if (this.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);",
+    instead: '',
+    killedBy: byGoneSessions(
+      'a update-and-sign-in into a session that has ended meanwhile is a 409, and nobody is signed in',
+    ),
+  },
+  {
+    mistake: 'Where no interceptor runs, an HTTP exception of a save is a 500',
+    in: 'ResponseCommit.replace',
+    code: 'error instanceof HttpException',
+    instead: 'error instanceof SessionStoreError',
+    killedBy: byGoneSessions(
+      'a token that was just replaced makes POST /login-in-guard a 409 without a cookie, never a silent 201',
+    ),
+  },
+  {
+    mistake: 'One of many clients is blamed for the security events of all',
+    in: 'SecurityEventLimiter.add',
+    code: 'isOne ? facts : anonymous(facts)',
+    instead: 'facts',
+    killedBy: bySecurityEvents(
+      'of many clients is told apart for a hundred of them, counts all, and blames nobody for the others',
+    ),
+  },
+  {
+    mistake: 'Security events that wait are lost at the shutdown',
+    in: 'SecurityEvents.listen',
+    code: 'this.#limiter.flush();',
+    instead: '',
+    killedBy: bySecurityEvents('is called at the shutdown with what was not delivered yet'),
+  },
+  {
+    mistake: 'A security event has the query of its request',
+    in: 'pathOf',
+    code: 'url.split(/[?#]/, 1)',
+    instead: 'url.split(/#/, 1)',
+    killedBy: bySecurityEvents('with the URL "/reset/a?token=hush" has the path "/reset/a"'),
+  },
+  {
+    mistake: 'A request is read for a security event that nobody wants',
+    in: 'SecurityEvents.report',
+    code: '!this.#listener?.listensTo(kind)',
+    instead: 'false',
+    killedBy: bySecurityEvents('nothing is read of a request'),
+  },
+  {
+    mistake: 'A warning has the control characters of a client',
+    in: 'OneLineLogger.warn',
+    code: 'escaped(message)',
+    instead: 'message',
+    killedBy: byLogger('warn() writes one line, and nothing that commands a terminal'),
+  },
+  {
+    mistake: 'The message of an error adds frames to its stack',
+    in: 'shownStack',
+    code: 'begin + message.length',
+    instead: 'begin',
+    killedBy: byLogger('has the frames of its stack, and none that its message pretends to be'),
+  },
+];
+
 export const requests = [
+  ...told,
   ...signing,
   ...csrf,
   ...updates,

@@ -39,7 +39,7 @@ describe('the demo as a program, without Redis', () => {
     await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
     expect(await events.next('expired', id)).toMatchObject({ items: ['apple'] });
     await eventually(() => expect(output).toMatch(`expired ${id}`));
-    await eventually(() => expect(output).toMatch('somebody has left behind: apple'));
+    await eventually(() => expect(output).toMatch('somebody has left behind: "apple"'));
 
     const exit = once(program, 'exit');
     program.kill('SIGTERM');

@@ -50,6 +50,7 @@ beforeAll(async () => {
     'docs/protecting-routes.md',
     'docs/redis-tls.md',
     'docs/requests.md',
+    'docs/security-events.md',
     'docs/several-sessions.md',
     'docs/signing-in.md',
     'docs/testing.md',
@@ -94,7 +95,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(12);
+      expect(programs).toHaveLength(13);
       for (const program of programs) {
         const run = Program.start([join(folder, program)]);
         expect([await run.exit, run.output]).toEqual([[0, null], expect.any(String)]);

@@ -52,7 +52,12 @@ export type { CsrfOptions } from './configuration/csrf.options.js';
 export { CompositeSessionIdResolver } from './resolvers/composite-session-id.resolver.js';
 export { CookieSessionIdResolver } from './resolvers/cookie-session-id.resolver.js';
 export { HeaderSessionIdResolver } from './resolvers/header-session-id.resolver.js';
-export { type SessionClient, SessionIdResolver } from './resolvers/session-id.resolver.js';
+export {
+  type SessionClient,
+  SessionIdResolver,
+  type TokenRefusal,
+  type TokenRefusalListener,
+} from './resolvers/session-id.resolver.js';
 export { RandomSessionIdGenerator, SessionIdGenerator } from './session/session-id.generator.js';
 export { SessionToken, sessionTokenOf } from './session/session-token.js';
 
@@ -73,6 +78,15 @@ export {
   type SessionEventType,
 } from './events/session.events.js';
 
+// security events
+export { OnSecurityEvent } from './security-events/on-security-event.decorator.js';
+export {
+  type RequestFacts,
+  SecurityEvent,
+  type SecurityEventKind,
+  type SecurityFacts,
+} from './security-events/security-event.js';
+
 // stores
 export { IndexedSessionRepository } from './repository/indexed-session.repository.js';
 export { SessionRepository } from './repository/session.repository.js';
@@ -90,6 +104,7 @@ export {
   type SessionBound,
   SessionBoundError,
   SessionCreationRefusedError,
+  SessionGoneError,
   SessionIndexError,
   SessionStateError,
   SessionStoreError,

@@ -6,7 +6,7 @@ import {
   Module,
   type NestModule,
 } from '@nestjs/common';
-import { MetadataScanner, ModuleRef } from '@nestjs/core';
+import { DiscoveryModule, MetadataScanner, ModuleRef } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { AuthenticatedGuard } from './guards/authenticated.guard.js';
@@ -22,6 +22,8 @@ import { UpgradeOrigins } from './http/upgrade-origins.js';
 import { SessionMiddleware } from './http/session.middleware.js';
 import { explainInjection } from './option-reading/injected-dependencies.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
+import { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
+import { SecurityEvents } from './security-events/security.events.js';
 import { BrowserSessions } from './http/browser-sessions.js';
 import { SessionScope } from './http/session.scope.js';
 import { SessionInterceptor } from './http/session.interceptor.js';
@@ -43,7 +45,7 @@ import {
  */
 @Global()
 @Module({
-  imports: [SessionEventModule],
+  imports: [DiscoveryModule, SessionEventModule],
   providers: [
     // `forRoot()` and `forRootAsync()` replace it.
     { provide: SESSION_MODULE_OPTIONS, useFactory: refuseBareClass },
@@ -58,6 +60,12 @@ import {
       useFactory: ({ sessionIdResolver }: ResolvedSessionOptions, moduleRef: ModuleRef) =>
         typeof sessionIdResolver === 'function' ? moduleRef.create(sessionIdResolver) : sessionIdResolver,
     },
+    {
+      provide: SecurityEvents,
+      inject: [SESSION_OPTIONS],
+      useFactory: ({ securityEvents }: ResolvedSessionOptions) => securityEvents,
+    },
+    SecurityEventDispatcher,
     SessionScope,
     SessionExtension,
     SessionContext,

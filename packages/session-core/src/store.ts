@@ -41,6 +41,12 @@ export { SessionEventHandlingError, type FailedHandler } from './events/session-
 export type { SessionEventInit } from './events/session.events.js';
 export { SessionSnapshot } from './session/session-snapshot.js';
 
+export { SecurityEvents, type SecurityReport } from './security-events/security.events.js';
+
+// logging
+export { OneLineLogger } from './logging/one-line.logger.js';
+export { shownError, shownStack, shownText } from './logging/shown-error.js';
+
 // the module of a store
 export { SESSION_OPTIONS } from './configuration/session.module-definition.js';
 export type { SessionBounds } from './session/session-bounds.js';

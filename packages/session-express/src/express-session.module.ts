@@ -1,7 +1,7 @@
-import { type DynamicModule, Inject, Logger, Module, type OnModuleInit, Optional } from '@nestjs/common';
+import { type DynamicModule, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { InvalidSessionOptionsError, SessionIdResolver, SessionRepository } from '@nest-session/core';
-import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import { OneLineLogger, type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { cookieAttributes, ForeignSessions, SessionExtension } from '@nest-session/core/transport';
 import {
   EXPRESS_SESSION_MODULE_OPTIONS,
@@ -82,7 +82,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
   }
 }
 
-const logger = new Logger('ExpressSession');
+const logger = new OneLineLogger('ExpressSession');
 
 function problem(sentence: string): InvalidSessionOptionsError {
   return new InvalidSessionOptionsError('ExpressSessionModule', [sentence]);

@@ -7,8 +7,11 @@ export class AbandonedCarts {
   readonly #logger = new Logger(AbandonedCarts.name);
 
   @OnSessionEvent(SessionExpiredEvent)
-  remind({ session, principalName = 'somebody' }: SessionExpiredEvent): void {
+  remind({ session, principalName }: SessionExpiredEvent): void {
     const items = session.getAttributeOrDefault('items', []);
-    if (items.length > 0) this.#logger.log(`${principalName} has left behind: ${items.join(', ')}`);
+    // Quoted: what a client has sent could otherwise look like another line of the log.
+    const owner = principalName === undefined ? 'somebody' : JSON.stringify(principalName);
+    const left = items.map((item) => JSON.stringify(item));
+    if (left.length > 0) this.#logger.log(`${owner} has left behind: ${left.join(', ')}`);
   }
 }

@@ -1,4 +1,5 @@
 import { logger } from '../logging/session.logger.js';
+import { shownStack } from '../logging/shown-error.js';
 
 /** Repeats a step in the background, one at a time. A step that fails is logged, and the loop goes on. */
 export class PollingLoop {
@@ -42,7 +43,7 @@ export class PollingLoop {
     try {
       await this.step();
     } catch (error) {
-      logger.error(`${this.name} failed and will be retried`, error instanceof Error ? error.stack : String(error));
+      logger.error(`${this.name} failed and will be retried`, shownStack(error));
     }
     if (this.#active) this.#schedule();
   }

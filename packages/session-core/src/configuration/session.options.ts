@@ -12,7 +12,9 @@ import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './c
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
 import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';
+import { requestFactsOf } from '../resolvers/request-facts.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { SecurityEvents } from '../security-events/security.events.js';
 import { RandomSessionIdGenerator, SessionIdGenerator } from '../session/session-id.generator.js';
 import { type SessionIdForm, SessionIds } from '../session/session-ids.js';
 import type { MaxSessions } from '../session/session-limit.js';
@@ -69,7 +71,7 @@ export interface SessionModuleOptions extends BoundsOptions {
   visitorAttributes?: readonly string[];
   /**
    * What happens to a request that presents live sessions of two principals, as with a cookie that somebody planted in
-   * the browser of a user. `'standard'`: the first counts, and a warning is logged once. `'strict'`: the use of the
+   * the browser of a user. `'standard'`: the first counts, with a security event, or a warning once. `'strict'`: the use of the
    * session throws a `ConflictException`, 409. @default 'standard'
    */
   security?: SecurityLevel;
@@ -171,6 +173,8 @@ export interface ResolvedSessionOptions extends SessionBounds {
   readonly keepIdle: ((request: HttpRequestLike) => boolean) | undefined;
   /** False for a request that may store no new session; undefined: every request may. */
   readonly mayCreate: SessionModuleOptions['mayCreate'];
+  /** Where to report what an attacker may have done; for `@OnSecurityEvent`. */
+  readonly securityEvents: SecurityEvents;
 }
 
 const SECOND = 1000;
@@ -251,6 +255,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     exclude,
     keepIdle,
     mayCreate,
+    securityEvents: new SecurityEvents({ shownId: (id) => ids.shown(id), factsOf: requestFactsOf }),
   });
 }
 

@@ -23,7 +23,7 @@ const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 export class CsrfGuard implements CanActivate {
   constructor(
     @Inject(Reflector) private readonly reflector: Reflector,
-    @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'csrf'>,
+    @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'csrf' | 'securityEvents'>,
   ) {}
 
   /**
@@ -35,14 +35,24 @@ export class CsrfGuard implements CanActivate {
     if (!request || isSafe(request)) return true;
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(SKIP_CSRF, route)) return true;
-    this.#refuseOtherOrigins(request);
-    this.#refuseOtherTokens(request);
+    try {
+      this.#refuseOtherOrigins(request);
+      this.#refuseOtherTokens(request);
+    } catch (error) {
+      if (error instanceof CsrfError) this.#report(request, error);
+      throw error;
+    }
     return true;
   }
 
+  #report(request: HttpRequest, { reason }: CsrfError): void {
+    const kind = reason === 'cross-origin' ? 'refused-origin' : 'refused-csrf-token';
+    const { id, principalName } = SessionExchange.of(request)?.session.existing ?? {};
+    this.options.securityEvents.report(kind, { request: rawOf(request), sessionId: id, principalName, reason });
+  }
+
   #refuseOtherOrigins(request: HttpRequest): void {
-    const raw = request.raw ?? (request as unknown as IncomingMessage);
-    if (!isFromOtherOrigin(raw, request, this.options.csrf.trustedOrigins)) return;
+    if (!isFromOtherOrigin(rawOf(request), request, this.options.csrf.trustedOrigins)) return;
     throw new CsrfError('cross-origin', 'A page of another origin sent this request');
   }
 
@@ -59,6 +69,10 @@ export class CsrfGuard implements CanActivate {
     if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
     throw new CsrfError('invalid-token', 'The CSRF token is not that of the session: load the page again');
   }
+}
+
+function rawOf(request: HttpRequest): IncomingMessage {
+  return request.raw ?? (request as unknown as IncomingMessage);
 }
 
 /** Middleware may make a GET of a POST: then neither of the two may change something. */

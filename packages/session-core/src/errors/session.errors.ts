@@ -1,4 +1,4 @@
-import { HttpException, HttpStatus, PayloadTooLargeException } from '@nestjs/common';
+import { ConflictException, HttpException, HttpStatus, PayloadTooLargeException } from '@nestjs/common';
 
 /** Thrown at start-up when options are wrong. The message names all problems at once. */
 export class InvalidSessionOptionsError extends Error {
@@ -35,6 +35,25 @@ export class SessionStoreError extends HttpException {
       options,
     );
     this.name = 'SessionStoreError';
+    this.message = reason;
+  }
+}
+
+/**
+ * Thrown when a session could not be started, because the one that the client had is over. Nothing was stored, and nobody
+ * is signed in. This is so for
+ * - a save that creates a session, in a request whose token was replaced less than 60 s ago: by a sign-in or another
+ *   change of the id;
+ * - `signIn()`, or its save, when the session has ended meanwhile, or got another id.
+ *
+ * Nest answers this HTTP exception with a 409 response unless an exception filter decides otherwise. The client can
+ * repeat the request: it has another token then, or none.
+ */
+export class SessionGoneError extends ConflictException {
+  /** @param reason what was not done, and why; the client does not see it */
+  constructor(reason: string) {
+    super('The session has ended or changed in the meantime: repeat the request');
+    this.name = 'SessionGoneError';
     this.message = reason;
   }
 }

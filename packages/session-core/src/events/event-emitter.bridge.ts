@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { SESSION_EVENT_TYPES, type SessionEvent, sessionEventName, type SessionEventType } from './session.events.js';
 import { logger } from '../logging/session.logger.js';
+import { shownStack } from '../logging/shown-error.js';
 
 interface EventEmitter2Like {
   listenerCount(eventName: string): number;
@@ -43,7 +44,7 @@ export class EventEmitterBridge {
       // Not emit(): a listener with `suppressErrors: false` that rejects would end the process.
       await this.#listenedTo(event.eventName)?.emitAsync(event.eventName, event);
     } catch (error) {
-      logger.error(`An EventEmitter listener failed for session event ${shownEvent}`, stackOf(error));
+      logger.error(`An EventEmitter listener failed for session event ${shownEvent}`, shownStack(error));
     }
   }
 
@@ -66,8 +67,4 @@ export class EventEmitterBridge {
       .map(({ instance }) => instance as T | undefined)
       .filter(hasMethods);
   }
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

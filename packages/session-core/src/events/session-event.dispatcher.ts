@@ -20,6 +20,7 @@ import {
   type SessionEventType,
 } from './session.events.js';
 import { logger } from '../logging/session.logger.js';
+import { shownStack, shownText } from '../logging/shown-error.js';
 
 /** How `SessionEventDispatcher.dispatch()` treats an event that was dispatched before. */
 export interface DispatchOptions {
@@ -180,7 +181,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
 
   /** `event.id`, in which an id that is a token is replaced by a fingerprint. */
   #shown({ type, sessionId }: SessionEvent): string {
-    return `${type}:${this.options?.ids.shown(sessionId) ?? sessionId}`;
+    return shownText(`${type}:${this.options?.ids.shown(sessionId) ?? sessionId}`);
   }
 
   async #call(name: string, what: string, handle: () => unknown): Promise<FailedHandler | undefined> {
@@ -188,8 +189,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
       await handle();
       return undefined;
     } catch (cause) {
-      const stack = cause instanceof Error ? cause.stack : String(cause);
-      logger.error(`${name} failed to handle ${what}`, stack);
+      logger.error(`${name} failed to handle ${what}`, shownStack(cause));
       return { name, cause };
     }
   }

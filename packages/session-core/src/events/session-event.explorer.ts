@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { type BoundMethod, discoverMethods } from '../discovery/discover-methods.js';
 import { handlesGaps, type SessionEventGap } from './on-session-event-gap.decorator.js';
 import { handledEvents, type SessionEventClass } from './on-session-event.decorator.js';
 import type { SessionEvent } from './session.events.js';
@@ -28,14 +28,6 @@ export interface ExploredHandlers {
   readonly gaps: readonly SessionEventGapHandler[];
 }
 
-type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
-
-/** A method with its name, bound to its instance. */
-interface BoundMethod {
-  readonly name: string;
-  readonly call: (argument: unknown) => unknown;
-}
-
 /** Finds the `@OnSessionEvent` and `@OnSessionEventGap` methods of all providers and controllers of the application. */
 @Injectable()
 export class SessionEventExplorer {
@@ -47,21 +39,11 @@ export class SessionEventExplorer {
   /** @throws InvalidSessionOptionsError for a method of a request-scoped or transient class: it has no single instance */
   explore(): ExploredHandlers {
     const explored = { events: [] as SessionEventHandler[], gaps: [] as SessionEventGapHandler[] };
-    const seen = new Set<object>();
-    for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
-      // A request-scoped class may have no instance yet.
-      const instance: unknown = wrapper.instance ?? wrapper.metatype?.prototype;
-      // An object under two tokens is still one handler.
-      if (typeof instance !== 'object' || instance === null || seen.has(instance)) continue;
-      seen.add(instance);
-      const prototype = wrapper.instance ? (Object.getPrototypeOf(instance) as object | null) : instance;
-      for (const method of this.scanner.getAllMethodNames(prototype)) {
-        const marked: unknown = Reflect.get(instance, method);
-        explored.events.push(...eventHandlers(marked, () => bind(instance, method, wrapper, '@OnSessionEvent')));
-        if (handlesGaps(marked)) {
-          const { name, call } = bind(instance, method, wrapper, '@OnSessionEventGap');
-          explored.gaps.push({ name, handle: call });
-        }
+    for (const { method, bind } of discoverMethods(this.discovery, this.scanner)) {
+      explored.events.push(...eventHandlers(method, () => bind('@OnSessionEvent')));
+      if (handlesGaps(method)) {
+        const { name, call } = bind('@OnSessionEventGap');
+        explored.gaps.push({ name, handle: call });
       }
     }
     return explored;
@@ -78,22 +60,4 @@ function* eventHandlers(marked: unknown, bound: () => BoundMethod): Iterable<Ses
       handled.some(({ eventClass }) => wanted === eventClass || wanted.prototype instanceof eventClass);
     yield { name, broadcast, handles, wants, handle: call };
   }
-}
-
-function bind(instance: object, method: string, wrapper: InstanceWrapper, decorator: string): BoundMethod {
-  const name = `${instance.constructor.name}.${method}`;
-  if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
-    throw new InvalidSessionOptionsError('SessionModule', [notStatic(decorator, name)]);
-  }
-  // Looked up at each call, so that a spy or a proxy that replaced the method is called.
-  const call = (argument: unknown) =>
-    (Reflect.get(instance, method) as (argument: unknown) => unknown).call(instance, argument);
-  return { name, call };
-}
-
-function notStatic(decorator: string, name: string): string {
-  return (
-    `${decorator} cannot be used on ${name}: its class is request-scoped or transient, directly or through what it ` +
-    'injects, and a session event belongs to no request. Move the method to a provider of the default scope.'
-  );
 }

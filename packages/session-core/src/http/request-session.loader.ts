@@ -3,7 +3,7 @@ import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import type { SessionRepository } from '../repository/session.repository.js';
-import { MOST_TOKENS, type SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionEnd } from '../session/session.saver.js';
@@ -25,11 +25,12 @@ interface PresentedToken {
   readonly foreign?: ForeignSession | undefined;
 }
 
-type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids' | 'security'>;
+type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids' | 'security' | 'securityEvents'>;
 
 /** Finds the session whose token a request presents. Decides whether the request must touch it. */
 export class RequestSessionLoader {
   readonly #log = new WarnOnce();
+  readonly #reportRefusal: TokenRefusalListener;
 
   constructor(
     private readonly repository: SessionRepository,
@@ -37,16 +38,22 @@ export class RequestSessionLoader {
     private readonly options: Options,
     private readonly failures: StoreFailureLog,
     private readonly extension: Pick<SessionExtension, 'takeover'> = {},
-  ) {}
+  ) {
+    // Made once: every request passes it on.
+    this.#reportRefusal = (request, reason) => {
+      const kind = reason === 'malformed' ? 'malformed-token' : 'badly-signed-token';
+      return options.securityEvents.report(kind, { request, reason });
+    };
+  }
 
   /**
    * Asks the store once, or twice for more than five tokens; undefined, and the store is not asked, when the request has
    * no well-formed token. Never rejects: a failed load matters only when the session is used.
    */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
-    const presented = this.#presentedBy(request);
+    const presented = this.#presentedBy(request, this.#reportRefusal);
     const [first] = presented;
-    return first && this.#find(presented, first);
+    return first && this.#find(request, presented, first);
   }
 
   /** The ids that belong to the tokens of a request. The store is not asked. */
@@ -54,9 +61,9 @@ export class RequestSessionLoader {
     return this.#presentedBy(request).map(({ id }) => id);
   }
 
-  #presentedBy(request: IncomingMessage): PresentedToken[] {
+  #presentedBy(request: IncomingMessage, onRefused?: TokenRefusalListener): PresentedToken[] {
     const presented: PresentedToken[] = [];
-    for (const token of this.resolver.resolve(request).slice(0, MOST_TOKENS)) {
+    for (const token of this.resolver.resolve(request, onRefused).slice(0, MOST_TOKENS)) {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
     }
@@ -67,15 +74,17 @@ export class RequestSessionLoader {
     return presented;
   }
 
-  async #find(all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {
+  async #find(request: IncomingMessage, all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {
     const presentedIds = all.map(({ id }) => id);
     try {
       // Where two principals are refused, all have to be known.
       const isStrict = this.options.security === 'strict';
       const [sessions = []] = await findPresented(this.repository, [presentedIds], isStrict);
       this.failures.succeeded();
-      const loadError = all.length > 1 ? this.#conflictIn(sessions) : undefined;
+      const loadError = all.length > 1 ? this.#conflictIn(request, sessions) : undefined;
       if (loadError) return { presented: first.token, presentedIds, loadError };
+      const unknown = sessions.indexOf(null);
+      if (unknown >= 0) this.#reportUnknown(request, all[unknown]);
       const found = countingSession(sessions);
       const { token, id, foreign } = all[found] ?? all.at(-1) ?? first;
       const existing = sessions[found] ?? null;
@@ -91,12 +100,21 @@ export class RequestSessionLoader {
   }
 
   /** Warns of a request that presents sessions of two principals; its error when that is refused. */
-  #conflictIn(sessions: readonly (Session | null)[]): ConflictException | undefined {
+  #conflictIn(request: IncomingMessage, sessions: readonly (Session | null)[]): ConflictException | undefined {
     const principals = new Set(sessions.map(principalOf));
     principals.delete(undefined);
     if (principals.size < 2) return undefined;
-    this.#log.warn('two principals', TWO_PRINCIPALS);
+    const { id: sessionId, principalName } = sessions[countingSession(sessions)] ?? {};
+    const isHeard = this.options.securityEvents.report('two-principals', { request, sessionId, principalName });
+    if (!isHeard) this.#log.warn('two principals', TWO_PRINCIPALS);
     return this.options.security === 'strict' ? new ConflictException(CONFLICT) : undefined;
+  }
+
+  #reportUnknown(request: IncomingMessage, presented: PresentedToken | undefined): void {
+    // What stands for a session of another library is not kept here yet.
+    if (presented && !presented.foreign) {
+      this.options.securityEvents.report('unknown-token', { request, sessionId: presented.id });
+    }
   }
 
   /** How to end the sessions that a request presents besides the one that counts. */

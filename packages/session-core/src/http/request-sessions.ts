@@ -4,6 +4,7 @@ import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/co
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { InvalidSessionOptionsError, SessionCreationRefusedError } from '../errors/session.errors.js';
+import { WarnOnce } from '../logging/warn-once.js';
 import { SessionRepository } from '../repository/session.repository.js';
 import { addressOf } from '../resolvers/request-origin.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
@@ -22,6 +23,7 @@ const applications = new WeakMap<object, RequestSessions>();
 /** What all requests of an application share: the store of their sessions, and how to find a session in it. */
 @Injectable()
 export class RequestSessions implements OnModuleInit {
+  readonly #log = new WarnOnce();
   #store: { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } | undefined;
 
   constructor(
@@ -59,9 +61,11 @@ export class RequestSessions implements OnModuleInit {
     return this.#opened.loader;
   }
 
-  /** Whether a connection may be opened from the page that opens it. */
+  /** Whether a connection may be opened from the page that opens it. A refusal is a security event. */
   allowsOriginOf(request: IncomingMessage): boolean {
-    return this.origins.allows(request);
+    if (this.origins.allows(request)) return true;
+    if (!this.options.securityEvents.report('refused-origin', { request })) this.#log.warn('origin', FOREIGN_ORIGIN);
+    return false;
   }
 
   /** Whether a request has no session, by the option `exclude`. */
@@ -114,11 +118,13 @@ export class RequestSessions implements OnModuleInit {
 }
 
 /** Asks the option `mayCreate`. */
-function creationRule({ mayCreate }: ResolvedSessionOptions): SessionExchangeParts['mayCreate'] {
+function creationRule({ mayCreate, securityEvents }: ResolvedSessionOptions): SessionExchangeParts['mayCreate'] {
   return (
     mayCreate &&
     (async (request) => {
-      if (!(await mayCreate(request, addressOf(request)))) throw new SessionCreationRefusedError();
+      if (await mayCreate(request, addressOf(request))) return;
+      securityEvents.report('limit-reached', { request, limit: 'mayCreate' });
+      throw new SessionCreationRefusedError();
     })
   );
 }
@@ -126,3 +132,7 @@ function creationRule({ mayCreate }: ResolvedSessionOptions): SessionExchangePar
 const NO_REPOSITORY =
   'There is no store for the sessions: import RedisSessionModule.forRoot() of @nest-session/redis, or ' +
   'MapSessionModule.forRoot() to keep them in the memory of a single process.';
+
+const FOREIGN_ORIGIN =
+  'A WebSocket from a page of another origin got no session: its Origin is not the Host. List the origins of your pages ' +
+  'in SessionWebSocketModule.forRoot({ origins }) of @nest-session/websockets';

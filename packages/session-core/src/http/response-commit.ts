@@ -10,6 +10,7 @@ import type { RequestSession } from './request-session.js';
 import { isDestroyed } from './response-functions.js';
 import type { CommitGate, ErrorResponse } from './response-hold.js';
 import type { StoreFailureLog } from './store-failure.log.js';
+import { shownStack } from '../logging/shown-error.js';
 
 /** The parts of the application that all commits share. */
 export interface ResponseCommitParts {
@@ -41,7 +42,8 @@ export class ResponseCommit implements CommitGate {
   constructor(
     private readonly session: RequestSession,
     private readonly parts: ResponseCommitParts,
-    private readonly request: IncomingMessage,
+    /** The request of Node.js. */
+    readonly request: IncomingMessage,
     private readonly response: ServerResponse,
   ) {
     session.bindTo(this);
@@ -167,8 +169,8 @@ export class ResponseCommit implements CommitGate {
   }
 
   replace(error: unknown): ErrorResponse {
-    if (error instanceof HttpException) return { status: error.getStatus(), body: error.getResponse() };
-    logger.error(described(error));
+    if (error instanceof HttpException) return responseOf(error);
+    logger.error('The session could not be saved, so the response is a 500', shownStack(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
     return { status, body: { statusCode: status, message: 'Internal server error' } };
   }
@@ -236,10 +238,12 @@ export class ResponseCommit implements CommitGate {
   }
 }
 
-function reportResolver(error: unknown): void {
-  logger.error(`The SessionIdResolver failed, so a response is sent without its headers: ${described(error)}`);
+/** As the exception filter of Nest answers it. */
+function responseOf(error: HttpException): ErrorResponse {
+  const [status, response] = [error.getStatus(), error.getResponse()];
+  return { status, body: typeof response === 'string' ? { statusCode: status, message: response } : response };
 }
 
-function described(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+function reportResolver(error: unknown): void {
+  logger.error('The SessionIdResolver failed, so a response is sent without its headers', shownStack(error));
 }

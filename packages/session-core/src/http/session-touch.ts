@@ -4,6 +4,7 @@ import { logger } from '../logging/session.logger.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { TouchOutcome } from '../session/session-change.js';
 import type { TrackedSession } from '../session/tracked-session.js';
+import { shownError } from '../logging/shown-error.js';
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>;
 
@@ -54,7 +55,7 @@ export class SessionTouch {
         try {
           return await repository.touch(session);
         } catch (error) {
-          const reason = error instanceof SessionStoreError ? error.reason : String(error);
+          const reason = error instanceof SessionStoreError ? JSON.stringify(error.reason) : shownError(error);
           logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
           return 'failed';
         }

@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { WarnOnce } from '../logging/warn-once.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
 import type { SessionInfo } from '../session/session-info.js';
@@ -11,8 +10,6 @@ import { SessionExchange } from './session-exchange.js';
 /** The sessions of the application: those of a principal, and that of a request for code that has no `@Session()`. */
 @Injectable()
 export class Sessions {
-  readonly #log = new WarnOnce();
-
   constructor(@Inject(RequestSessions) private readonly requests: RequestSessions) {}
 
   /**
@@ -31,10 +28,7 @@ export class Sessions {
       const { session } = exchange;
       return session.existing || session.isUnavailable ? session.session : null;
     }
-    if (isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)) {
-      this.#log.warn('origin', FOREIGN_ORIGIN);
-      return null;
-    }
+    if (isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)) return null;
     const { session } = await this.requests.detached(incoming);
     void session.touch.send();
     return session.existing || session.isUnavailable ? session.session : null;
@@ -106,7 +100,3 @@ function idsOf(session: ReadonlySession | string | undefined): string[] {
   const storedId = session instanceof TrackedSession ? session.storedId : undefined;
   return storedId === undefined || storedId === session.id ? [session.id] : [session.id, storedId];
 }
-
-const FOREIGN_ORIGIN =
-  'A WebSocket from a page of another origin got no session: its Origin is not the Host. List the origins of your pages ' +
-  'in SessionWebSocketModule.forRoot({ origins }) of @nest-session/websockets';

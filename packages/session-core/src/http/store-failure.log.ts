@@ -1,5 +1,6 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
+import { shownError } from '../logging/shown-error.js';
 
 /** Logs one line when calls to the session store begin to fail, and one when they succeed again. */
 export class StoreFailureLog {
@@ -8,7 +9,7 @@ export class StoreFailureLog {
   failed(error: unknown): void {
     if (this.#failures++ > 0) return;
     // Only the reason, because the cause may quote a value.
-    const reason = error instanceof SessionStoreError ? error.reason : String(error);
+    const reason = error instanceof SessionStoreError ? JSON.stringify(error.reason) : shownError(error);
     logger.error(`The session store failed, so requests that need their session get a 503 response: ${reason}`);
   }
 

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { OneLineLogger } from './one-line.logger.js';
 
 /** The one logger of this package: its context is `Session`. */
-export const logger: Logger = new Logger('Session');
+export const logger = new OneLineLogger('Session');

@@ -1,4 +1,5 @@
 import { SessionStoreError } from '../errors/session.errors.js';
+import type { SecurityEvents } from '../security-events/security.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { AttributeUpdates } from '../session/attribute-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
@@ -15,6 +16,7 @@ import { TrackedSession } from '../session/tracked-session.js';
 import type { UndecodablePolicy } from '../session/undecodable-policy.js';
 import { dropUndecodable } from './drop-undecodable.js';
 import { wrapStoreErrors } from './store.errors.js';
+import { WarnOnce } from '../logging/warn-once.js';
 
 /** The options of the application that a repository needs; `SESSION_OPTIONS` has them. */
 export interface SessionRepositoryOptions {
@@ -46,6 +48,8 @@ export interface SessionRepositoryOptions {
   readonly undecodable?: UndecodablePolicy | undefined;
   /** Under what sessions are listed. @default the index of principals alone */
   readonly indexes?: SessionIndexes | undefined;
+  /** Where to report what an attacker may have done. @default nowhere */
+  readonly securityEvents?: SecurityEvents | undefined;
 }
 
 /** What a store implements of its repository, for checks that call a store directly. */
@@ -91,6 +95,7 @@ export abstract class SessionRepository {
     const write = (change: SessionChange) => wrapStoreErrors(() => this.write(change));
     this.#writer = {
       undecodable: options.undecodable ?? 'drop-attribute',
+      warnings: new WarnOnce(),
       indexes: options.indexes ?? new SessionIndexes(),
       bounds: boundsOf(options),
       timeouts: { maxInactiveInterval: timeout, absoluteTimeout },
@@ -102,6 +107,7 @@ export abstract class SessionRepository {
       write,
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
       shown: (id) => ids.shown(id),
+      securityEvents: options.securityEvents,
     };
   }
 
@@ -144,7 +150,8 @@ export abstract class SessionRepository {
    * Saves what changed since the session was loaded, and renews its idle timeout if anything changed. `gone`: the
    * session ended in the meantime, and nothing was saved.
    * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when a value cannot be
-   *   stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session of a request
+   *   stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session of a request;
+   *   SessionGoneError when the save should have created a session or signed somebody in
    */
   async save(session: Session): Promise<SaveOutcome> {
     return TrackedSession.of(session).save();

@@ -3,7 +3,7 @@ import type { SessionToken } from '../session/session-token.js';
 import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
 import type { CookieOptions } from './cookie.options.js';
 import { ALIASES, aliasIn, DEFAULT_ALIAS } from './session-alias.js';
-import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
+import { type SessionClient, SessionIdResolver, type TokenRefusalListener } from './session-id.resolver.js';
 
 /**
  * Gives a browser several sessions, with a cookie for each alias. The URL of a request contains the alias, which is not
@@ -44,8 +44,8 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     this.#cookieOf(alias).expire(request, response);
   }
 
-  resolve(request: IncomingMessage): readonly SessionToken[] {
-    return this.#cookieFor(request).resolve(request);
+  resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): readonly SessionToken[] {
+    return this.#cookieFor(request).resolve(request, onRefused);
   }
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {

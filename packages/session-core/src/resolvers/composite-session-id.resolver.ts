@@ -1,7 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import type { SessionToken } from '../session/session-token.js';
-import { MOST_TOKENS, type SessionClient, SessionIdResolver } from './session-id.resolver.js';
+import {
+  MOST_TOKENS,
+  type SessionClient,
+  SessionIdResolver,
+  type TokenRefusalListener,
+} from './session-id.resolver.js';
 
 // For each of the resolvers to come: cookies that were planted for the first one must not hide what the last one finds.
 const KEPT_FREE = 5;
@@ -31,11 +36,11 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
     this.headers = [...new Set(resolvers.flatMap(({ headers }) => headers))];
   }
 
-  resolve(request: IncomingMessage): SessionToken[] {
+  resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): SessionToken[] {
     const tokens = new Map<string, SessionToken>();
     for (const [position, resolver] of this.#resolvers.entries()) {
       const room = MOST_TOKENS - KEPT_FREE * (this.#resolvers.length - 1 - position);
-      for (const token of resolver.resolve(request)) {
+      for (const token of resolver.resolve(request, onRefused)) {
         if (tokens.has(token.reveal()) || tokens.size >= room) continue;
         tokens.set(token.reveal(), token);
         this.#finders.set(token, resolver);

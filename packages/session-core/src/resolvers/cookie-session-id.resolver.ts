@@ -14,7 +14,12 @@ import {
   type ResolvedCookieOptions,
 } from './cookie.options.js';
 import { appendHeader } from './response-headers.js';
-import { type SessionClient, SessionIdResolver } from './session-id.resolver.js';
+import {
+  type SessionClient,
+  SessionIdResolver,
+  type TokenRefusal,
+  type TokenRefusalListener,
+} from './session-id.resolver.js';
 
 // Values need no encoding. It would change the "=" at the end of base64, which other languages do not decode.
 const AS_IT_IS = { encode: (value: string) => value };
@@ -44,14 +49,14 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     return this.#cookie.name;
   }
 
-  resolve(request: IncomingMessage): SessionToken[] {
+  resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): SessionToken[] {
     const tokens: SessionToken[] = [];
     // Cookies of other paths and domains have the same name, and may come first.
     const values = cookieValues(request.headers.cookie, this.#cookie.name, MOST_VALUES + 1);
     if (values.length > MOST_VALUES) this.#diagnosis.ofTooMany(MOST_VALUES);
     for (const value of values.slice(0, MOST_VALUES)) {
       const token = this.#codec.decode(value);
-      if (typeof token === 'string') this.#diagnosis.ofRefused(value, token);
+      if (typeof token === 'string') this.#refuse(request, value, token, onRefused);
       else if (!tokens.some((known) => known.reveal() === token.reveal())) tokens.push(token);
     }
     return tokens;
@@ -73,6 +78,16 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     if (own !== undefined) return own === 0 ? undefined : own;
     const { maxAge, rememberMe = maxAge } = this.#cookie;
     return isRemembered ? rememberMe : maxAge;
+  }
+
+  #refuse(
+    request: IncomingMessage,
+    value: string,
+    refusal: TokenRefusal,
+    onRefused: TokenRefusalListener | undefined,
+  ): void {
+    // Some clients keep an expired cookie with an empty value.
+    if (value !== '' && !onRefused?.(request, refusal)) this.#diagnosis.ofRefused(refusal);
   }
 
   #setCookie(response: ServerResponse, attributes: SetCookieAttributes, value: string, maxAge?: number): void {

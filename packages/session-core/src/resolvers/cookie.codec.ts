@@ -2,9 +2,7 @@ import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
 import type { ResolvedCookieOptions } from './cookie.options.js';
 import { LONGEST_VALUE } from './cookie.validation.js';
-
-/** Why the value of a cookie was refused. */
-export type CookieRefusal = 'malformed' | 'unsigned' | 'badly signed';
+import type { TokenRefusal } from './session-id.resolver.js';
 
 // In no token and no signature.
 const SEPARATOR = '.';
@@ -31,7 +29,7 @@ export class CookieCodec {
   }
 
   /** The token in a value that a client presented, or why the value was refused. */
-  decode(value: string): SessionToken | CookieRefusal {
+  decode(value: string): SessionToken | TokenRefusal {
     if (value.length > LONGEST_VALUE) return 'malformed';
     const decoded = this.#base64 ? decodeBase64(value) : value;
     if (decoded === undefined) return 'malformed';

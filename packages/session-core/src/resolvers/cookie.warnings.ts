@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { CookieRefusal } from './cookie.codec.js';
 import type { ResolvedCookieAttributes } from './cookie.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './request-origin.js';
+import type { TokenRefusal } from './session-id.resolver.js';
+import { shownError, shownText } from '../logging/shown-error.js';
 
-const REASONS: Readonly<Record<CookieRefusal, string>> = {
+const REASONS: Readonly<Record<TokenRefusal, string>> = {
   malformed:
     'If this continues, another application on a host of the same domain sets a cookie of that name, so give yours ' +
     'another `cookie.name`; or `cookie.base64` was changed',
@@ -42,7 +43,7 @@ export class CookieWarnings {
     if (domain !== undefined && host !== undefined && !isWithin(host, domain)) {
       this.#once(
         'foreign domain',
-        `is set for the domain ${domain} on a response to a request for another host: browsers drop it. Set ` +
+        `is set for the domain ${shownText(domain)} on a response to a request for another host: browsers drop it. Set ` +
           '`cookie.domain` to a domain of all hosts of the application, or `cookie.domains`; behind a proxy, ' +
           'make it forward the Host header, or trust it',
       );
@@ -50,9 +51,8 @@ export class CookieWarnings {
   }
 
   /** Reports a cookie of a request that was ignored without a look-up. */
-  ofRefused(value: string, refusal: CookieRefusal): void {
-    // Some clients keep an expired cookie with an empty value.
-    if (value !== '') this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
+  ofRefused(refusal: TokenRefusal): void {
+    this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
   }
 
   /** Reports a request with so many cookies of the name that not all were looked at. */
@@ -66,10 +66,9 @@ export class CookieWarnings {
 
   /** Reports that `cookie.attributes` threw, or returned attributes that would be refused at start-up. */
   ofAttributes(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
     this.#once(
       'attributes',
-      `is not set, because \`cookie.attributes\` failed, so the client has no session: ${reason}`,
+      `is not set, because \`cookie.attributes\` failed, so the client has no session: ${shownError(error)}`,
     );
   }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { SessionIdResolver } from './session-id.resolver.js';
+import { SessionIdResolver, type TokenRefusalListener } from './session-id.resolver.js';
 
 // RFC 9110, 5.1. Not taken: names that say how to read the message itself, and the two names that every JavaScript
 // object has, so that they cannot be looked up in the headers of a request.
@@ -39,12 +39,12 @@ export class HeaderSessionIdResolver extends SessionIdResolver {
     return new HeaderSessionIdResolver('Authentication-Info');
   }
 
-  resolve(request: IncomingMessage): SessionToken[] {
+  resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): SessionToken[] {
     const [name] = this.headers;
     const value = request.headers[name.toLowerCase()];
     if (value === undefined || value === '') return [];
     const token = sessionTokenOf(value);
-    if (!token) {
+    if (!token && !onRefused?.(request, 'malformed')) {
       this.#log.warn(
         'malformed',
         `A request was treated as one without a session: its header ${name} does not hold a session token. Send the ` +

@@ -13,6 +13,11 @@ export interface SessionClient {
 
 /** How many tokens of a request are looked up. */
 export const MOST_TOKENS = 64;
+/** Why a resolver did not take what a request has in the place of a token. */
+export type TokenRefusal = 'malformed' | 'unsigned' | 'badly signed';
+
+/** Hears of what a resolver did not take. True when a listener was told: then the resolver need not log it. */
+export type TokenRefusalListener = (request: IncomingMessage, refusal: TokenRefusal) => boolean;
 
 /** Reads tokens from requests and writes them to responses. Never asks the store. */
 export abstract class SessionIdResolver {
@@ -23,8 +28,10 @@ export abstract class SessionIdResolver {
    * The well-formed tokens in the request, each once. The first five are looked up in one round trip, and up to 59 more
    * in a second one if none of the five opens the session of a principal. The first of these counts, or else the first
    * that opens a session. Never throws.
+   * `onRefused`, where it is given, makes security events of what is in the place
+   * of a token and is none.
    */
-  abstract resolve(request: IncomingMessage): readonly SessionToken[];
+  abstract resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): readonly SessionToken[];
 
   /** Sends the client the token of a session that was created or rotated, and is stored. Never throws. */
   abstract send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void;

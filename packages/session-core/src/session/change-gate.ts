@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '../errors/session.errors.js';
 import type { SessionState } from './session-state.js';
 
@@ -15,6 +16,8 @@ export interface SessionResponse {
   readonly mayCreate?: (() => Promise<void>) | undefined;
   /** The text of the client that gets the response; undefined when it is not recorded. */
   device?(): string | undefined;
+  /** The request of Node.js. */
+  readonly request?: IncomingMessage;
 }
 
 /** Refuses the changes of a session that could not be stored, or whose client would not hear of them. */

@@ -12,6 +12,14 @@ export const UNBOUNDED: SessionBounds = {
   maxSessionSize: Infinity,
 };
 
+/** A session that may hold no more than its bounds allow. */
+export interface BoundedSession {
+  /** Unset: any amount. */
+  readonly bounds?: SessionBounds;
+  /** Hears of each change that a bound refuses. */
+  reached?(bound: SessionBound): void;
+}
+
 /**
  * What a session holds, as one object of it knows, without the library's own attributes: a session that somebody filled
  * and planted must not lock its user out.
@@ -43,15 +51,15 @@ export class SessionContent {
 }
 
 /** @throws SessionBoundError when the text of an attribute, or the name of one that is not `stored`, is too long */
-export function assertAttributeFits(bounds: SessionBounds, name: string, text: string, isStored: boolean): void {
-  const { maxAttributeNameSize, maxAttributeSize } = bounds;
+export function assertAttributeFits(session: BoundedSession, name: string, text: string, isStored: boolean): void {
+  const { maxAttributeNameSize, maxAttributeSize } = session.bounds ?? UNBOUNDED;
   if (!isStored && exceeds(name, maxAttributeNameSize)) {
     const problem = `has a name of ${Buffer.byteLength(name)} bytes`;
-    throw new SessionBoundError('maxAttributeNameSize', maxAttributeNameSize, name, problem, SHORTER_NAME);
+    throw refusal(session, 'maxAttributeNameSize', name, problem, SHORTER_NAME);
   }
   if (exceeds(text, maxAttributeSize)) {
     const problem = `takes ${Buffer.byteLength(text)} bytes`;
-    throw new SessionBoundError('maxAttributeSize', maxAttributeSize, name, problem, ELSEWHERE);
+    throw refusal(session, 'maxAttributeSize', name, problem, ELSEWHERE);
   }
 }
 
@@ -61,22 +69,33 @@ export function assertAttributeFits(bounds: SessionBounds, name: string, text: s
  * @throws SessionBoundError when that is too much
  */
 export function assertSessionFits(
-  bounds: SessionBounds,
+  session: BoundedSession,
   name: string,
   content: SessionContent,
   stored: SessionContent,
 ): void {
-  const { maxAttributes, maxSessionSize } = bounds;
+  const { maxAttributes, maxSessionSize } = session.bounds ?? UNBOUNDED;
   const { attributes, bytes } = content;
   if (isOwnAttribute(name)) return;
   if (attributes > Math.max(maxAttributes, stored.attributes)) {
     const problem = `would be attribute ${attributes} of its session`;
-    throw new SessionBoundError('maxAttributes', maxAttributes, name, problem, TOGETHER);
+    throw refusal(session, 'maxAttributes', name, problem, TOGETHER);
   }
   if (bytes > Math.max(maxSessionSize, stored.bytes)) {
     const problem = `would make its session take ${bytes} bytes`;
-    throw new SessionBoundError('maxSessionSize', maxSessionSize, name, problem, ELSEWHERE);
+    throw refusal(session, 'maxSessionSize', name, problem, ELSEWHERE);
   }
+}
+
+function refusal(
+  session: BoundedSession,
+  bound: SessionBound,
+  name: string,
+  problem: string,
+  remedy: string,
+): SessionBoundError {
+  session.reached?.(bound);
+  return new SessionBoundError(bound, (session.bounds ?? UNBOUNDED)[bound], name, problem, remedy);
 }
 
 function exceeds(text: string, bytes: number): boolean {

@@ -5,6 +5,10 @@ import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionIds } from './session-ids.js';
 import { StoredAttributes } from './stored-attributes.js';
+import { WarnOnce } from '../logging/warn-once.js';
+
+// A snapshot belongs to no repository, but an application has one serializer.
+const warningsBySerializer = new WeakMap<AttributeSerializer, WarnOnce>();
 
 /** A session as it was, for events. Each read decodes the value again, so that handlers do not share objects. */
 export class SessionSnapshot implements ReadonlySession {
@@ -26,7 +30,9 @@ export class SessionSnapshot implements ReadonlySession {
     this.absoluteTimeout = record.absoluteTimeout;
     this.authenticatedAt = record.authenticatedAt;
     // Never `throw`: a handler of the end of a session cannot repair its attributes.
-    const owner = { undecodable: 'drop-attribute', shownId: () => ids.shown(record.id) } as const;
+    const warnings = warningsBySerializer.get(serializer) ?? new WarnOnce();
+    warningsBySerializer.set(serializer, warnings);
+    const owner = { undecodable: 'drop-attribute', warnings, shownId: () => ids.shown(record.id) } as const;
     this.#attributes = new StoredAttributes(record.attributes, serializer, owner);
   }
 

@@ -1,16 +1,18 @@
+import { SessionGoneError } from '../errors/session.errors.js';
+import type { SecurityEventKind } from '../security-events/security-event.js';
+import type { SecurityReport } from '../security-events/security.events.js';
 import type { SessionResponse } from './change-gate.js';
 import type {
   AttributeChanges,
   CreateSession,
   DeleteSession,
   IndexChanges,
-  KeptAttributes,
   SessionLimit,
   UpdateSession,
   WriteReply,
 } from './session-change.js';
 import { LIFETIME_ATTRIBUTES, REMEMBER_ME_ATTRIBUTE } from './own-attributes.js';
-import { isKept } from './sign-in.js';
+import { isKept, NOT_SIGNED_IN } from './sign-in.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { joined, NO_INDEXES } from './session-indexes.js';
@@ -19,6 +21,7 @@ import type { SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
+import { type AuthenticationChange, TrackedAuthentication } from './tracked-authentication.js';
 import { idleTimeOf, TrackedTimeouts } from './tracked-timeouts.js';
 
 /** A change that a session object asks its repository to write. */
@@ -32,7 +35,7 @@ export class SessionState {
   readonly idleTime: number | undefined;
   creationTime: number;
   lastAccessedTime: number;
-  authenticatedAt: number | undefined;
+  authentication: TrackedAuthentication;
   id: string;
   /** Known only for a session that was created or rotated here: the store has only the id. */
   token: SessionToken | undefined;
@@ -43,14 +46,10 @@ export class SessionState {
   ended: 'deleted' | 'gone' | undefined;
   keepsIdle = false;
   /** Knows the client of the request. */
-  client: Pick<SessionResponse, 'device' | 'mayCreate' | 'isAborted'> | undefined;
+  client: Pick<SessionResponse, 'request' | 'device' | 'mayCreate' | 'isAborted'> | undefined;
   /** Runs before each save. */
   beforeSave: (() => void) | undefined;
   readonly #owner: AttributesOwner;
-  /** A sign-in, or the end of one, that the store does not have yet. */
-  #authentication: PendingAuthentication | undefined;
-  /** The one that the last save was made of. */
-  #writtenAuthentication: PendingAuthentication | undefined;
   /** Whether the store still has attributes that `clear()` removed here. */
   #clears = false;
   /** The attributes that the last save was made of: `clear()` and others may have replaced them during the save. */
@@ -62,18 +61,36 @@ export class SessionState {
     token?: SessionToken,
     private readonly presentedIds: readonly string[] = [],
   ) {
-    const { serializer, undecodable, bounds } = writer;
-    this.#owner = { undecodable, bounds, shownId: () => writer.shown(record.id) };
+    const { serializer, undecodable, bounds, warnings } = writer;
+    this.#owner = {
+      undecodable,
+      bounds,
+      warnings,
+      shownId: () => writer.shown(record.id),
+      reached: (bound) => this.reportLimit(bound),
+    };
     this.attributes = new TrackedAttributes(new StoredAttributes(record.attributes, serializer, this.#owner));
     this.#written = this.attributes;
     this.timeouts = new TrackedTimeouts(record);
     this.idleTime = idleTimeOf(record);
     this.creationTime = record.creationTime;
     this.lastAccessedTime = record.lastAccessedTime;
-    this.authenticatedAt = record.authenticatedAt;
+    this.authentication = new TrackedAuthentication(record.authenticatedAt);
     this.id = record.id;
     this.token = token;
     this.storedId = token ? undefined : record.id;
+  }
+
+  /** Reports a security event, with the request on whose behalf the session changes, if there is one. */
+  report(kind: SecurityEventKind, report: SecurityReport): void {
+    this.writer.securityEvents?.report(kind, { request: this.client?.request, ...report });
+  }
+
+  /** Reports that the limit of this option refuses a change. */
+  reportLimit(limit: string): void {
+    const name = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME);
+    const principalName = typeof name === 'string' ? name : undefined;
+    this.report('limit-reached', { limit, sessionId: this.storedId, principalName });
   }
 
   get isNew(): boolean {
@@ -116,12 +133,12 @@ export class SessionState {
    * bound to the visitor. The session must be rotated as well.
    */
   signIn(name: string, rememberedFor: number | undefined, keep: readonly string[] | undefined): void {
+    if (this.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);
     const { visitorAttributes, timeouts } = this.writer;
     // First, because nothing may have changed when the name is too long.
     this.attributes.encode(PRINCIPAL_NAME_INDEX_NAME, name);
     const kept = { only: keep && [...keep], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
-    this.#authentication = { ...this.#authenticationAsStored, kept };
-    this.authenticatedAt = Date.now();
+    this.authentication.signIn(this.attributes, kept);
     this.attributes = this.attributes.only((each) => isKept(each, kept));
     this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
     if (rememberedFor !== undefined) this.attributes.set(REMEMBER_ME_ATTRIBUTE, true);
@@ -141,43 +158,35 @@ export class SessionState {
 
   /** Nobody is signed in any more, as far as a sign-in has said so. */
   signOut(): void {
-    this.#authentication = { ...this.#authenticationAsStored, kept: undefined };
-    this.authenticatedAt = undefined;
-  }
-
-  get isSigningIn(): boolean {
-    return this.#authentication?.kept !== undefined;
+    this.authentication.signOut(this.attributes);
   }
 
   /** Whether the store may still have an attribute that a sign-in did not keep. */
   isLeftBehind(name: string): boolean {
-    const kept = this.#authentication?.kept;
+    const { kept } = this.authentication;
     return kept !== undefined && !isKept(name, kept);
   }
 
   /** Forgets the changes that are not saved, but for a rotation. */
   discard(): void {
-    const { attributes, authenticatedAt } = this.#authenticationAsStored;
+    const { attributes, at } = this.authentication.asStored(this.attributes);
     this.attributes = (this.#clears ? this.attributes : attributes).asStored();
     this.timeouts = this.timeouts.asStored();
-    if (this.#clears) return;
-    this.authenticatedAt = authenticatedAt;
-    this.#authentication = undefined;
+    if (!this.#clears) this.authentication = new TrackedAuthentication(at);
   }
 
   /** Forgets all changes, and takes over what was loaded later. */
-  replaceBy({ attributes, timeouts, lastAccessedTime, authenticatedAt }: SessionState): void {
+  replaceBy({ attributes, timeouts, lastAccessedTime, authentication }: SessionState): void {
     this.attributes = attributes;
     this.timeouts = timeouts;
     this.lastAccessedTime = lastAccessedTime;
-    this.authenticatedAt = authenticatedAt;
-    this.#authentication = undefined;
+    this.authentication = authentication;
   }
 
   /** The part of a save that says whether it counts as an access. */
   get access(): Pick<UpdateSession, 'keepsIdle'> {
     // Whoever signs in is there, whatever the route says.
-    return this.keepsIdle && !this.#authentication?.kept ? { keepsIdle: true } : {};
+    return this.keepsIdle && !this.authentication.kept ? { keepsIdle: true } : {};
   }
 
   /** The save of everything that the store does not have yet; undefined when there is nothing to save. */
@@ -193,7 +202,7 @@ export class SessionState {
     const { outcome } = reply;
     if (outcome === 'gone' || outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
     if (outcome === 'created') this.creationTime = this.lastAccessedTime = reply.creationTime;
-    this.#settleAuthentication(save, reply);
+    this.authentication.settle(save, reply);
     if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0)) {
       // After a rotation elsewhere, this request must not make the client forget its new token.
       this.ended = outcome === 'forwarded' ? 'gone' : 'deleted';
@@ -218,8 +227,7 @@ export class SessionState {
     const indexes = this.#indexesOf(attributes);
     const limit = this.#limitOf(indexes);
     const creation = { kind: 'create', id, presentedIds, ...timeouts.all, device, attributes, indexes, limit } as const;
-    this.#writtenAuthentication = this.#authentication;
-    return this.#authentication?.kept ? { ...creation, signsIn: true } : creation;
+    return this.authentication.signsIn() ? { ...creation, signsIn: true } : creation;
   }
 
   #update(id: string): UpdateSession | undefined {
@@ -227,7 +235,7 @@ export class SessionState {
     const attributes = (this.#written = this.attributes).changes();
     const newId = this.id === id ? undefined : this.id;
     if (attributes.size === 0 && newId === undefined && !timeouts.hasChanges) return undefined;
-    const authentication = this.#authenticationChange();
+    const authentication = this.authentication.change(timeouts);
     const indexes = joined(this.#indexesToLeave(authentication), this.#indexesOf(attributes));
     // Who signs in may use another client than who created the session.
     const signsIn = authentication.signIn ?? indexes.get(PRINCIPAL_NAME_INDEX_NAME);
@@ -258,43 +266,7 @@ export class SessionState {
     return limitOf(this.writer.maxSessions, indexes, rotated);
   }
 
-  get #authenticationAsStored(): Omit<PendingAuthentication, 'kept'> {
-    const { attributes, authenticatedAt } = this;
-    return this.#authentication ?? { attributes, authenticatedAt };
-  }
-
-  /** A sign-in sets both timeouts, whatever another request may have made of them. */
-  #authenticationChange(): AuthenticationChange {
-    const pending = (this.#writtenAuthentication = this.#authentication);
-    if (!pending) return NO_CHANGE;
-    if (!pending.kept) return { signsOut: true };
-    const { endNow, all } = this.timeouts;
-    return endNow ? { signIn: pending.kept } : { signIn: pending.kept, ...all };
-  }
-
-  #settleAuthentication(save: SessionSave, reply: WriteReply): void {
-    // Somebody signed in or out during the save.
-    if (this.#authentication !== this.#writtenAuthentication) return;
-    this.#authentication = undefined;
-    if (save.kind === 'create' && save.signsIn && reply.outcome === 'created')
-      this.authenticatedAt = reply.creationTime;
-    if (reply.outcome === 'saved') this.authenticatedAt = reply.authenticatedAt ?? this.authenticatedAt;
-  }
-
   #indexesOf(attributes: AttributeChanges): IndexChanges {
     return this.writer.indexes.changesOf(attributes, this.writer.serializer);
   }
-}
-
-type AuthenticationChange = Pick<UpdateSession, 'signIn' | 'signsOut' | 'maxInactiveInterval' | 'absoluteTimeout'>;
-
-const NO_CHANGE: AuthenticationChange = {};
-
-/** A sign-in that is not saved yet, or the end of one. */
-interface PendingAuthentication {
-  /** What a sign-in keeps; undefined: nobody is signed in any more. */
-  readonly kept: KeptAttributes | undefined;
-  /** The attributes that were there before. */
-  readonly attributes: TrackedAttributes;
-  readonly authenticatedAt: number | undefined;
 }

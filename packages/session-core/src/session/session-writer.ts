@@ -1,3 +1,5 @@
+import type { SecurityEvents } from '../security-events/security.events.js';
+import type { WarnOnce } from '../logging/warn-once.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { AttributeUpdates } from './attribute-updates.js';
 import type { SessionBounds } from './session-bounds.js';
@@ -12,6 +14,8 @@ import type { UndecodablePolicy } from './undecodable-policy.js';
 export interface SessionWriter {
   readonly serializer: AttributeSerializer;
   readonly undecodable: UndecodablePolicy;
+  /** Warns of each attribute once that cannot be decoded. */
+  readonly warnings: WarnOnce;
   readonly indexes: SessionIndexes;
   readonly bounds: SessionBounds;
   /** The timeouts of sessions in which somebody is signed in. */
@@ -30,4 +34,6 @@ export interface SessionWriter {
   drawKey(replaced?: string): SessionKey;
   /** The id as log lines show it: an id that is a token is replaced by a fingerprint. */
   shown(id: string): string;
+  /** Where to report what an attacker may have done; unset: nowhere. */
+  readonly securityEvents?: SecurityEvents | undefined;
 }

@@ -1,11 +1,19 @@
-import { SessionStoreError, TooManySessionsError } from '../errors/session.errors.js';
+import {
+  SessionConflictError,
+  SessionGoneError,
+  SessionStoreError,
+  TooManySessionsError,
+} from '../errors/session.errors.js';
 import type { WriteReply } from './session-change.js';
 import type { SessionSave, SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
+import { NOT_SIGNED_IN } from './sign-in.js';
 import type { SaveOutcome } from './session.js';
 
 // 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.
 const MAX_COLLISIONS = 3;
+
+const NOT_CREATED = 'The session was not created: the token that the request presented was replaced less than 60 s ago';
 
 type Update = (current: unknown) => unknown;
 
@@ -29,7 +37,9 @@ export class SessionSaver {
   ) {}
 
   /**
-   * Saves all changes. @throws SessionStoreError when the store failed; TooManySessionsError when a sign-in was refused
+   * Saves all changes.
+   * @throws SessionStoreError when the store failed; TooManySessionsError when a sign-in was refused; SessionGoneError, see
+   *   there
    */
   save(): Promise<SaveOutcome> {
     if (this.#turn) return this.#inTurn(() => this.#save());
@@ -79,6 +89,27 @@ export class SessionSaver {
     if (this.state.nextSave()?.kind === 'create') await (this.#permission ??= mayCreate());
   }
 
+  /**
+   * @throws TooManySessionsError when a sign-in was refused, which leaves all changes unsaved; SessionGoneError when the
+   *   save should have started a session, or signed somebody in
+   */
+  #settle(save: SessionSave, reply: WriteReply): SaveOutcome {
+    if (reply.outcome === 'refused') {
+      this.state.reportLimit('maxSessions');
+      throw new TooManySessionsError(this.writer.maxSessions?.perPrincipal ?? 0);
+    }
+    const outcome = this.state.settle(save, reply);
+    if (outcome !== 'gone') return outcome;
+    if (save.kind === 'create') {
+      const [sessionId, ...others] = save.presentedIds;
+      // Of several tokens, the store does not say which one was replaced.
+      this.state.report('rotated-token', others.length > 0 ? {} : { sessionId });
+      throw new SessionGoneError(NOT_CREATED);
+    }
+    if (save.kind === 'update' && save.signIn) throw new SessionGoneError(NOT_SIGNED_IN);
+    return outcome;
+  }
+
   #write(save: SessionSave): Promise<WriteReply> {
     const givesId = save.kind === 'create' || (save.kind === 'update' && save.newId !== undefined);
     this.#unanswered = givesId ? save : undefined;
@@ -99,12 +130,6 @@ export class SessionSaver {
     this.#settle(save, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
   }
 
-  /** A save that was refused leaves all changes unsaved. */
-  #settle(save: SessionSave, reply: WriteReply): SaveOutcome {
-    if (reply.outcome === 'refused') throw new TooManySessionsError(this.writer.maxSessions?.perPrincipal ?? 0);
-    return this.state.settle(save, reply);
-  }
-
   async #updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
     const { attributes, storedId: id, access, client, ended, isOver } = this.state;
     if (isOver || ended || id === undefined) return 'gone';
@@ -120,7 +145,11 @@ export class SessionSaver {
       const text = value === undefined ? null : attributes.encode(name, value);
       return { text, indexes: indexes.changesOf(new Map([[name, text]]), serializer) };
     };
-    const result = await updates.run({ id, name, known: attributes.storedText(name), access, client, apply });
+    const known = attributes.storedText(name);
+    const result = await updates.run({ id, name, known, access, client, apply }).catch((error: unknown) => {
+      if (error instanceof SessionConflictError) this.state.reportLimit('updateTimeout');
+      throw error;
+    });
     if (result.outcome === 'gone') return (this.state.ended = 'gone');
     attributes.refresh(name, result.text);
     return 'saved';

@@ -58,6 +58,12 @@ export interface Session extends ReadonlySession {
   /** True until the session has been stored for the first time. */
   readonly isNew: boolean;
   /**
+   * Whether the session is over elsewhere, as far as a save of this object has found out: by its timeout, because another
+   * request ended it, or because its id changed. No change of it is stored any more. False until a save has found that,
+   * `updateAttribute()` included, and for a session that this object itself has ended.
+   */
+  readonly isGone: boolean;
+  /**
    * The idle timeout. Reads as whole seconds; -1: none. Set it to seconds or to a duration such as `'30m'`; to
    * `'never'` or -1 for none; to 0 to end the session, as `invalidate()` does. Takes effect at the save.
    * @throws RangeError when set to anything else
@@ -93,6 +99,8 @@ export interface Session extends ReadonlySession {
    *
    * Attributes and timeouts that you set after the call are saved as well. A save of the old id that is still in flight
    * may change the attributes that stay, and no others.
+   * When the session has ended meanwhile, or got another id, nobody is signed in: this method or, mostly, the save throws
+   * a `SessionGoneError`, which is answered 409.
    * @throws TypeError when `name` is not a non-empty string of well-formed Unicode; SessionBoundError when it is larger
    *   than an attribute may be; SessionStateError when the headers
    *   of the response were sent, or with `remember` where no session can be remembered
@@ -147,7 +155,9 @@ export interface Session extends ReadonlySession {
    * Saves the changes now instead of before the response. `gone`: the session ended in the meantime, and nothing was
    * saved.
    * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when an object has become
-   *   one that cannot be stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session
+   *   one that cannot be stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session;
+   *   SessionGoneError when the save should have started a session or signed somebody in, and the one that the client had
+   *   is over
    */
   save(): Promise<SaveOutcome>;
 }

@@ -3,6 +3,9 @@ import { VISITOR_PREFIX } from './own-attributes.js';
 import type { KeptAttributes } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 
+export const NOT_SIGNED_IN =
+  'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
+
 /** Whether a sign-in keeps an attribute, and lets later saves of the old id write it. */
 export function isKept(name: string, { only, butNot }: KeptAttributes): boolean {
   if (only) return only.includes(name);

@@ -1,16 +1,16 @@
 import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
-import { logger } from '../logging/session.logger.js';
-import { type SessionBounds, UNBOUNDED } from './session-bounds.js';
+import type { WarnOnce } from '../logging/warn-once.js';
+import type { BoundedSession } from './session-bounds.js';
 import type { UndecodablePolicy } from './undecodable-policy.js';
 
 /** The session that attributes belong to. */
-export interface AttributesOwner {
+export interface AttributesOwner extends BoundedSession {
   readonly undecodable: UndecodablePolicy;
-  /** How much it may hold; unset: any amount. */
-  readonly bounds?: SessionBounds;
   /** The session id as log lines show it. */
   shownId(): string;
+  /** Warns of each undecodable attribute once. */
+  readonly warnings: WarnOnce;
 }
 
 /** The attributes of a session as the store has them: texts, each of which is decoded only when it is read. */
@@ -22,7 +22,7 @@ export class StoredAttributes {
   constructor(
     texts: Iterable<readonly [string, string]>,
     readonly serializer: AttributeSerializer,
-    private readonly owner: AttributesOwner,
+    readonly owner: AttributesOwner,
   ) {
     this.#texts = new Map(texts);
   }
@@ -38,11 +38,6 @@ export class StoredAttributes {
   only(isAccepted: (name: string) => boolean): StoredAttributes {
     const texts = [...this.#texts].filter(([name]) => isAccepted(name));
     return new StoredAttributes(texts, this.serializer, this.owner);
-  }
-
-  /** How much the session may hold. */
-  get bounds(): SessionBounds {
-    return this.owner.bounds ?? UNBOUNDED;
   }
 
   /** All of them, also those that cannot be decoded. */
@@ -112,7 +107,8 @@ export class StoredAttributes {
 
   #warn(name: string): void {
     const consequence = this.owner.undecodable === 'throw' ? 'throw an error' : 'give undefined';
-    logger.warn(
+    this.owner.warnings.warn(
+      name,
       `Attribute ${JSON.stringify(name)} of session ${this.owner.shownId()} cannot be decoded: reads of it ` +
         `${consequence}. ${REMEDY}`,
     );

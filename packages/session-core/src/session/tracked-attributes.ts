@@ -186,7 +186,7 @@ export class TrackedAttributes {
 
   /** The text of an attribute, which fits by itself. */
   #fitting(name: string, text: string): string {
-    assertAttributeFits(this.#stored.bounds, name, text, this.#stored.text(name) !== undefined);
+    assertAttributeFits(this.#stored.owner, name, text, this.#stored.text(name) !== undefined);
     return text;
   }
 
@@ -208,7 +208,7 @@ export class TrackedAttributes {
     const entry = this.#entries.get(name);
     const { now, stored } = this.#counted;
     const content = now.with(name, entry?.assigned ? entry.text : this.#stored.text(name), text);
-    if (text !== null) assertSessionFits(this.#stored.bounds, name, content, stored);
+    if (text !== null) assertSessionFits(this.#stored.owner, name, content, stored);
     return content;
   }
 
@@ -217,7 +217,7 @@ export class TrackedAttributes {
     const { stored } = this.#counted;
     let content = stored;
     for (const [name, text] of changes) content = content.with(name, this.#stored.text(name), text);
-    assertSessionFits(this.#stored.bounds, changed, content, stored);
+    assertSessionFits(this.#stored.owner, changed, content, stored);
   }
 
   /**

@@ -61,6 +61,10 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return this.#state.isNew;
   }
 
+  get isGone(): boolean {
+    return this.#state.ended === 'gone';
+  }
+
   get creationTime(): number {
     return this.#state.creationTime;
   }
@@ -97,13 +101,13 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     const rotates = this.#gate.isResponseOpen && name !== this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
     this.setPrincipal(name);
     // Nobody has shown to be the new one, unless it is the name of who has just signed in.
-    if (rotates && !this.#state.isSigningIn) this.#state.signOut();
+    if (rotates && !this.#state.authentication.kept) this.#state.signOut();
     // A token that was drawn here is known to nobody yet.
     if (rotates && this.#state.token === undefined) this.#saver.rotate();
   }
 
   get authenticatedAt(): number | undefined {
-    return this.#state.isOver ? undefined : this.#state.authenticatedAt;
+    return this.#state.isOver ? undefined : this.#state.authentication.at;
   }
 
   get attributeNames(): SessionAttributeName[] {
@@ -278,15 +282,8 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   /** What logs may show of the session: no token and no value of an attribute. */
   toJSON(): object {
-    const {
-      shownId: id,
-      isNew,
-      creationTime,
-      lastAccessedTime,
-      maxInactiveInterval,
-      absoluteTimeout,
-      attributeNames,
-    } = this;
+    const { shownId: id, isNew, creationTime, lastAccessedTime, attributeNames } = this;
+    const { maxInactiveInterval, absoluteTimeout } = this;
     return { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames };
   }
 

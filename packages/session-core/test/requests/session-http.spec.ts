@@ -375,7 +375,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
           error: 'Service Unavailable',
         });
         expect(store.calls).toEqual(['create']);
-        expect(log.matching(/The session store failed, .*: The test has broken the store/)).toHaveLength(1);
+        expect(log.matching(/The session store failed, .*: "The test has broken the store"/)).toHaveLength(1);
       },
     );
 

@@ -14,7 +14,7 @@ it('logs once that the store fails and once that it works again, at each outage'
     for (let i = 0; i < 3; i++) log.failed(new SessionStoreError('no reply'));
     for (let i = 0; i < 3; i++) log.succeeded();
     expect(lines).toEqual([
-      expect.stringMatching(/^The session store failed.*: no reply/),
+      expect.stringMatching(/^The session store failed.*: "no reply"/),
       expect.stringMatching(/^The session store works again after 3 failed calls/),
     ]);
   }

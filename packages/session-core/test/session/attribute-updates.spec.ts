@@ -1,5 +1,7 @@
 import { SessionConflictError } from '../../src/errors/session.errors.js';
 import { ClientDisconnectedError, type Session } from '../../src/index.js';
+import type { SecurityEvent } from '../../src/security-events/security-event.js';
+import { SecurityEvents } from '../../src/security-events/security.events.js';
 import { AttributeUpdates } from '../../src/session/attribute-updates.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
@@ -204,12 +206,16 @@ describe('updates of an attribute', () => {
     it('are repeated after pauses, and given up after the timeout with a 409', async () => {
       const writer = new RecordingWriter();
       writer.updates = new AttributeUpdates((change) => writer.write(change), 500);
+      const heard: SecurityEvent[] = [];
+      writer.securityEvents = new SecurityEvents({ shownId: (id) => id, factsOf: () => ({}) });
+      writer.securityEvents.listen({ listensTo: () => true, hear: (event) => heard.push(event) });
       writer.reply(...Array.from({ length: 10_000 }, (_, i) => ({ outcome: 'conflict', current: `${i}` }) as const));
       const session = writer.restore({ n: '0' });
       const error: unknown = await session.updateAttribute<number>('n', increment).catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(SessionConflictError);
       const { attributeName, message, ...http } = error as SessionConflictError;
       expect(attributeName).toBe('n');
+      expect(heard).toMatchObject([{ kind: 'limit-reached', limit: 'updateTimeout', sessionId: session.id }]);
       expect(message).toContain('Session attribute "n" was not updated within 500 ms');
       expect(http).toMatchObject({
         status: 409,

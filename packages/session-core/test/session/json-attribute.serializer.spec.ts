@@ -1,9 +1,10 @@
 import { runInNewContext } from 'node:vm';
+import { WarnOnce } from '../../src/logging/warn-once.js';
 import { SerializationProblem } from '../../src/session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { StoredAttributes } from '../../src/session/stored-attributes.js';
 
-const OWNER = { undecodable: 'drop-attribute', shownId: () => 'session' } as const;
+const OWNER = { undecodable: 'drop-attribute', warnings: new WarnOnce(), shownId: () => 'session' } as const;
 
 class Money {
   constructor(readonly cents: number) {}

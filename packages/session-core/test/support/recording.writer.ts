@@ -1,5 +1,6 @@
 import { AttributeUpdates } from '../../src/session/attribute-updates.js';
 import type { AttributeSerializer } from '../../src/session/attribute.serializer.js';
+import { WarnOnce } from '../../src/logging/warn-once.js';
 import type { SessionKey } from '../../src/session/session-token.js';
 import { generateSessionKey } from '../../src/session/session-ids.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
@@ -9,6 +10,7 @@ import { SessionIndexes } from '../../src/session/session-indexes.js';
 import type { SessionRecord } from '../../src/session/session-record.js';
 import type { SessionWriter } from '../../src/session/session-writer.js';
 import type { UndecodablePolicy } from '../../src/session/undecodable-policy.js';
+import type { SecurityEvents } from '../../src/security-events/security.events.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 
 const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'deleted' } as const;
@@ -16,12 +18,14 @@ const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'dele
 /** Records the writes, and replies to each with success unless a test has prepared a reply. */
 export class RecordingWriter implements SessionWriter {
   undecodable: UndecodablePolicy = 'drop-attribute';
+  readonly warnings = new WarnOnce();
   readonly indexes = new SessionIndexes();
   readonly timeouts = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
   anonymousTimeout = 1800;
   bounds: SessionBounds = UNBOUNDED;
   visitorAttributes: readonly string[] = [];
   maxSessions: SessionWriter['maxSessions'];
+  securityEvents: SecurityEvents | undefined;
   updates = new AttributeUpdates((change) => this.write(change), 5000);
   readonly writes: SessionChange[] = [];
   /** The ids that the drawn ids were to replace; undefined for new sessions. */

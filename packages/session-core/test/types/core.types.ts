@@ -3,9 +3,12 @@ import { expectTypeOf } from 'expect-type';
 import {
   Authenticated,
   MapSessionModule,
+  OnSecurityEvent,
   OnSessionEvent,
   Public,
   RecentlyAuthenticated,
+  SecurityEvent,
+  type SecurityEventKind,
   Session,
   SessionAttribute,
   type SessionBound,
@@ -16,6 +19,7 @@ import {
   type SessionDestroyedEvent,
   SessionEvent,
   SessionExpiredEvent,
+  SessionGoneError,
   SessionIdChangedEvent,
   type SessionInfo,
   SessionModule,
@@ -353,4 +357,31 @@ export function refused(error: SessionBoundError | SessionCreationRefusedError):
   if (error instanceof SessionCreationRefusedError) return error.getStatus();
   expectTypeOf(error.bound).toEqualTypeOf<SessionBound>();
   return error.limit;
+}
+
+export class SecurityHandlers {
+  @OnSecurityEvent()
+  all({ kind, remoteAddress, suppressed }: SecurityEvent): void {
+    expectTypeOf(kind).toEqualTypeOf<SecurityEventKind>();
+    expectTypeOf(remoteAddress).toEqualTypeOf<string | undefined>();
+    expectTypeOf(suppressed).toEqualTypeOf<number>();
+  }
+
+  @OnSecurityEvent('unknown-token', 'limit-reached')
+  async some(): Promise<void> {}
+
+  // @ts-expect-error no such kind
+  @OnSecurityEvent('unknown')
+  unknown(): void {}
+
+  // @ts-expect-error takes something else
+  @OnSecurityEvent('unknown-token')
+  other(_event: string): void {}
+}
+
+export function goneSessions(session: Session, error: unknown): void {
+  expectTypeOf(session.isGone).toEqualTypeOf<boolean>();
+  // @ts-expect-error read-only
+  session.isGone = true;
+  if (error instanceof SessionGoneError) expectTypeOf(error.getStatus()).toEqualTypeOf<number>();
 }

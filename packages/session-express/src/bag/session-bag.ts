@@ -100,6 +100,7 @@ export class SessionBag {
 /** The members of `Session` that a bag has besides its own. */
 const OF_SESSION = [
   'isNew',
+  'isGone',
   'creationTime',
   'lastAccessedTime',
   'attributeNames',

@@ -2,6 +2,7 @@ import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
+import { shownText } from '@nest-session/core/store';
 
 /** Version of the data format in Redis; see docs/redis-data-model.md. */
 const FORMAT = '1';
@@ -46,6 +47,6 @@ async function warnAboutEviction(connection: Connection): Promise<void> {
   const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
   if (policy === undefined || policy === 'noeviction') return;
   logger.warn(
-    `Redis may evict sessions, which then end without an event: its maxmemory-policy is ${policy}. Set it to noeviction`,
+    `Redis may evict sessions, which then end without an event: its maxmemory-policy is ${shownText(policy)}. Set it to noeviction`,
   );
 }

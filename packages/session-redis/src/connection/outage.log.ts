@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
+import { shownError } from '@nest-session/core/store';
 
 /** Logs one line when an outage begins and one when it ends, however many connections notice, and whenever they do. */
 export class OutageLog {
@@ -13,7 +14,7 @@ export class OutageLog {
     client.on('error', (error: Error) => {
       this.#broken.add(client);
       if (this.#isReported) return;
-      logger.error(`Redis cannot be reached, retrying: ${describe(error)}`);
+      logger.error(`Redis cannot be reached, retrying: ${shownError(error)}`);
       this.#isReported = true;
     });
     client.on('ready', () => {
@@ -28,10 +29,4 @@ export class OutageLog {
     if (ends) this.#isReported = false;
     return ends;
   }
-}
-
-/** For a host with several addresses, ioredis fails with one error per address and no message of its own. */
-function describe(error: Error): string {
-  if (error instanceof AggregateError) return error.errors.map(String).join(', ');
-  return error.message || error.name;
 }

@@ -1,6 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import { PollingLoop, type SessionEventDispatcher, SessionEventHandlingError } from '@nest-session/core/store';
+import {
+  PollingLoop,
+  type SessionEventDispatcher,
+  SessionEventHandlingError,
+  shownError,
+  shownText,
+} from '@nest-session/core/store';
 import { EVENT_RULES, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
 import type { PendingEvent } from './pending-event.js';
 import { ConcurrencyLimiter } from './concurrency.limiter.js';
@@ -129,7 +135,7 @@ export class SessionEventConsumer {
     const own = this.dispatcher.handlerNames;
     const others = await this.group.register({ names: own, types: this.dispatcher.wantedTypes() });
     if (!others) return;
-    const list = (names: readonly string[]) => names.join(', ') || 'none';
+    const list = (names: readonly string[]) => names.map(shownText).join(', ') || 'none';
     const onlyHere = own.filter((name) => !others.includes(name));
     const onlyElsewhere = others.filter((name) => !own.includes(name));
     logger.warn(
@@ -147,7 +153,7 @@ export class SessionEventConsumer {
         // After stop(), the entry was released: another instance handles it.
         if (!this.#stopping.signal.aborted)
           logger.warn(
-            `Event ${this.loader.shownIdOf(entry)} could not be settled and will be handled again: ${String(error)}`,
+            `Event ${this.loader.shownIdOf(entry)} could not be settled and will be handled again: ${shownError(error)}`,
           );
       }),
     );
@@ -176,7 +182,7 @@ export class SessionEventConsumer {
       }
       case 'dead':
         logger.error(
-          `Event ${this.loader.shownIdOf(entry)} is a dead letter now, see SessionEventGroups: ${failure.reason}`,
+          `Event ${this.loader.shownIdOf(entry)} is a dead letter now, see SessionEventGroups: ${JSON.stringify(failure.reason)}`,
         );
     }
   }

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
-import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import { type ResolvedSessionOptions, SESSION_OPTIONS, shownText } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
@@ -35,7 +35,7 @@ export class SessionEventLoader {
   shownIdOf(entry: StreamEntry): string {
     const [type, sessionId] = [fieldOf(entry, 'type'), sessionIdOf(entry)];
     if (type === undefined || sessionId === undefined) return nameOf(entry);
-    return `${type}:${this.session?.ids.shown(sessionId) ?? sessionId}`;
+    return shownText(`${type}:${this.session?.ids.shown(sessionId) ?? sessionId}`);
   }
 
   async #dataOf(entry: StreamEntry): Promise<Hash> {

@@ -18,6 +18,7 @@ import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 import type { SweepResult } from './sweep.counter.js';
+import { shownError } from '@nest-session/core/store';
 
 // Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
 // differ at random: what one instance has claimed costs the others little.
@@ -146,7 +147,7 @@ export class ExpiredSessionListener {
   }
 
   #reportLeft(error: unknown): void {
-    logger.warn(`Expired sessions could not be claimed; the cleanup job will find them: ${String(error)}`);
+    logger.warn(`Expired sessions could not be claimed; the cleanup job will find them: ${shownError(error)}`);
   }
 
   #report({ state, reason }: KeyspaceHealth): void {

@@ -11,6 +11,7 @@ import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { type Bucket, SweepCounter, type SweepResult } from './sweep.counter.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { pages, type ReadPage } from './scan-pages.js';
+import { shownError } from '@nest-session/core/store';
 
 /** Options of `SessionExpirationSweeper.runOnce()`. */
 export interface SweepOptions {
@@ -135,7 +136,7 @@ export class SessionExpirationSweeper {
     // During a shutdown, failures are expected.
     if (failures.length > 0 && !signal?.aborted) {
       logger.error(
-        `${failures.length} batches of the sweep failed; the next sweep repeats them: ${String(failures[0])}`,
+        `${failures.length} batches of the sweep failed; the next sweep repeats them: ${shownError(failures[0])}`,
       );
     }
   }

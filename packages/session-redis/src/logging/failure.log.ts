@@ -1,4 +1,5 @@
 import { logger } from './redis-session.logger.js';
+import { shownError } from '@nest-session/core/store';
 
 /** One line when something that is repeated begins to fail, and one when it succeeds again. */
 export class FailureLog {
@@ -11,7 +12,7 @@ export class FailureLog {
   ) {}
 
   failed(error: unknown): void {
-    if (!this.#isFailing) logger.error(`${this.failing}: ${String(error)}`);
+    if (!this.#isFailing) logger.error(`${this.failing}: ${shownError(error)}`);
     this.#isFailing = true;
   }
 

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { OneLineLogger } from '@nest-session/core/store';
 
 /** The only logger of this package. Its context is `RedisSession`. */
-export const logger: Logger = new Logger('RedisSession');
+export const logger = new OneLineLogger('RedisSession');

@@ -12,6 +12,7 @@ import {
 import { NotificationProbe, type ProbeResult } from './notification.probe.js';
 import { NotificationQueue } from './notification.queue.js';
 import { logger } from '../logging/redis-session.logger.js';
+import { shownError } from '@nest-session/core/store';
 
 /** One subscription of a listener: subscribes, checks that notifications arrive, and reports gaps and health. */
 export class ListenerSubscription implements KeyspaceSubscription {
@@ -106,7 +107,7 @@ export class ListenerSubscription implements KeyspaceSubscription {
       if (this.channels.length > 0) await this.subscriber.subscribe(...this.channels);
       if (this.patterns.length > 0) await this.subscriber.psubscribe(...this.patterns);
     } catch (error) {
-      if (gone === this.#gone) this.#report('refused', `the channel is not allowed (${String(error)})`);
+      if (gone === this.#gone) this.#report('refused', `the channel is not allowed (${shownError(error)})`);
       return false;
     }
     this.#isSubscribed = gone === this.#gone;
@@ -141,7 +142,7 @@ export class ListenerSubscription implements KeyspaceSubscription {
       } catch (error) {
         // A stop closes the connections that `onGap` uses.
         if (this.#isStopped) return;
-        logger.error(`onGap of ${this.#names} failed, notifications may be missing: ${String(error)}`);
+        logger.error(`onGap of ${this.#names} failed, notifications may be missing: ${shownError(error)}`);
       }
     });
   }
@@ -153,7 +154,7 @@ export class ListenerSubscription implements KeyspaceSubscription {
       if (this.options.onHealth) this.options.onHealth(this.#health);
       else this.#log();
     } catch (error) {
-      logger.error(`onHealth of ${this.#names} failed: ${String(error)}`);
+      logger.error(`onHealth of ${this.#names} failed: ${shownError(error)}`);
     }
   }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { requireFlags } from './notification-flags.js';
+import { shownError } from '@nest-session/core/store';
 
 /** The result of a probe. */
 export interface ProbeResult {
@@ -47,7 +48,8 @@ export class NotificationProbe {
       return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
     } catch (error) {
       const refused =
-        `CONFIG is not allowed (${String(error)}): ` + `set notify-keyspace-events to "${this.flags}" on the server`;
+        `CONFIG is not allowed (${shownError(error)}): ` +
+        `set notify-keyspace-events to "${this.flags}" on the server`;
       return { flagsWereMissing: false, refused, heard: await this.#hearsCanary() };
     }
   }

@@ -1,5 +1,6 @@
 import type { KeyspaceNotification } from './keyspace-notification.js';
 import { logger } from '../logging/redis-session.logger.js';
+import { shownError } from '@nest-session/core/store';
 
 // A bound, so that notifications for a slow handler do not fill the memory.
 const LONGEST_QUEUE = 10_000;
@@ -60,13 +61,13 @@ export class NotificationQueue {
     try {
       await this.onError(error, notification);
     } catch (failure) {
-      logger.error(`onError of ${JSON.stringify(notification.event)} failed: ${String(failure)}`);
+      logger.error(`onError of ${JSON.stringify(notification.event)} failed: ${shownError(failure)}`);
     }
   }
 
   #log(error: unknown, event: string): void {
     if (error !== this.#logged) {
-      logger.error(`A notification of ${JSON.stringify(event)} was not handled: ${String(error)}`);
+      logger.error(`A notification of ${JSON.stringify(event)} was not handled: ${shownError(error)}`);
     }
     this.#logged = error;
   }

@@ -85,7 +85,7 @@ it('an event that always fails becomes a dead letter with reason and data, and c
   expect([event!.id, event!.session.getAttribute('cart')]).toEqual([`deleted:${id}`, 'apple']);
   expect(await store.pending('default')).toBe(0);
   await eventually(() =>
-    expect(EventInstance.log.matching(/is a dead letter now, .*: Reminders.remind: Error: no mail/)).toHaveLength(1),
+    expect(EventInstance.log.matching(/is a dead letter now, .*: "Reminders\.remind: Error: no mail"/)).toHaveLength(1),
   );
 
   // As after the retention.

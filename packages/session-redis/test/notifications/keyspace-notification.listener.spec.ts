@@ -225,8 +225,8 @@ describe('the handler', () => {
     for (const event of events) await announce(1, `__keyevent@0__:${event}`);
     await eventually(() => logged.length === 4);
     expect(logged.slice(2)).toEqual([
-      'A notification of "expired" was not handled: Error: no',
-      'onError of "evicted" failed: Error: neither',
+      'A notification of "expired" was not handled: Error: "no"',
+      'onError of "evicted" failed: Error: "neither"',
     ]);
   });
 });
@@ -238,13 +238,13 @@ it('a listener logs one line when its handler is too slow', async () => {
   await announce(10_100);
   await eventually(() => logged.length === 2);
   expect(logged[1]).toBe(
-    'A notification of "expired" was not handled: Error: 10000 notifications are already waiting: the handler is too slow',
+    'A notification of "expired" was not handled: Error: "10000 notifications are already waiting: the handler is too slow"',
   );
   const stopped = listener.stop();
   door.waiting[0]!();
   await stopped;
   expect(logged.slice(2)).toEqual([
-    'A notification of "expired" was not handled: Error: The listener stopped before the handler was called',
+    'A notification of "expired" was not handled: Error: "The listener stopped before the handler was called"',
   ]);
 });
 
@@ -461,7 +461,7 @@ describe('a gap', () => {
     const subscription = listener.listen({ events: 'set', handler, onGap: () => Promise.reject(new Error('no time')) });
     await isListening(subscription);
     await eventually(() => logged.length === 2);
-    expect(logged[1]).toBe('onGap of __keyevent@0__:set failed, notifications may be missing: Error: no time');
+    expect(logged[1]).toBe('onGap of __keyevent@0__:set failed, notifications may be missing: Error: "no time"');
   });
 });
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import { PACE } from '../../src/delivery/event-rules.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
@@ -11,7 +12,7 @@ LeakGuard.install();
 const POLL = 1000;
 const POLLS = 4;
 /** The read and the poll of its group, and the read of broadcast events, whose script has most of these commands. */
-const COMMANDS_PER_POLL = 12;
+const COMMANDS_PER_POLL = 13;
 
 /** The commands of the test itself. */
 const OWN = ['info', 'client|list', 'config|resetstat'];
@@ -34,7 +35,7 @@ class Handlers {
 it.each([1, 4])('an instance at rest sends only its polls, with %d partitions', async (partitions) => {
   const store = await Store.open({ partitions });
   const redis = { url: store.server.url, partitions, cleanup: { cron: '0 0 0 29 2 *' } };
-  const instance = await EventInstance.start({ redis, providers: [Handlers], pace: { pollInterval: POLL } });
+  const instance = await EventInstance.start({ redis, providers: [Handlers], pace: { pollInterval: POLL, wishRenewal: PACE.wishRenewal } });
   try {
     const { heard } = instance.module.get(Handlers);
     await store.scripts.delete(await store.create({ cart: '"apple"' }));

@@ -95,9 +95,9 @@ describe.each(['express', 'fastify'] as const)(
           const { old, cookie, id, responses } = await race(round, kinds);
           ids.add(id);
           expect(responses.map(({ status, setCookies }) => [status, setCookies])).toEqual(kinds.map(() => [201, []]));
-          // A request that arrives only after the login gets no session.
+          // A request that arrives only after the login gets no session, and is told so.
           const stranger = await post('/set/stranger', old, round);
-          expect([stranger.status, stranger.setCookies]).toEqual([201, []]);
+          expect([stranger.status, stranger.setCookies]).toEqual([409, []]);
           expect(await read(old)).toMatchObject({ isNew: true, attributes: {} });
 
           expect(await read(cookie)).toEqual({

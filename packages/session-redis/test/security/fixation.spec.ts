@@ -115,6 +115,18 @@ describe.each(['express', 'fastify'] as const)('an attacker who has planted a to
     expect(await client.zrange(keys.index(PRINCIPAL_NAME_INDEX_NAME, 'mallory'), '0', '-1')).toEqual([]);
   });
 
+  it('cannot make a login fail silently with a token that was just replaced (L13)', async () => {
+    const attacker = there.agent();
+    await attacker.post('/set/planted', { value: true });
+    const token = attacker.cookie('SESSION')!;
+    await attacker.post('/login/mallory');
+    const victim = clientWith(token, here);
+    const login = await victim.post('/login/ann');
+    expect([login.status, login.setCookies]).toEqual([409, []]);
+    expect(login.json()).toMatchObject({ statusCode: 409, error: 'Conflict' });
+    expect((await victim.read()).json()).toMatchObject({ isNew: true, attributes: {} });
+  });
+
   it('cannot choose a token: no request adopts one that was never issued, and the login issues another', async () => {
     const chosen = randomBytes(32).toString('base64url');
     const id = createHash('sha256').update(chosen).digest('base64url');
@@ -152,7 +164,8 @@ describe('a login that is sent again with the old token', () => {
     const agent = app.agent();
     await agent.post('/set/cart', { value: ['apple'] });
     const logins = await Promise.all(Array.from({ length: 8 }, () => agent.post('/login/ann')));
-    expect(logins.map(({ status }) => status)).toEqual(Array(8).fill(201));
+    // 409: it came after the first one, with the token from before.
+    for (const { status, setCookies } of logins) expect(setCookies.length > 0 ? [201] : [201, 409]).toContain(status);
     expect(logins.flatMap(({ setCookies }) => setCookies)).toHaveLength(1);
     expect((await agent.get('/read')).json()).toMatchObject({ attributes: { cart: ['apple'], user: 'ann' } });
   });
@@ -163,7 +176,7 @@ describe('a login that is sent again with the old token', () => {
     const old = { headers: { cookie: `SESSION=${agent.cookie('SESSION')}` } };
     await app.agent().post('/login/ann', {}, old);
     const again = await app.agent().post('/login/ann', {}, old);
-    expect([again.status, again.setCookies]).toEqual([201, []]);
+    expect([again.status, again.setCookies]).toEqual([409, []]);
     expect((await app.agent().post('/login/ann', {})).setCookies).toHaveLength(1);
   });
 });

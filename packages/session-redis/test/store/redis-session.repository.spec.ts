@@ -1,4 +1,9 @@
-import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionRepository } from '@nest-session/core';
+import {
+  IndexedSessionRepository,
+  PRINCIPAL_NAME_INDEX_NAME,
+  SessionGoneError,
+  SessionRepository,
+} from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
@@ -100,7 +105,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
       expect((await sessions.findById(session.id))!.principalName).toBe('rotator');
       const late = sessions.createSession([sessions.createSession().id, before, sessions.createSession().id]);
       late.setAttribute('a', 1);
-      expect(await late.save()).toBe('gone');
+      await expect(late.save()).rejects.toThrow(SessionGoneError);
       expect(await client.exists(partitions.of(late.id).session(late.id))).toBe(0);
     }
   });

@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { IndexedSessionRepository, type Session, type SessionEvent, type SessionRepository } from '@nest-session/core';
+import {
+  IndexedSessionRepository,
+  type Session,
+  type SessionEvent,
+  SessionGoneError,
+  type SessionRepository,
+} from '@nest-session/core';
 import {
   generateSessionKey,
   type SessionChange,
@@ -94,6 +100,12 @@ export class ContractContext {
 
   async saves(session: Session): Promise<void> {
     assert.equal(await session.save(), 'saved');
+  }
+
+  /** Asserts that a save starts no session and signs nobody in, because the session of the client is over. */
+  async refuses(session: Session): Promise<void> {
+    await assert.rejects(session.save(), SessionGoneError);
+    assert.equal(session.isGone, true);
   }
 
   /** Rotates a session, and returns its previous id. */

@@ -1,4 +1,4 @@
-import { PRINCIPAL_NAME_INDEX_NAME, type Session, TooManySessionsError } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session, SessionGoneError, TooManySessionsError } from '@nest-session/core';
 import { TrackedSession } from '@nest-session/core/store';
 import type { Act, RequestPlan } from './actors.js';
 import { type ComparedRepository, LostReply, TEAM } from './compared.repository.js';
@@ -54,6 +54,7 @@ export class RequestActor {
         session.principalName = act.to ?? undefined;
         return this.repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, act.to);
       case 'sign in':
+        if (session.isGone) return;
         session.signIn(act.to, { keep: act.keep });
         this.repository.edits.keep(act.keep);
         return this.repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, act.to);
@@ -120,7 +121,10 @@ export class RequestActor {
   }
 
   async #save(): Promise<void> {
-    await this.#session.save();
+    await this.#session.save().catch((error: unknown) => {
+      // A sign-in, or a new session, that lost against another request.
+      if (!(error instanceof SessionGoneError)) throw error;
+    });
     this.repository.losesReply = false;
   }
 

@@ -1,0 +1,41 @@
+import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { discoverMethods } from '../discovery/discover-methods.js';
+import { handledKinds } from './on-security-event.decorator.js';
+import type { SecurityEvent, SecurityEventKind } from './security-event.js';
+import { SecurityEventHandler } from './security-event-handler.js';
+import { type SecurityEventListener, SecurityEvents } from './security.events.js';
+
+/** Calls the `@OnSecurityEvent` methods of the application. */
+@Injectable()
+export class SecurityEventDispatcher implements SecurityEventListener, OnModuleInit, OnApplicationShutdown {
+  readonly #handlers: SecurityEventHandler[] = [];
+
+  constructor(
+    @Inject(SecurityEvents) private readonly events: SecurityEvents,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
+  ) {}
+
+  /** @throws InvalidSessionOptionsError for a method of a request-scoped or transient class. Called by Nest. */
+  onModuleInit(): void {
+    for (const { method, bind } of discoverMethods(this.discovery, this.scanner)) {
+      const kinds = handledKinds(method);
+      if (kinds) this.#handlers.push(new SecurityEventHandler(bind('@OnSecurityEvent'), new Set(kinds)));
+    }
+    if (this.#handlers.length > 0) this.events.listen(this);
+  }
+
+  /** Delivers what waits. Called by Nest. */
+  onApplicationShutdown(): void {
+    this.events.listen(undefined);
+  }
+
+  listensTo(kind: SecurityEventKind): boolean {
+    return this.#handlers.some((handler) => handler.wants(kind));
+  }
+
+  hear(event: SecurityEvent): void {
+    for (const handler of this.#handlers) if (handler.wants(event.kind)) handler.hear(event);
+  }
+}
