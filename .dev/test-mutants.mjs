@@ -9,6 +9,7 @@ import { ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
 import { contract } from './mutants/contract.mutants.mjs';
 import { cookies } from './mutants/cookies.mutants.mjs';
 import { delivery } from './mutants/delivery.mutants.mjs';
+import { encryption } from './mutants/encryption.mutants.mjs';
 import { expressSession } from './mutants/express-session.mutants.mjs';
 import { guarding } from './mutants/guards.mutants.mjs';
 import { limits } from './mutants/limit.mutants.mjs';
@@ -30,7 +31,7 @@ await main(async () => {
     allowPositionals: true,
   });
   await ensurePackages();
-  const stores = [...redisStore, ...contract, ...mapStore, ...limits];
+  const stores = [...redisStore, ...contract, ...mapStore, ...limits, ...encryption];
   const all = [
     ...cookies,
     ...operation,

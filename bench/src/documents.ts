@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { budgetsReport } from './budgets.report.js';
 import { chart } from './chart.js';
+import { encryptionReport } from './encryption.report.js';
 import { expiryReport } from './expiry.report.js';
 import { httpReport } from './http.report.js';
 import { lossesReport } from './losses.report.js';
@@ -20,6 +21,7 @@ export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   requests: requestsReport,
   budgets: budgetsReport,
   memory: memoryReport,
+  encryption: encryptionReport,
   expiry: expiryReport,
 };
 

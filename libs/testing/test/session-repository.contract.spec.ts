@@ -111,6 +111,11 @@ class BringsBack extends Correct {
   }
 }
 
+/** The texts of a record. */
+function textsOf(record: SessionRecord | undefined): (readonly [string, string])[] {
+  return [...(record?.attributes ?? [])].map(([name, text]) => [name, typeof text === 'object' ? text.read() : text]);
+}
+
 class SavesWhole extends Correct {
   readonly #loaded = new Map<string, SessionRecord>();
 
@@ -122,7 +127,7 @@ class SavesWhole extends Correct {
 
   override write(change: SessionChange): Promise<WriteReply> {
     if (change.kind !== 'update') return super.write(change);
-    const attributes = new Map([...(this.#loaded.get(change.id)?.attributes ?? []), ...change.attributes]);
+    const attributes = new Map([...textsOf(this.#loaded.get(change.id)), ...change.attributes]);
     return super.write({ ...change, attributes });
   }
 }
@@ -132,7 +137,7 @@ class TakesTwoSteps extends Correct {
   protected async writeWhole(change: UpdateSession): Promise<WriteReply> {
     const [record] = await this.load([change.id]);
     await new Promise((resolve) => setImmediate(resolve));
-    return super.write({ ...change, attributes: new Map([...(record?.attributes ?? []), ...change.attributes]) });
+    return super.write({ ...change, attributes: new Map([...textsOf(record), ...change.attributes]) });
   }
 }
 
@@ -200,7 +205,7 @@ class LivesForeverWithoutInterval extends Correct {
 class TrimsTexts extends Correct {
   override async load(ids: readonly string[]): Promise<SessionRecord[]> {
     return (await super.load(ids)).map((record) => {
-      const attributes = [...record.attributes].map(([name, text]) => [name, text.trim()] as const);
+      const attributes = textsOf(record).map(([name, text]) => [name, text.trim()] as const);
       return { ...record, attributes };
     });
   }

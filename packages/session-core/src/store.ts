@@ -7,7 +7,7 @@ export {
   storePrimitivesOf,
 } from './repository/session.repository.js';
 export { toSessionInfo } from './session/session-info.js';
-export type { SessionRecord } from './session/session-record.js';
+export type { SessionRecord, StoredText, UnreadText } from './session/session-record.js';
 export type {
   AttributeChanges,
   CreateReply,

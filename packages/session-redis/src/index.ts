@@ -1,10 +1,14 @@
 // the module
 export { RedisSessionModule } from './redis-session.module.js';
 export type { RedisSessionOptionsFactory } from './configuration/redis-session.module-definition.js';
+export type { EncryptionKey, EncryptionOptions } from './configuration/encryption.options.js';
 export type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 
 // sessions
 export { RedisSessionRepository } from './repository/redis-session.repository.js';
+
+// encryption
+export { SessionEncryptionError } from './encryption/session-encryption.error.js';
 
 // expiry
 export { SESSION_CLEANUP_JOB } from './expiration/session-cleanup.job.js';

@@ -8,7 +8,6 @@ import {
   type ResolvedSessionOptions,
   SESSION_OPTIONS,
   SessionEventDispatcher,
-  type SessionRepositoryOptions,
 } from '@nest-session/core/store';
 import { ForeignSessions } from '@nest-session/core/transport';
 import type { Redis } from 'ioredis';
@@ -50,7 +49,7 @@ import { eventRules, PACE } from './delivery/event-rules.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { SessionLedger } from './limits/session-ledger.js';
-import { RedisSessionRepository } from './repository/redis-session.repository.js';
+import { type RedisRepositoryOptions, RedisSessionRepository } from './repository/redis-session.repository.js';
 import { SessionEpochs } from './repository/session-epochs.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
@@ -169,10 +168,10 @@ function ofSessionModule<T>(provided: T | undefined): T {
 }
 
 function repositoryOptions(
-  { serializer }: ResolvedRedisSessionOptions,
+  { serializer, encryption }: ResolvedRedisSessionOptions,
   options: ResolvedSessionOptions | undefined,
-): SessionRepositoryOptions {
-  return { ...ofSessionModule(options), serializer };
+): RedisRepositoryOptions {
+  return { ...ofSessionModule(options), serializer, encryption };
 }
 
 function consumerIdentity({ events }: ResolvedRedisSessionOptions) {

@@ -37,7 +37,10 @@ export abstract class SessionEvent {
   readonly at: number;
   /** The session as it was. Empty, never undefined, when the data was lost. */
   readonly session: ReadonlySession;
-  /** The name of the principal who was signed in; undefined when there was none, or the data was lost. */
+  /**
+   * The name of the principal who was signed in; undefined when there was none, or the data was lost. Reading it throws
+   * the SessionStoreError that reading an attribute throws, such as for a missing encryption key.
+   */
   readonly principalName: string | undefined;
   /**
    * True when the end was noticed only after the data was gone: see the option `grace`. Also when a store has not kept the
@@ -59,7 +62,12 @@ export abstract class SessionEvent {
     this.sessionId = init.sessionId;
     this.at = init.at;
     this.session = init.session;
-    this.principalName = init.session.principalName;
+    try {
+      this.principalName = init.session.principalName;
+    } catch (error) {
+      // The store cannot read it now. Handlers that do not need it must run, and others must not take it for nobody.
+      Object.defineProperty(this, 'principalName', { enumerable: true, get: () => raise(error) });
+    }
     this.dataLost = init.dataLost ?? false;
     this.attempt = init.attempt ?? 1;
   }
@@ -68,6 +76,10 @@ export abstract class SessionEvent {
   get eventName(): string {
     return sessionEventName(this.type);
   }
+}
+
+function raise(error: unknown): never {
+  throw error;
 }
 
 /**

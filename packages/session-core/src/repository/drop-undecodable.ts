@@ -1,5 +1,6 @@
+import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
-import type { SessionRecord } from '../session/session-record.js';
+import type { SessionRecord, StoredText } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 
 /** The records whose values can all be decoded. The sessions of the others are ended, with one log line for each. */
@@ -26,11 +27,12 @@ async function drop(id: string, name: string, writer: SessionWriter): Promise<vo
   );
 }
 
-function canDecode(text: string, { serializer }: SessionWriter): boolean {
+function canDecode(text: StoredText, { serializer }: SessionWriter): boolean {
   try {
-    serializer.deserialize(text);
+    serializer.deserialize(typeof text === 'object' ? text.read() : text);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    // What the store cannot read now may be readable again: the session must not end because of it.
+    return error instanceof SessionStoreError;
   }
 }

@@ -18,7 +18,7 @@ export interface AttributeUpdate {
   readonly name: string;
   /** The text that the request knows. */
   readonly known: string | undefined;
-  readonly access: Pick<UpdateSession, 'keepsIdle'>;
+  readonly access: Pick<UpdateSession, 'keepsIdle' | 'memo'>;
   readonly client: { readonly isAborted?: boolean } | undefined;
   /** What it makes of a text of the attribute. May throw, and may be called again. */
   apply(text: string | undefined): UpdatedAttribute;
@@ -35,8 +35,8 @@ interface WaitingUpdate extends AttributeUpdate {
   reject(error: unknown): void;
 }
 
-/** The text that the store has after a turn; undefined when that is not known. */
-type Known = { readonly text: string | undefined } | undefined;
+/** The text that the store has after a turn, and the memo that knows it; undefined when that is not known. */
+type Known = { readonly text: string | undefined; readonly memo: UpdateSession['memo'] } | undefined;
 
 // Nothing else runs in this process while a batch is computed.
 const LARGEST_BATCH = 32;
@@ -95,9 +95,10 @@ export class AttributeUpdates {
 
   /** Settles the updates of a batch. */
   async #make(batch: readonly WaitingUpdate[], before: StepBefore<Known> | undefined): Promise<Known> {
-    const { id, name, known: loaded } = batch.at(-1)!;
+    const { id, name, known: loaded, access } = batch.at(-1)!;
     const stored = before?.status === 'fulfilled' ? before.value : undefined;
     let known = stored ? stored.text : loaded;
+    const { memo } = stored ?? access;
     let waiting = batch;
     for (let conflicts = 0; ; conflicts++) {
       // A random part of the pause ("full jitter"), so that instances do not meet again.
@@ -106,20 +107,21 @@ export class AttributeUpdates {
       const { last, settle } = applied(waiting, known);
       if (!last) {
         settle();
-        return { text: known };
+        return { text: known, memo };
       }
-      const idle = waiting.every(({ access }) => access.keepsIdle) ? { keepsIdle: true } : {};
+      const keepsIdle = waiting.every((update) => update.access.keepsIdle);
+      const common = { ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
       const attributes = new Map([[name, last.text]]);
       const expected = { name, text: known };
       try {
-        const reply = await this.write({ kind: 'update', id, ...idle, attributes, indexes: last.indexes, expected });
+        const reply = await this.write({ kind: 'update', id, ...common, attributes, indexes: last.indexes, expected });
         if (reply.outcome === 'conflict') {
           known = reply.current;
           continue;
         }
         if (reply.outcome === 'saved' || reply.outcome === 'forwarded') {
           settle();
-          return { text: last.text ?? undefined };
+          return { text: last.text ?? undefined, memo };
         }
         for (const update of waiting) update.resolve({ outcome: 'gone' });
       } catch (error) {

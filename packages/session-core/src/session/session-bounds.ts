@@ -1,5 +1,6 @@
 import { type SessionBound, SessionBoundError } from '../errors/session.errors.js';
 import { isOwnAttribute } from './own-attributes.js';
+import type { StoredText } from './session-record.js';
 
 /** How much a session may hold; Infinity: any amount. */
 export type SessionBounds = Readonly<Record<SessionBound, number>>;
@@ -31,7 +32,7 @@ export class SessionContent {
     readonly bytes: number,
   ) {}
 
-  static of(texts: Iterable<readonly [name: string, text: string]>): SessionContent {
+  static of(texts: Iterable<readonly [name: string, text: StoredText]>): SessionContent {
     let attributes = 0;
     let bytes = 0;
     for (const [name, text] of texts) {
@@ -43,7 +44,7 @@ export class SessionContent {
   }
 
   /** The content after an attribute has changed; null and undefined: it is not there. */
-  with(name: string, before: string | null | undefined, after: string | null | undefined): SessionContent {
+  with(name: string, before: StoredText | null | undefined, after: string | null | undefined): SessionContent {
     if (isOwnAttribute(name)) return this;
     const attributes = this.attributes + count(after) - count(before);
     return new SessionContent(attributes, this.bytes + sizeOf(name, after) - sizeOf(name, before));
@@ -103,12 +104,13 @@ function exceeds(text: string, bytes: number): boolean {
   return text.length * 3 > bytes && Buffer.byteLength(text) > bytes;
 }
 
-function count(text: string | null | undefined): 0 | 1 {
+function count(text: StoredText | null | undefined): 0 | 1 {
   return text === null || text === undefined ? 0 : 1;
 }
 
-function sizeOf(name: string, text: string | null | undefined): number {
-  return text === null || text === undefined ? 0 : Buffer.byteLength(name) + Buffer.byteLength(text);
+function sizeOf(name: string, text: StoredText | null | undefined): number {
+  if (text === null || text === undefined) return 0;
+  return Buffer.byteLength(name) + (typeof text === 'string' ? Buffer.byteLength(text) : text.bytes);
 }
 
 const ELSEWHERE = 'keep such data elsewhere and its key in the session';

@@ -104,6 +104,12 @@ export interface UpdateSession {
    * also holds when the attribute already has the new text. A forwarded change is answered `gone`, without the text.
    */
   readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;
+  /**
+   * The `memo` of the record or of the creation that the caller knows the session from, the same object; in an
+   * `updateAttribute()` it may be that of another request. Missing when there was none, or when the reply of the creation
+   * was lost.
+   */
+  readonly memo?: object | undefined;
 }
 
 /** Renews the idle timeout of a live session. Answers `touched`, `forwarded` or `gone`. */
@@ -158,9 +164,9 @@ export type AttributeChanges = ReadonlyMap<string, string | null>;
  */
 export type IndexChanges = ReadonlyMap<string, string | null>;
 
-/** How a store answers a `CreateSession`. */
+/** How a store answers a `CreateSession`. `memo`: as in a `SessionRecord`. */
 export type CreateReply =
-  | { readonly outcome: 'created'; readonly creationTime: number }
+  | { readonly outcome: 'created'; readonly creationTime: number; readonly memo?: object | undefined }
   | { readonly outcome: 'collision' | 'gone' | 'refused' };
 
 /**

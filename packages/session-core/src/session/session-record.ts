@@ -12,8 +12,11 @@ export interface SessionRecord {
   readonly maxInactiveInterval: number;
   /** The absolute timeout in whole seconds since the creation or, if that was later, the sign-in; negative: none. */
   readonly absoluteTimeout: number;
-  /** The texts of the attributes, as they were written. */
-  readonly attributes: Iterable<readonly [name: string, text: string]>;
+  /**
+   * The texts of the attributes, as they were written. One that costs something to read is read when its attribute is
+   * first read.
+   */
+  readonly attributes: Iterable<readonly [name: string, text: StoredText]>;
   /**
    * Milliseconds until the session expires unless it is renewed, by the store's clock; undefined only if it never
    * expires. It decides when the next touch is due.
@@ -21,4 +24,20 @@ export interface SessionRecord {
   readonly timeToLive: number | undefined;
   /** The `device` of the last change that had one. Only what `lookUp()` returns needs it. */
   readonly device?: string | undefined;
+  /** What the store needs to know when it writes the session. It comes back in each `UpdateSession` as `memo`. */
+  readonly memo?: object | undefined;
+}
+
+/** The text of an attribute, or what gives it. */
+export type StoredText = string | UnreadText;
+
+/** A text that costs something to read. */
+export interface UnreadText {
+  /** Its size in UTF-8. */
+  readonly bytes: number;
+  /**
+   * May throw a SessionStoreError. The value then is not undecodable: the option `undecodable` removes nothing because of
+   * it.
+   */
+  read(): string;
 }

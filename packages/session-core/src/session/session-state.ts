@@ -47,6 +47,8 @@ export class SessionState {
   keepsIdle = false;
   /** Knows the client of the request. */
   client: Pick<SessionResponse, 'request' | 'device' | 'mayCreate' | 'isAborted'> | undefined;
+  /** What the store needs to know of the session. */
+  memo: object | undefined;
   /** Runs before each save. */
   beforeSave: (() => void) | undefined;
   readonly #owner: AttributesOwner;
@@ -79,6 +81,7 @@ export class SessionState {
     this.id = record.id;
     this.token = token;
     this.storedId = token ? undefined : record.id;
+    this.memo = record.memo;
   }
 
   /** Reports a security event, with the request on whose behalf the session changes, if there is one. */
@@ -176,17 +179,20 @@ export class SessionState {
   }
 
   /** Forgets all changes, and takes over what was loaded later. */
-  replaceBy({ attributes, timeouts, lastAccessedTime, authentication }: SessionState): void {
+  replaceBy({ attributes, timeouts, lastAccessedTime, authentication, memo }: SessionState): void {
+    this.memo = memo;
     this.attributes = attributes;
     this.timeouts = timeouts;
     this.lastAccessedTime = lastAccessedTime;
     this.authentication = authentication;
   }
 
-  /** The part of a save that says whether it counts as an access. */
-  get access(): Pick<UpdateSession, 'keepsIdle'> {
+  /** The parts of an update that do not depend on what it changes: whether it counts as an access, and the memo. */
+  get access(): Pick<UpdateSession, 'keepsIdle' | 'memo'> {
+    const { memo } = this;
     // Whoever signs in is there, whatever the route says.
-    return this.keepsIdle && !this.authentication.kept ? { keepsIdle: true } : {};
+    const access = this.keepsIdle && !this.authentication.kept ? { keepsIdle: true } : {};
+    return memo ? { ...access, memo } : access;
   }
 
   /** The save of everything that the store does not have yet; undefined when there is nothing to save. */
@@ -201,7 +207,10 @@ export class SessionState {
   settle(save: SessionSave, reply: WriteReply): SaveOutcome {
     const { outcome } = reply;
     if (outcome === 'gone' || outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
-    if (outcome === 'created') this.creationTime = this.lastAccessedTime = reply.creationTime;
+    if (outcome === 'created') {
+      this.creationTime = this.lastAccessedTime = reply.creationTime;
+      this.memo = reply.memo;
+    }
     this.authentication.settle(save, reply);
     if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0)) {
       // After a rotation elsewhere, this request must not make the client forget its new token.

@@ -2,6 +2,7 @@ import { type AttributeSerializer, hasText, SerializationProblem } from './attri
 import { SessionAttributeError } from '../errors/session.errors.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { BoundedSession } from './session-bounds.js';
+import type { StoredText } from './session-record.js';
 import type { UndecodablePolicy } from './undecodable-policy.js';
 
 /** The session that attributes belong to. */
@@ -15,12 +16,12 @@ export interface AttributesOwner extends BoundedSession {
 
 /** The attributes of a session as the store has them: texts, each of which is decoded only when it is read. */
 export class StoredAttributes {
-  readonly #texts: Map<string, string>;
+  readonly #texts: Map<string, StoredText>;
   /** By attribute name, the text that could not be decoded. */
   #undecodable: Map<string, string> | undefined;
 
   constructor(
-    texts: Iterable<readonly [string, string]>,
+    texts: Iterable<readonly [string, StoredText]>,
     readonly serializer: AttributeSerializer,
     readonly owner: AttributesOwner,
   ) {
@@ -41,12 +42,26 @@ export class StoredAttributes {
   }
 
   /** All of them, also those that cannot be decoded. */
-  get texts(): Iterable<readonly [name: string, text: string]> {
+  get texts(): Iterable<readonly [name: string, text: StoredText]> {
     return this.#texts;
   }
 
-  text(name: string): string | undefined {
+  has(name: string): boolean {
+    return this.#texts.has(name);
+  }
+
+  /** The text or what gives it. */
+  unread(name: string): StoredText | undefined {
     return this.#texts.get(name);
+  }
+
+  /** @throws SessionStoreError when the store cannot read the text */
+  text(name: string): string | undefined {
+    const text = this.#texts.get(name);
+    if (typeof text !== 'object') return text;
+    const read = text.read();
+    this.#texts.set(name, read);
+    return read;
   }
 
   /** Records the text that the store has now; undefined when it no longer has the attribute. */
@@ -57,21 +72,34 @@ export class StoredAttributes {
 
   /** What `decode()` would return with another text. */
   decodeText(name: string, text: string | undefined): unknown {
-    if (text === this.#texts.get(name)) return this.decode(name);
+    if (text === this.text(name)) return this.decode(name);
     const texts = text === undefined ? [] : ([[name, text]] as const);
     return new StoredAttributes(texts, this.serializer, this.owner).decode(name);
   }
 
-  /** The decoded value. @throws SessionAttributeError when it cannot be decoded and the policy is `throw` */
+  /**
+   * The decoded value.
+   * @throws SessionAttributeError when it cannot be decoded and the policy is `throw`; SessionStoreError when the store
+   *   cannot read its text
+   */
   decode(name: string): unknown {
-    const value = this.peek(name);
+    const value = this.#valueOf(name, this.text(name));
     if (this.owner.undecodable !== 'throw' || !this.#isUndecodable(name)) return value;
     throw new SessionAttributeError(name, `cannot be decoded. ${REMEDY}`);
   }
 
-  /** The decoded value, whatever the policy: undefined when it cannot be decoded. */
+  /** The decoded value, whatever the policy: undefined when it cannot be read or decoded. */
   peek(name: string): unknown {
-    const text = this.#texts.get(name);
+    let text: string | undefined;
+    try {
+      text = this.text(name);
+    } catch {
+      return undefined;
+    }
+    return this.#valueOf(name, text);
+  }
+
+  #valueOf(name: string, text: string | undefined): unknown {
     if (text === undefined || this.#isUndecodable(name)) return undefined;
     try {
       return this.serializer.deserialize(text) ?? undefined;

@@ -186,7 +186,7 @@ export class TrackedAttributes {
 
   /** The text of an attribute, which fits by itself. */
   #fitting(name: string, text: string): string {
-    assertAttributeFits(this.#stored.owner, name, text, this.#stored.text(name) !== undefined);
+    assertAttributeFits(this.#stored.owner, name, text, this.#stored.has(name));
     return text;
   }
 
@@ -198,7 +198,7 @@ export class TrackedAttributes {
     const stored = SessionContent.of(this.#stored.texts);
     let now = stored;
     for (const { name, assigned, text } of this.#entries.values()) {
-      if (assigned) now = now.with(name, this.#stored.text(name), text);
+      if (assigned) now = now.with(name, this.#stored.unread(name), text);
     }
     return { stored, now };
   }
@@ -207,7 +207,7 @@ export class TrackedAttributes {
   #admitted(name: string, text: string | null): SessionContent {
     const entry = this.#entries.get(name);
     const { now, stored } = this.#counted;
-    const content = now.with(name, entry?.assigned ? entry.text : this.#stored.text(name), text);
+    const content = now.with(name, entry?.assigned ? entry.text : this.#stored.unread(name), text);
     if (text !== null) assertSessionFits(this.#stored.owner, name, content, stored);
     return content;
   }
@@ -216,7 +216,7 @@ export class TrackedAttributes {
   #assertFits(changes: AttributeChanges, changed: string): void {
     const { stored } = this.#counted;
     let content = stored;
-    for (const [name, text] of changes) content = content.with(name, this.#stored.text(name), text);
+    for (const [name, text] of changes) content = content.with(name, this.#stored.unread(name), text);
     assertSessionFits(this.#stored.owner, changed, content, stored);
   }
 
@@ -250,7 +250,7 @@ export class TrackedAttributes {
 
   /** Whether it was set or removed, unless it was removed and the store does not have it. */
   #isWritable({ name, assigned, text }: Entry): boolean {
-    return assigned && (text !== null || this.#stored.text(name) !== undefined);
+    return assigned && (text !== null || this.#stored.has(name));
   }
 
   /** The new text of an object that was changed in place since it was read or saved. */

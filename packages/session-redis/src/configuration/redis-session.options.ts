@@ -3,7 +3,9 @@ import { AttributeSerializer, type Duration, JsonAttributeSerializer } from '@ne
 import { OptionReader } from '@nest-session/core/store';
 import { validateCronExpression } from 'cron';
 import type { Redis, RedisOptions } from 'ioredis';
+import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../keys/session-keys.js';
+import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions {
@@ -112,6 +114,8 @@ export interface RedisSessionModuleOptions {
   };
   /** Turns attributes into text and back. @default JSON */
   serializer?: AttributeSerializer;
+  /** Encrypts the values of attributes in Redis with AES-256-GCM. @default none: values are stored as they are */
+  encryption?: EncryptionOptions;
   /** Whether the application refuses to start without Redis. @default false: it starts, and logs the outage once */
   requireAtStart?: boolean;
 }
@@ -140,6 +144,7 @@ export interface ResolvedRedisSessionOptions {
     readonly concurrency: number;
   };
   readonly serializer: AttributeSerializer;
+  readonly encryption: SessionEncryption;
   readonly requireAtStart: boolean;
 }
 
@@ -173,6 +178,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10 }),
     events,
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
+    encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined),
     requireAtStart: reader.boolean('requireAtStart', false),
   };
   reader.finish();

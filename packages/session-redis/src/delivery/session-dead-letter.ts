@@ -1,4 +1,5 @@
 import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
+import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { toSessionEvent } from './session-event.mapper.js';
 import { doneBefore, fieldOf, parsed, type StreamEntry } from './stream-entry.js';
 import { timeOf } from './stream-position.js';
@@ -38,7 +39,12 @@ export interface SessionDeadLetter {
 }
 
 /** The dead letter in an entry. */
-export function toDeadLetter(id: string, entry: StreamEntry, serializer: AttributeSerializer): SessionDeadLetter {
+export function toDeadLetter(
+  id: string,
+  entry: StreamEntry,
+  serializer: AttributeSerializer,
+  encryption?: SessionEncryption,
+): SessionDeadLetter {
   const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
   const size = fieldOf(entry, 'dataSize');
   const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
@@ -50,7 +56,7 @@ export function toDeadLetter(id: string, entry: StreamEntry, serializer: Attribu
     handler: fieldOf(entry, 'handler'),
     attempts,
     succeeded: doneBefore(entry),
-    event: toSessionEvent(entry, data, serializer, { attempt: Math.max(1, attempts) }),
+    event: toSessionEvent(entry, data, serializer, { encryption, attempt: Math.max(1, attempts) }),
     omittedBytes: size === undefined ? undefined : Number(size),
     member: fieldOf(entry, 'member'),
   };

@@ -3,6 +3,7 @@ import type { AttributeSerializer } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_STREAM_SCRIPTS } from '../configuration/redis-session.tokens.js';
+import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -58,6 +59,7 @@ const COUNTED_PER_CALL = 1000;
 export class SessionEventGroups {
   readonly #all: readonly SessionKeys[];
   readonly #serializer: AttributeSerializer;
+  readonly #encryption: SessionEncryption;
   readonly #liveness: number;
 
   /** @internal `RedisSessionModule` does this: inject it. */
@@ -66,10 +68,11 @@ export class SessionEventGroups {
     @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
     @Inject(SessionDeadLetterReader) private readonly letters: SessionDeadLetterReader,
     @Inject(SessionPartitions) { all }: SessionPartitions,
-    @Inject(REDIS_SESSION_OPTIONS) { serializer, events }: ResolvedRedisSessionOptions,
+    @Inject(REDIS_SESSION_OPTIONS) { serializer, encryption, events }: ResolvedRedisSessionOptions,
   ) {
     this.#all = all;
     this.#serializer = serializer;
+    this.#encryption = encryption;
     this.#liveness = livenessOf(events.lease);
   }
 
@@ -201,7 +204,7 @@ export class SessionEventGroups {
     range: { after?: string | undefined; bounds?: DeadLetterBounds },
   ): AsyncIterable<SessionDeadLetter> {
     for await (const entry of this.letters.read(range)) {
-      const letter = toDeadLetter(this.letters.idOf(entry), entry, this.#serializer);
+      const letter = toDeadLetter(this.letters.idOf(entry), entry, this.#serializer, this.#encryption);
       if (group === undefined || letter.group === group) yield letter;
     }
   }

@@ -2,6 +2,7 @@ import { Inject, Injectable, Optional } from '@nestjs/common';
 import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, shownText } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import type { SessionEncryption } from '../encryption/session-encryption.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { InjectConnection } from '../connection/redis-connections.js';
@@ -11,24 +12,32 @@ import { fieldOf, nameOf, sessionIdOf, type StreamEntry } from './stream-entry.j
 
 type Hash = Record<string, string>;
 
+interface Options extends Pick<ResolvedRedisSessionOptions, 'serializer'> {
+  /** @default none */
+  readonly encryption?: SessionEncryption | undefined;
+}
+
 /** Makes the event of an entry, with the data in the entry if there is any, else with the data of the session now. */
 @Injectable()
 export class SessionEventLoader {
   readonly #serializer: AttributeSerializer;
+  readonly #encryption: SessionEncryption | undefined;
 
   constructor(
     @InjectConnection('background') private readonly client: Redis,
-    @Inject(REDIS_SESSION_OPTIONS) { serializer }: Pick<ResolvedRedisSessionOptions, 'serializer'>,
+    @Inject(REDIS_SESSION_OPTIONS) { serializer, encryption }: Options,
     @Optional() @Inject(SESSION_OPTIONS) private readonly session?: Pick<ResolvedSessionOptions, 'ids'>,
   ) {
     this.#serializer = serializer;
+    this.#encryption = encryption;
   }
 
   /** Undefined for an entry of a kind that this version does not know, such as one of a newer version. */
   async load(entry: StreamEntry, attempt = 1): Promise<SessionEvent | undefined> {
     const kept = fieldOf(entry, 'data');
     const hash = kept === undefined ? await this.#dataOf(entry) : (JSON.parse(kept) as Hash);
-    return toSessionEvent(entry, hash, this.#serializer, { ids: this.session?.ids, attempt });
+    const details = { ids: this.session?.ids, encryption: this.#encryption, attempt };
+    return toSessionEvent(entry, hash, this.#serializer, details);
   }
 
   /** `event.id` as log lines show it, as those of the dispatcher do. An entry without an event has its own name. */

@@ -7,22 +7,33 @@ import {
   SessionIdChangedEvent,
 } from '@nest-session/core';
 import { type SessionEventInit, type SessionIds, SessionSnapshot } from '@nest-session/core/store';
+import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { toSessionRecord } from '../repository/redis-session.mapper.js';
 import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
+
+export interface EventDetails {
+  /** Shows the session id in log lines about undecodable attributes. */
+  readonly ids?: SessionIds | undefined;
+  /** @default none */
+  readonly encryption?: SessionEncryption | undefined;
+  /** The one that follows. */
+  readonly attempt?: number;
+}
 
 /**
  * The event of an entry, with the session's data in `hash`; undefined for an entry of a kind that this version does not
  * know, such as one of a newer version.
- * `ids` shows the session id in log lines about undecodable attributes, and `attempt` is the one that follows.
  */
 export function toSessionEvent(
   entry: StreamEntry,
   hash: Record<string, string>,
   serializer: AttributeSerializer,
-  { ids, attempt = 1 }: { readonly ids?: SessionIds | undefined; readonly attempt?: number } = {},
+  { ids, encryption, attempt = 1 }: EventDetails = {},
 ): SessionEvent | undefined {
   const sessionId = sessionIdOf(entry) ?? '';
-  const record = toSessionRecord(sessionId, hash);
+  const stored = toSessionRecord(sessionId, hash);
+  // A missing key fails the handler that reads an attribute, so that the event is kept and handled again.
+  const record = stored && encryption ? encryption.decrypted(stored) : stored;
   const init: SessionEventInit = {
     sessionId,
     at: Number(fieldOf(entry, 'at')),

@@ -1,29 +1,29 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { JsonAttributeSerializer, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { SessionIndexes, type SessionRepositoryOptions } from '@nest-session/core/store';
+import { SessionIndexes } from '@nest-session/core/store';
 import { type ForeignSessionData, ForeignSessions } from '@nest-session/core/transport';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { SessionEncryption } from '../encryption/session-encryption.js';
 import { SessionLedger } from '../limits/session-ledger.js';
-import type { SessionScripts } from '../scripts/session/session.scripts.js';
-
-type TakenOver = Parameters<SessionScripts['takeOver']>[0];
+import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
+import type { RedisRepositoryOptions } from './redis-session.repository.js';
 
 /** Moves sessions that connect-redis stored in the same Redis: strings with a time to live. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
   readonly #connection: RequestConnection;
   readonly #scripts: SessionScripts;
-  readonly #options: SessionRepositoryOptions;
+  readonly #options: RedisRepositoryOptions;
   readonly #ledger: SessionLedger;
 
   /** @internal `RedisSessionModule` does this. */
   constructor(
     @Inject(RequestConnection) connection: RequestConnection,
     @Inject(REQUEST_SESSION_SCRIPTS) scripts: SessionScripts,
-    @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions,
+    @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions,
     @Inject(SessionLedger) ledger: SessionLedger,
   ) {
     super();
@@ -43,12 +43,16 @@ export class RedisForeignSessions extends ForeignSessions {
     const principal = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
     if (this.#options.maxSessions && principal) await this.#ledger.enter(id, principal);
     // Deleted only now: a process that ends in between must not lose the session.
-    await this.#connection.run(() => this.#scripts.takeOver(session, timeToLive));
+    const { encryption = new SessionEncryption() } = this.#options;
+    const takeOver = async (creation: TakenOverSession) => ({
+      outcome: await this.#scripts.takeOver(creation, timeToLive),
+    });
+    await this.#connection.run(() => encryption.create(session, takeOver));
     await this.#connection.run((client: Redis) => client.unlink(key));
   }
 
   /** @throws SessionIndexError when the value of an index cannot be derived */
-  #sessionOf(id: string, { attributes, principalName }: ForeignSessionData): TakenOver {
+  #sessionOf(id: string, { attributes, principalName }: ForeignSessionData): TakenOverSession {
     const { timeout = 1800, anonymousTimeout = timeout, absoluteTimeout = -1 } = this.#options;
     const { serializer = new JsonAttributeSerializer() } = this.#options;
     const values = new Map(attributes);

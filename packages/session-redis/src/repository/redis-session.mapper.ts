@@ -1,22 +1,24 @@
 import type { SessionInfo } from '@nest-session/core';
-import { type SessionRecord, toSessionInfo } from '@nest-session/core/store';
+import { toSessionInfo } from '@nest-session/core/store';
+import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
-import type { ListedSession } from '../scripts/session/session.scripts.js';
+import type { ListedSession } from '../scripts/session/listed-session.js';
 
 /** The session in a session hash; undefined when the hash is empty or incomplete. */
-export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): SessionRecord | undefined {
+export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): StoredRecord | undefined {
   return toLiveRecord(id, Object.entries(hash).flat());
 }
 
 /**
  * The same of a live session. `fields`: the reply of HGETALL, a name and a text in turn. `ttl`: PTTL of the shadow key.
  */
-export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER): SessionRecord | undefined {
+export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER): StoredRecord | undefined {
   let creationTime = NaN;
   let lastAccessedTime = NaN;
   let maxInactiveInterval = NaN;
   let absoluteExpiry = NaN;
   let signIn = NaN;
+  let dataKey: string | undefined;
   const attributes: [name: string, text: string][] = [];
   for (let i = 0; i < fields.length; i += 2) {
     const field = fields[i]!;
@@ -29,6 +31,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
     else if (field === 'maxInactiveInterval') maxInactiveInterval = Number(text);
     else if (field === 'absoluteExpiry') absoluteExpiry = Number(text);
     else if (field === 'authenticatedAt') signIn = Number(text);
+    else if (field === 'dataKey') dataKey = text;
   }
   // An infinite or a missing time makes the sum one that is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
@@ -37,7 +40,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - start) / 1000) : -1;
   const timeToLive = ttl < 0 ? undefined : ttl;
   const times = { creationTime, authenticatedAt, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
-  return { id, ...times, attributes };
+  return { id, ...times, attributes, dataKey };
 }
 
 /** What the reply of list-sessions says of a session; undefined when its session hash is incomplete. */

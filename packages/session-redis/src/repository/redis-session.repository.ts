@@ -14,6 +14,7 @@ import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
+import { SessionEncryption } from '../encryption/session-encryption.js';
 import { SessionLedger } from '../limits/session-ledger.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -22,6 +23,12 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { toLiveRecord } from './redis-session.mapper.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
+
+/** What the repository reads of the options. */
+export interface RedisRepositoryOptions extends SessionRepositoryOptions {
+  /** @default none */
+  readonly encryption?: SessionEncryption | undefined;
+}
 
 /**
  * Keeps sessions in Redis. A load is one round trip, and so is a write: one script does all of it or nothing. A call
@@ -32,6 +39,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #connection: RequestConnection;
   readonly #scripts: SessionScripts;
   readonly #partitions: SessionPartitions;
+  readonly #encryption: SessionEncryption;
   readonly #epochs: SessionEpochs;
   readonly #indexes: SessionIndexReader;
   readonly #ledger: SessionLedger | undefined;
@@ -42,7 +50,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(RequestConnection) connection: RequestConnection,
     @Inject(REQUEST_SESSION_SCRIPTS) scripts: SessionScripts,
     @Inject(SessionPartitions) partitions: SessionPartitions,
-    @Inject(SESSION_REPOSITORY_OPTIONS) options?: SessionRepositoryOptions,
+    @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions = {},
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
     @Inject(SessionLedger) ledger?: SessionLedger,
   ) {
@@ -50,8 +58,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#connection = connection;
     this.#scripts = scripts;
     this.#partitions = partitions;
+    this.#encryption = options.encryption ?? new SessionEncryption();
     this.#epochs = epochs;
-    this.#maxSessions = options?.maxSessions;
+    this.#maxSessions = options.maxSessions;
     this.#ledger = partitions.all.length > 1 ? ledger : undefined;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
   }
@@ -67,7 +76,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       const fields = replies[2 * i] as string[];
       const ttl = replies[2 * i + 1] as number;
       const record = ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
-      return record && !this.#epochs.ends(this.#partitions.of(id), record) ? record : undefined;
+      return record && !this.#epochs.ends(this.#partitions.of(id), record)
+        ? this.#encryption.loaded(record)
+        : undefined;
     });
     return records.filter((record) => record !== undefined);
   }
@@ -196,7 +207,10 @@ export class RedisSessionRepository extends IndexedSessionRepository {
         case 'create':
           return this.#create(client, change, proceed, room);
         case 'update':
-          return this.#scripts.save(change, room);
+          return this.#encryption.save(change, (update) => {
+            proceed();
+            return this.#scripts.save(update, room);
+          });
         case 'touch':
           return this.#scripts.touch(change.id);
         case 'delete':
@@ -213,7 +227,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   ): Promise<StoreReply<CreateReply>> {
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
-    if (elsewhere.length === 0) return this.#scripts.create(change, room);
+    if (elsewhere.length === 0) return this.#encryptAndCreate(change, room);
     // The script cannot read these marks. Reading them first is enough: had the session been rotated only after this
     // request looked for it, the request would have found it.
     const marks = await Promise.all(
@@ -221,7 +235,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     );
     if (marks.includes(1)) return { outcome: 'gone' };
     proceed();
-    return this.#scripts.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, room);
+    return this.#encryptAndCreate({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, room);
+  }
+
+  #encryptAndCreate(change: CreateSession, room: Room | undefined): Promise<StoreReply<CreateReply>> {
+    return this.#encryption.create(change, (creation) => this.#scripts.create(creation, room));
   }
 
   /** The replies to a command in each partition, in one round trip. */

@@ -35,7 +35,11 @@ class Handlers {
 it.each([1, 4])('an instance at rest sends only its polls, with %d partitions', async (partitions) => {
   const store = await Store.open({ partitions });
   const redis = { url: store.server.url, partitions, cleanup: { cron: '0 0 0 29 2 *' } };
-  const instance = await EventInstance.start({ redis, providers: [Handlers], pace: { pollInterval: POLL, wishRenewal: PACE.wishRenewal } });
+  const instance = await EventInstance.start({
+    redis,
+    providers: [Handlers],
+    pace: { pollInterval: POLL, wishRenewal: PACE.wishRenewal },
+  });
   try {
     const { heard } = instance.module.get(Handlers);
     await store.scripts.delete(await store.create({ cart: '"apple"' }));

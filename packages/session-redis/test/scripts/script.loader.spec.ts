@@ -20,7 +20,7 @@ const declarations = [
 const REPLY_TYPES: Record<string, string | null> = {
   'session/create-session': 'CreateReply, UnfinishedReply',
   'session/take-over-session': 'TakeOverReply',
-  'session/save-session': 'UpdateReply, UnfinishedReply, UnplacedReply',
+  'session/save-session': 'UpdateReply, UnfinishedReply, UnplacedReply, ResealedReply',
   'session/touch-session': 'TouchOutcome',
   'session/delete-session': 'DeleteReply',
   'session/list-sessions': null,

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { JsonAttributeSerializer, type SessionEvent } from '@nest-session/core';
-import type { SessionRepositoryOptions } from '@nest-session/core/store';
 import { SteppableRedisServer } from '@nest-session/test-infrastructure';
 import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
@@ -12,7 +11,7 @@ import { SessionExpirationSweeper } from '../../src/expiration/session-expiratio
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionLedger } from '../../src/limits/session-ledger.js';
-import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
+import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
@@ -38,7 +37,7 @@ export class ContractRedis {
     return new ContractRedis(server, clients);
   }
 
-  store(options: SessionRepositoryOptions, count: number): ContractStore {
+  store(options: RedisRepositoryOptions, count: number): ContractStore {
     const partitions = new SessionPartitions(`store-${++this.#stores}`, count);
     const [one, two] = this.clients.map((client) => nodeOf(client, partitions, options)) as [Node, Node];
     let sweeps = 0;
@@ -53,7 +52,7 @@ export class ContractRedis {
           one.older.runOnce(),
           two.older.runOnce(),
         ]),
-      events: () => this.#eventsOf(partitions),
+      events: () => this.#eventsOf(partitions, options),
       outage: (step) => this.#withoutConnection(step),
     };
   }
@@ -63,14 +62,14 @@ export class ContractRedis {
     await this.server.stop();
   }
 
-  async #eventsOf(partitions: SessionPartitions): Promise<SessionEvent[]> {
-    const events = await Promise.all(partitions.all.map((partition) => this.#eventsIn(partition)));
+  async #eventsOf(partitions: SessionPartitions, options: RedisRepositoryOptions): Promise<SessionEvent[]> {
+    const events = await Promise.all(partitions.all.map((partition) => this.#eventsIn(partition, options)));
     return events.flat().toSorted((a, b) => a.at - b.at);
   }
 
-  async #eventsIn(partition: SessionKeys): Promise<SessionEvent[]> {
+  async #eventsIn(partition: SessionKeys, { encryption }: RedisRepositoryOptions): Promise<SessionEvent[]> {
     const [client] = this.clients;
-    const loader = new SessionEventLoader(client, { serializer: new JsonAttributeSerializer() });
+    const loader = new SessionEventLoader(client, { serializer: new JsonAttributeSerializer(), encryption });
     const replies = await client.xrange(partition.events, '-', '+');
     const events = await Promise.all(replies.map((reply) => loader.load(toStreamEntry(partition, reply))));
     return events.filter((event) => event !== undefined);
@@ -94,7 +93,7 @@ interface Node {
   readonly older: OlderSessionSweeper;
 }
 
-function nodeOf(client: Redis, partitions: SessionPartitions, options: SessionRepositoryOptions): Node {
+function nodeOf(client: Redis, partitions: SessionPartitions, options: RedisRepositoryOptions): Node {
   const scripts = new SessionScripts(client, partitions, KEEPING_RULES);
   const connection = new RequestConnection(client, { commandTimeout: 10 * MINUTE });
   const epochs = new SessionEpochs();

@@ -1,19 +1,21 @@
 import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
+import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
 import { ContractRedis } from './contract.redis.js';
 
 /** The contract of repositories, for one with these partitions. */
-export function describeContract(partitions: number): void {
+export function describeContract(partitions: number, encryption?: SessionEncryption): void {
   let redis: ContractRedis;
   beforeAll(async () => {
     redis = await ContractRedis.open();
   });
   afterAll(() => redis.close());
 
-  describe(`RedisSessionRepository, partitions: ${partitions}`, () => {
+  const what = encryption ? 'encryption, partitions' : 'partitions';
+  describe(`RedisSessionRepository, ${what}: ${partitions}`, () => {
     const checks = sessionRepositoryContract({
       offers: ['indexes', 'events', 'revocations', 'nodes', 'outages'],
       slack: 0,
-      open: (options) => redis.store(options, partitions),
+      open: (options) => redis.store({ ...options, encryption }, partitions),
     });
     // A failed check rejects. As an assertion of Jest it counts as one.
     const passes = (name: string, check: () => Promise<void>) =>

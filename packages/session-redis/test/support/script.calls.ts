@@ -132,6 +132,8 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
   signIn('a sign-in that removes nothing', []),
   save('a new id and other attributes', { newId: NEW_ID, clears: true, attributes: [['a', '2']] }),
   save('an attribute, compared and set', { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
+  save('a data key', { attributes: [['a', '2']], dataKeys: new Map([[ID, '"1:dataKey:key:text"']]) }),
+  save('a data key and a new id', { newId: NEW_ID, dataKeys: new Map([ID, NEW_ID].map((id) => [id, '"1:a:b:c"'])) }),
   save('a shorter interval', { maxInactiveInterval: 600 }),
   save('an absolute timeout', { absoluteTimeout: 600 }),
   save('what keeps it idle', { attributes: [['a', '2']], keepsIdle: true }),

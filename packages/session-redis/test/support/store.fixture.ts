@@ -1,8 +1,9 @@
-import type { UpdateReply, UpdateSession } from '@nest-session/core/store';
+import type { UpdateReply } from '@nest-session/core/store';
 import { SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
+import type { EncryptedUpdate } from '../../src/encryption/encrypted-session.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { type KeepingRules, SessionScripts } from '../../src/scripts/session/session.scripts.js';
@@ -18,12 +19,12 @@ export interface StoreOptions extends RedisServerOptions {
 }
 
 /** The changes that a test saves. */
-export interface Changes extends Omit<Partial<UpdateSession>, 'kind' | 'id' | 'attributes' | 'indexes'> {
+export interface Changes extends Omit<Partial<EncryptedUpdate>, 'kind' | 'id' | 'attributes' | 'indexes'> {
   readonly attributes?: Iterable<readonly [name: string, text: string | null]>;
   readonly indexes?: Iterable<readonly [name: string, value: string | null]>;
 }
 
-export function updateOf(id: string, { attributes = [], indexes = [], ...others }: Changes): UpdateSession {
+export function updateOf(id: string, { attributes = [], indexes = [], ...others }: Changes): EncryptedUpdate {
   return { kind: 'update', id, ...others, attributes: new Map(attributes), indexes: new Map(indexes) };
 }
 

@@ -1,9 +1,10 @@
 // What applications write, and what must not compile, against the built types. Checked by npm run typecheck.
 import { expectTypeOf } from 'expect-type';
 import { Redis } from 'ioredis';
-import { IndexedSessionRepository } from '@nest-session/core';
+import { IndexedSessionRepository, SessionStoreError } from '@nest-session/core';
 import {
   RedisSessionModule,
+  type SessionEncryptionError,
   type RedisSessionRepository,
   type SessionEventGroups,
   type SessionExpirationSweeper,
@@ -34,6 +35,11 @@ export function options(): unknown[] {
     RedisSessionModule.forRoot({ events: { deadLetters: { retention: 30 } } }),
     // @ts-expect-error a client, not its options
     RedisSessionModule.forRoot({ client: { host: 'localhost' } }),
+    RedisSessionModule.forRoot({ encryption: { keys: [{ id: 'a', key: 'base64' }], plainValues: 'refuse' } }),
+    // @ts-expect-error encryption without keys
+    RedisSessionModule.forRoot({ encryption: { plainValues: 'refuse' } }),
+    // @ts-expect-error a key without its id
+    RedisSessionModule.forRoot({ encryption: { keys: [{ key: 'base64' }] } }),
     // @ts-expect-error an option of SessionModule
     RedisSessionModule.forRoot({ timeout: '30m' }),
   ];
@@ -50,6 +56,12 @@ export async function operate(sessions: RedisSessionRepository, groups: SessionE
   expectTypeOf(letter?.handler).toEqualTypeOf<string | undefined>();
   // @ts-expect-error read-only
   if (group) group.lag = 0;
+}
+
+export function explain(error: SessionEncryptionError): void {
+  expectTypeOf(error).toExtend<SessionStoreError>();
+  expectTypeOf(error.keyId).toEqualTypeOf<string | undefined>();
+  expectTypeOf(error.attributeName).toEqualTypeOf<string | undefined>();
 }
 
 export async function sweep(sweeper: SessionExpirationSweeper): Promise<void> {

@@ -133,7 +133,10 @@ export class ContractContext {
     const [record, ...others] = await this.primitives.load([id]);
     assert.ok(record, 'The session is not found');
     assert.deepEqual(others, []);
-    return record;
+    const attributes = [...record.attributes].map(
+      ([name, text]) => [name, typeof text === 'object' ? text.read() : text] as const,
+    );
+    return { ...record, attributes };
   }
 
   /** Runs one write of the store itself. */

@@ -31,7 +31,9 @@
   ARGV[14] number of index changes
   ARGV[15] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms> <name>'
            when there is room for a session of this principal until then; empty: none
-  ARGV[16..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute
+  ARGV[16..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute.
+             Then, unless ARGV[5] is 0, the data key of encrypted attributes if it is to be stored: 'dataKey:', the id
+             for which it is wrapped, and its text; once for each id that the session may have in the end
 
   Returns
     {'saved'}            for a sign-in with its time in epoch ms
@@ -44,6 +46,9 @@
     {'again'}            the limit has ended some sessions; repeat the call, because there are more
     {'late'}             the time of the limit has passed
     {'unplaced', name}   the session, which is rotated, is one of this other principal: there must be room with that one
+    {'resealed', id, text}  the session has another data key than this save brings, or one and this save brings none with
+                         the new id; `text` is that data key, and `id` the id for which it is wrapped. Without `text`:
+                         the session has none, and this save brings none for that id
     {'conflict', text}   the condition is false; `text` is what the attribute has now, missing without the attribute
 ]]
 if KEYS[5] and ARGV[10] == 'clear' and redis.pcall('GET', KEYS[5]) == 'cleared:' .. ARGV[6] then
@@ -55,17 +60,22 @@ local first_attribute, last = 6 + ARGV[5], #ARGV
 local first_removed, last_removed = first_attribute, first_attribute - 1
 local condition, new_id, new_interval, new_timeout, kept_rule, limit, mark = 'any', nil, nil, nil, '', '', nil
 local rotates, keeps_idle, clears, signs_in, changes_index = false, false, false, false, false
+local data_keys
 if first_attribute > 6 then
   new_id, new_interval, new_timeout, condition = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[10]
   kept_rule, limit, first_removed = ARGV[13], ARGV[15], 16 + 2 * ARGV[14]
   rotates, keeps_idle, clears = new_id ~= ARGV[2], ARGV[9] == '1', condition == 'clear'
   signs_in, changes_index = kept_rule ~= '' and kept_rule ~= 'none', first_removed > 16
   mark = clears and 'cleared:' .. new_id or signs_in and new_id .. ' ' .. kept_rule or new_id
+  while last > first_attribute and string.sub(ARGV[last - 1], 1, 8) == 'dataKey:' do
+    data_keys = data_keys or {}
+    data_keys[string.sub(ARGV[last - 1], 9)], last = ARGV[last], last - 2
+  end
 end
 local fields
 if rotates or changes_index then
   fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'index',
-    'authenticatedAt', 'creationTime')
+    'authenticatedAt', 'creationTime', 'dataKey')
 else
   fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket')
 end
@@ -80,6 +90,9 @@ if id ~= ARGV[2] then
     return { 'saved', signs_in and redis.call('HGET', key, 'authenticatedAt') or nil }
   end
   if rotates or changes_index or new_timeout or (new_interval and new_interval ~= 0) then return { 'gone' } end
+end
+if rotates or data_keys then
+  -- include: data-key
 end
 if seals then
   -- include: unsealed
@@ -195,6 +208,11 @@ if new_timeout and absolute_expiry then
   last = last + 2
 elseif new_timeout and fields[3] then
   redis.call('HDEL', key, 'absoluteExpiry')
+end
+local data_key = data_keys and data_keys[rotates and not ends and new_id or id]
+if data_key then
+  ARGV[last + 1], ARGV[last + 2] = 'dataKey', data_key
+  last = last + 2
 end
 if signs_in then
   ARGV[last + 1], ARGV[last + 2] = 'authenticatedAt', now

@@ -7,10 +7,15 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
+import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
+import { DataKeyConflictError } from '../../encryption/session-encryption.error.js';
 import { hashOfText } from './hash-of-text.js';
 
 /** The reply of every script for one session. */
 export type Reply<Word extends string> = [outcome: Word, detail?: string | null];
+
+/** Becomes a DataKeyConflictError. */
+type ResealedReply = [outcome: 'resealed', id: string, wrapped?: string | null];
 
 /** `again`: the limit has ended some sessions, and there are more. `late`: the time for which there was room has passed. */
 type UnfinishedReply = { readonly outcome: 'again' | 'late' };
@@ -21,6 +26,8 @@ type UnplacedReply = { readonly outcome: 'unplaced'; readonly principal: string 
 /** How a script that stores a session answers. */
 export type StoreReply<T> = T | UnfinishedReply | UnplacedReply;
 
+type SaveReply = [...Reply<StoreReply<UpdateReply>['outcome']>, more?: undefined] | ResealedReply;
+
 /** Room for a session of a principal. */
 export interface Room {
   /** Epoch milliseconds by the clock of Redis. */
@@ -29,9 +36,10 @@ export interface Room {
   readonly principal: string;
 }
 
-/** The reply of save-session. */
+/** The reply of save-session. @throws DataKeyConflictError when the session has another data key than the change */
 export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
-  const [outcome, detail] = reply as Reply<StoreReply<UpdateReply>['outcome']>;
+  const [outcome, detail, wrapped] = reply as SaveReply;
+  if (outcome === 'resealed') throw new DataKeyConflictError(detail, wrapped ?? undefined);
   if (outcome === 'conflict') return { outcome, current: detail ?? undefined };
   if (outcome === 'unplaced') return { outcome, principal: detail ?? '' };
   return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
@@ -64,10 +72,11 @@ export function pushDevice(args: (string | number)[], device: string | undefined
 }
 
 /** Whether a save has no details. Every argument costs ioredis and Redis time, and most saves are such. */
-export function onlySetsAttributes(change: UpdateSession): boolean {
-  const { newId, maxInactiveInterval, absoluteTimeout, expected, attributes } = change;
+export function onlySetsAttributes(change: EncryptedUpdate): boolean {
+  const { newId, maxInactiveInterval, absoluteTimeout, expected, dataKeys, attributes } = change;
   if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
-  if (change.keepsIdle || change.signsOut || expected !== undefined || change.indexes.size > 0) return false;
+  if (change.keepsIdle || change.signsOut || expected !== undefined || dataKeys || change.indexes.size > 0)
+    return false;
   for (const text of attributes.values()) if (text === null) return false;
   return true;
 }

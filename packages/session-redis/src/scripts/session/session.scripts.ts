@@ -5,9 +5,10 @@ import type {
   DeleteSession,
   TouchReply,
   UpdateReply,
-  UpdateSession,
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
+import type { NewDataKey } from '../../encryption/session-encryption.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
@@ -25,6 +26,7 @@ import {
   toCreateReply,
   toUpdateReply,
 } from './session-arguments.js';
+import type { EndedBatch, ListedPage, ListReply } from './listed-session.js';
 
 /** How long the scripts keep ended sessions, and how much room dead letters have. */
 export interface KeepingRules {
@@ -44,39 +46,8 @@ export type TakeOverReply = 'created' | 'collision' | 'gone';
 /** The outcome for one member of a bucket. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
-/** A live session in an index: its id, PTTL of its shadow key, and five fields of its session hash. */
-export type ListedSession = [
-  id: string,
-  ttl: number,
-  creationTime: string | null,
-  lastAccessedTime: string | null,
-  maxInactiveInterval: string | null,
-  authenticatedAt: string | null,
-  device: string | null,
-];
-
-type ListReply = [last: string, latest: string, ...sessions: ListedSession[]];
-
-/** A page of an index. */
-export interface ListedPage {
-  /** The lowest score of the page; undefined when it is the last page. */
-  readonly last: string | undefined;
-  /** The highest score of the index; undefined when it is empty. */
-  readonly latest: string | undefined;
-  readonly sessions: readonly ListedSession[];
-}
-
-/** What a batch has ended. */
-export interface EndedBatch {
-  /** The number of sessions. */
-  readonly ended: number;
-  /** The score of the last entry to end; undefined when none is left. */
-  readonly latest: string | undefined;
-  /** The error of a session that a foreign key keeps alive. */
-  readonly problem: string | undefined;
-  /** The ids of such sessions. */
-  readonly foreign: readonly string[];
-}
+/** A session that another library kept. */
+export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
 
 const SCRIPTS = loadScripts('session', {
   createSession: 'create-session',
@@ -116,8 +87,9 @@ export class SessionScripts {
   }
 
   /** `room`: where the limit is not for this script to enforce. */
-  async create(change: CreateSession, room?: Room): Promise<StoreReply<CreateReply>> {
-    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, indexes, signsIn, attributes } = change;
+  async create(change: CreateSession & NewDataKey, room?: Room): Promise<StoreReply<CreateReply>> {
+    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, indexes, signsIn, attributes, dataKey } =
+      change;
     const partition = this.partitions.of(id);
     const wishes = [partition.wanted, partition.broadcastWanted('created')];
     const keys = [...keysOf(partition, id), partition.forwardingMark(id), ...wishes];
@@ -127,11 +99,12 @@ export class SessionScripts {
     pushIndexes(args, indexes);
     pushAttributes(args, attributes);
     pushDevice(args, device);
+    if (dataKey !== undefined) args.push('dataKey', dataKey);
     return toCreateReply(await this.#run('createSession', keys, args));
   }
 
   /** `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. */
-  async takeOver(session: Omit<CreateSession, 'kind' | 'presentedIds'>, timeToLive: number): Promise<TakeOverReply> {
+  async takeOver(session: TakenOverSession, timeToLive: number): Promise<TakeOverReply> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
     const partition = this.partitions.of(id);
     const wishes = [partition.wanted, partition.broadcastWanted('created')];
@@ -147,13 +120,17 @@ export class SessionScripts {
     ];
     pushIndexes(args, indexes);
     pushAttributes(args, attributes);
+    if (session.dataKey !== undefined) args.push('dataKey', session.dataKey);
     const keys = [...keysOf(partition, id), ...marks];
     const [word] = (await this.#run('takeOverSession', keys, args)) as [TakeOverReply];
     return word;
   }
 
-  /** `room`: as in `create()`. */
-  save(change: UpdateSession, room?: Room): Promise<StoreReply<UpdateReply>> {
+  /**
+   * `room`: as in `create()`.
+   * @throws DataKeyConflictError when the session has another data key than the change, or none that it can have
+   */
+  save(change: EncryptedUpdate, room?: Room): Promise<StoreReply<UpdateReply>> {
     const { id, newId = id, maxInactiveInterval, absoluteTimeout } = change;
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
@@ -169,6 +146,10 @@ export class SessionScripts {
     }
     pushAttributes(args, change.attributes);
     pushDevice(args, change.device);
+    // The script decides which one it stores, because it knows the id that the session has in the end.
+    for (const [wrappedFor, dataKey] of change.dataKeys ?? []) args.push(`dataKey:${wrappedFor}`, dataKey);
+    // The script decides which one it stores, because it knows the id that the session has in the end.
+    for (const [wrappedFor, dataKey] of change.dataKeys ?? []) args.push(`dataKey:${wrappedFor}`, dataKey);
     const script = maxInactiveInterval === 0 || absoluteTimeout === 0 ? 'endSession' : 'saveSession';
     return this.#run(script, keys, args).then(toUpdateReply);
   }

@@ -1,0 +1,59 @@
+import { createHmac } from 'node:crypto';
+import { RedisSessionModule } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { closeApps, startApp } from '../support/express-session.app.js';
+import { runIn, StepController } from '../support/step.controller.js';
+
+LeakGuard.install();
+
+const SECRET = 'a secret';
+const VALUE = 'very-private';
+
+let server: RedisServer;
+let client: Redis;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  client = new Redis(server.url);
+});
+afterAll(async () => {
+  client.disconnect();
+  await server.stop();
+});
+afterEach(closeApps);
+
+/** The fields of all session hashes. */
+async function stored(): Promise<Record<string, string>[]> {
+  const keys = await client.keys('nest:session:sessions:*');
+  const hashes = await Promise.all(keys.map(async (key) => ((await client.type(key)) === 'hash' ? key : undefined)));
+  return Promise.all(hashes.filter((key) => key !== undefined).map((key) => client.hgetall(key)));
+}
+
+it('properties of an old session and of a new one are encrypted, also when they change in place', async () => {
+  const keys = [{ id: 'a', key: Buffer.alloc(32, 1).toString('base64') }];
+  const store = RedisSessionModule.forRoot({ url: server.url, commandTimeout: '1m', encryption: { keys } });
+  const app = await startApp({ controllers: [StepController], express: { secret: [SECRET] }, store });
+  const browser = app.agent();
+  await client.set('sess:old', JSON.stringify({ cookie: {}, cart: [VALUE], passport: { user: 'ann' } }), 'EX', 600);
+  const signature = createHmac('sha256', SECRET).update('old').digest('base64').replace(/=+$/, '');
+  browser.setCookie(`connect.sid=${encodeURIComponent(`s:old.${signature}`)}; Path=/`);
+  await runIn(browser, ({ session }) => void session.cart.push(VALUE));
+  await runIn(browser, ({ session }) => (session.note = VALUE));
+  await runIn(browser, ({ session }) => session.updateAttribute('n', () => VALUE));
+  const read = ({ session: { cart, note, n, passport } }: { session: any }): unknown[] => [
+    cart,
+    note,
+    n,
+    passport.user,
+  ];
+  expect(await runIn(browser, read)).toEqual([[VALUE, VALUE], VALUE, VALUE, 'ann']);
+  expect(await stored()).toHaveLength(1);
+  expect(JSON.stringify(await stored())).not.toContain(VALUE);
+  await runIn(browser, async ({ session }) => {
+    await session.regenerate();
+  });
+  await runIn(browser, ({ session }) => (session.note = `${VALUE}-2`));
+  expect(await runIn(browser, ({ session }) => session.note as string)).toBe(`${VALUE}-2`);
+  expect(JSON.stringify(await stored())).not.toContain(VALUE);
+});

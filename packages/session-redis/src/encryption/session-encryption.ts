@@ -1,0 +1,93 @@
+import type { CreateSession, SessionRecord, UpdateSession } from '@nest-session/core/store';
+import { EncryptedSession, type EncryptedUpdate, type EncryptionRules, type StoreReply } from './encrypted-session.js';
+import { KeyRing } from './key-ring.js';
+import { DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
+
+/** A session as Redis has it. */
+export interface StoredRecord extends SessionRecord {
+  readonly attributes: readonly (readonly [name: string, stored: string])[];
+  /** The data key of its attributes, wrapped; undefined when none is encrypted. */
+  readonly dataKey: string | undefined;
+}
+
+type Creation = Pick<CreateSession, 'id' | 'attributes'>;
+
+/** The data key to store with a new session. */
+export interface NewDataKey {
+  readonly dataKey?: string | undefined;
+}
+
+// Others may come in between: one that encrypts the session first, one that rotates it, one that encrypts the same text.
+const MOST_ATTEMPTS = 5;
+
+/** Encrypts the attributes of sessions on their way to Redis, and decrypts them. Without keys it encrypts nothing. */
+export class SessionEncryption {
+  constructor(private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {}
+
+  /** The session whose texts are decrypted when they are read. */
+  decrypted(record: StoredRecord): SessionRecord {
+    const { id, attributes, dataKey } = record;
+    if (dataKey === undefined && this.rules.ring.isEmpty) return record;
+    const memo = new EncryptedSession(this.rules, id, dataKey);
+    const texts = attributes.map(([name, stored]) => {
+      memo.note(name, stored);
+      return [name, memo.unread(name, stored)] as const;
+    });
+    return { ...record, attributes: texts, memo };
+  }
+
+  /** The same for a request. @throws SessionEncryptionError when this instance cannot decrypt the session */
+  loaded(record: StoredRecord): SessionRecord {
+    const decrypted = this.decrypted(record);
+    if (decrypted.memo instanceof EncryptedSession) decrypted.memo.assertReadable();
+    return decrypted;
+  }
+
+  create<T extends Creation, R extends StoreReply>(
+    change: T,
+    send: (change: T & NewDataKey) => Promise<R>,
+  ): Promise<R> {
+    // Without another promise: applications that encrypt nothing pay nothing.
+    return this.rules.ring.isEmpty ? send(change) : this.#create(change, send);
+  }
+
+  save<R extends StoreReply>(change: UpdateSession, send: (change: EncryptedUpdate) => Promise<R>): Promise<R> {
+    const session = this.#sessionOf(change);
+    return session ? this.#save(session, change, send) : send(change);
+  }
+
+  async #create<T extends Creation, R extends StoreReply>(
+    change: T,
+    send: (change: T & NewDataKey) => Promise<R>,
+  ): Promise<R> {
+    const session = new EncryptedSession(this.rules, change.id);
+    const attributes = session.encrypt(change.attributes);
+    const reply = await send({ ...change, attributes, dataKey: session.newDataKey });
+    if (reply.outcome !== 'created') return reply;
+    session.created(attributes);
+    return { ...reply, memo: session };
+  }
+
+  async #save<R extends StoreReply>(
+    session: EncryptedSession,
+    change: UpdateSession,
+    send: (change: EncryptedUpdate) => Promise<R>,
+  ): Promise<R> {
+    for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+      const update = session.updateOf(change);
+      try {
+        const reply = session.settle(change, update, await send(update));
+        if (reply) return reply;
+      } catch (error) {
+        if (!(error instanceof DataKeyConflictError)) throw error;
+        session.adopt(error);
+      }
+    }
+    throw new SessionEncryptionError('Others changed the encryption of a session each time that it was to be saved');
+  }
+
+  #sessionOf({ memo, id }: UpdateSession): EncryptedSession | undefined {
+    if (memo instanceof EncryptedSession) return memo;
+    return this.rules.ring.isEmpty ? undefined : new EncryptedSession(this.rules, id);
+  }
+}
