@@ -1,5 +1,5 @@
-// The page of the demo. It never polls: what it shows comes from the answers to the buttons and from the event stream,
-// which has no session.
+// The page of the demo. It never polls: what it shows comes from the answers to the buttons and from the event stream of
+// its session.
 const $ = (id) => document.getElementById(id);
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
@@ -10,8 +10,8 @@ let endsAt = 0;
 let shownId;
 /** The event that told the end of that session. */
 let ending;
-/** The ids this browser's session has had. */
-const ownIds = new Set();
+/** Of that session: no other events reach this page. */
+let stream;
 const seenEvents = new Set();
 // Other tabs share the session: they are told, since asking would keep it alive.
 const tabs = new BroadcastChannel('nest-session-demo');
@@ -53,8 +53,7 @@ function show(message) {
   session = message.view;
   endsAt = message.endsAt;
   if (!session.isNew) {
-    ownIds.add(session.id);
-    markOwn();
+    if (session.id !== shownId) watch();
     shownId = session.id;
     ending = undefined;
   }
@@ -118,34 +117,26 @@ function note(text, isProblem = false) {
 }
 
 function onEvent(event) {
-  // After a reconnect the stream begins anew.
+  // A stream begins with the events so far.
   if (seenEvents.has(event.id)) return;
   seenEvents.add(event.id);
-  if (event.type === 'id-changed' && ownIds.has(event.previousSessionId)) ownIds.add(event.sessionId);
   const isEnd = event.type === 'expired' || event.type === 'deleted';
   const item = $('event').content.firstElementChild.cloneNode(true);
   const find = (selector) => item.querySelector(selector);
   item.className = event.type;
   find('.type').textContent = event.type;
-  item.dataset.session = event.sessionId;
   find('time').textContent = clock.format(event.at);
   find('time').dateTime = new Date(event.at).toISOString();
   find('.text').textContent = textOf(event, isEnd);
   find('.chips').append(...(isEnd ? event.items.map(chip) : []));
   find('code').textContent = event.sessionId;
   $('events').prepend(item);
-  markOwn();
   $('no-events').hidden = true;
   // The answer to a request may have told before that there is no session any more.
   if (isEnd && event.sessionId === shownId) {
     ending = event;
     render();
   }
-}
-
-/** Again for each answer: an event may be here before the answer from which we know its session. */
-function markOwn() {
-  for (const item of $('events').children) item.querySelector('.own').hidden = !ownIds.has(item.dataset.session);
 }
 
 function textOf({ type, principalName, items, dataLost }, isEnd) {
@@ -188,10 +179,20 @@ async function addTen() {
   note(`Ten requests sent at once, ${after.items.length - before.items.length} items more in the cart.`);
 }
 
-const stream = new EventSource('/events');
-stream.addEventListener('message', ({ data }) => onEvent(JSON.parse(data)));
-stream.addEventListener('open', () => showStream('live'));
-stream.addEventListener('error', () => showStream('reconnecting'));
+function watch() {
+  stream?.close();
+  stream = new EventSource('/events');
+  stream.addEventListener('message', ({ data }) => onEvent(JSON.parse(data)));
+  stream.addEventListener('open', () => showStream('live'));
+  stream.addEventListener('error', onStreamError);
+}
+
+/** The browser connects again, unless the server has refused that: then the session ended while we did not watch. */
+function onStreamError() {
+  const isRefused = stream.readyState === EventSource.CLOSED;
+  showStream(isRefused ? 'idle' : 'reconnecting');
+  if (isRefused) void act(() => undefined);
+}
 
 function showStream(state) {
   $('stream').textContent = state;

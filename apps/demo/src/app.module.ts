@@ -9,8 +9,8 @@ import { CartModule } from './cart/cart.module.js';
 import { EventsModule } from './events/events.module.js';
 import { LifetimeModule } from './lifetime/lifetime.module.js';
 
-// The page and its event stream: watching a session must not keep it alive.
-const WITHOUT_SESSION = /^\/(page\.(css|js)|favicon\.svg|events)?(\?|$)/;
+// The files of the page.
+const WITHOUT_SESSION = /^\/(page\.(css|js)|favicon\.svg)?(\?|$)/;
 
 @Module({
   // Other pages cannot make a browser sign in, sign out or change its session.

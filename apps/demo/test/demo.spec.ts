@@ -10,7 +10,6 @@ LeakGuard.install();
 describe('demo', () => {
   let demo: DemoApplication;
   let agent: HttpAgent;
-  let events: EventStream;
 
   beforeAll(async () => {
     demo = await DemoApplication.start();
@@ -18,12 +17,9 @@ describe('demo', () => {
 
   afterAll(() => demo?.stop());
 
-  beforeEach(async () => {
+  beforeEach(() => {
     agent = new HttpAgent(demo.origin);
-    events = await EventStream.open(agent);
   });
-
-  afterEach(() => events.close());
 
   async function session(): Promise<SessionView> {
     return (await agent.get('/session')).json();
@@ -74,17 +70,21 @@ describe('demo', () => {
     expect(signedIn.id).not.toBe(visitor.id);
     // A client with the cookie from before the sign-in.
     expect((await stranger.get('/session')).json()).toMatchObject({ isNew: true, items: [] });
+    const events = await EventStream.open(agent);
     const { previousSessionId } = await events.next('id-changed', signedIn.id);
     expect(previousSessionId).toBe(visitor.id);
+    events.close();
   });
 
   it('shows the end of a session at sign-out, with its cart', async () => {
     await startSession();
     await change(agent, 'POST', '/login', { name: 'ann' });
     const { id } = await session();
+    const events = await EventStream.open(agent);
     await change(agent, 'POST', '/logout');
     expect(agent.cookies).toEqual({});
     expect(await events.next('deleted', id)).toMatchObject({ principalName: 'ann', items: ['apple'], dataLost: false });
+    events.close();
   });
 
   it('shows the expiry of a session, with its cart, and watching does not keep it alive', async () => {
@@ -92,6 +92,7 @@ describe('demo', () => {
     await agent.post('/cart', { name: 'apple' });
     await agent.post('/cart', { name: 'pear' });
     const { id } = await session();
+    const events = await EventStream.open(agent);
     await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
     let watching = true;
     const watch = async (): Promise<void> => {
@@ -113,23 +114,34 @@ describe('demo', () => {
       'id-changed',
       'expired',
     ]);
+    events.close();
   });
 
   it('starts a session with the chosen timeout', async () => {
     await change(agent, 'PUT', '/session', { maxInactiveInterval: 120 });
     const view = await session();
     expect(view).toMatchObject({ isNew: false, maxInactiveInterval: 120 });
+    const events = await EventStream.open(agent);
     await events.next('created', view.id);
+    events.close();
   });
 
-  it('shows earlier events to later visitors, without a session', async () => {
+  it('shows to a later tab the events that the session has had, also before the sign-in', async () => {
     const { id } = await startSession();
-    await events.next('created', id);
+    const early = await EventStream.open(agent);
+    await early.next('created', id);
+    await change(agent, 'POST', '/login', { name: 'ann' });
     const late = await EventStream.open(agent);
     await late.next('created', id);
     expect(late.headers).toMatchObject({ 'content-type': 'text/event-stream' });
     expect(late.headers).not.toHaveProperty('set-cookie');
+    early.close();
     late.close();
+  });
+
+  it('refuses the event stream to a visitor without a session', async () => {
+    expect((await agent.get('/events')).status).toBe(404);
+    expect(agent.cookies).toEqual({});
   });
 
   it.each([

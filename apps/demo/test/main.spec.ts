@@ -33,9 +33,9 @@ describe('the demo as a program, without Redis', () => {
       return address;
     }, SLOWLY);
     const agent = new HttpAgent(origin);
-    const events = await EventStream.open(agent);
     await agent.post('/cart', { name: 'apple' });
     const { id } = (await agent.get('/session')).json<{ id: string }>();
+    const events = await EventStream.open(agent);
     await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
     expect(await events.next('expired', id)).toMatchObject({ items: ['apple'] });
     await eventually(() => expect(output).toMatch(`expired ${id}`));

@@ -11,7 +11,8 @@ describe('the page of the demo, in Chromium', () => {
   let browser: Browser;
   let user: BrowserContext;
   let page: Page;
-  const errors: Error[] = [];
+  /** What the pages have thrown, and what Chromium has reported of them, such as violations of the policy. */
+  const errors: string[] = [];
 
   beforeAll(async () => {
     demo = await DemoApplication.start();
@@ -33,11 +34,11 @@ describe('the page of the demo, in Chromium', () => {
     expect(errors.splice(0)).toEqual([]);
   });
 
-  async function newTab(): Promise<Page> {
-    const tab = await user.newPage();
-    tab.on('pageerror', (error) => errors.push(error));
+  async function newTab(visitor = user): Promise<Page> {
+    const tab = await visitor.newPage();
+    tab.on('pageerror', (error) => errors.push(String(error)));
+    tab.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
     await tab.goto('/');
-    await tab.getByText('live', { exact: true }).waitFor();
     await tab.getByText(/^(No session yet|Alive):/).waitFor();
     return tab;
   }
@@ -59,8 +60,7 @@ describe('the page of the demo, in Chromium', () => {
     await shows(`Signed in as ${name}`);
   }
 
-  /** The entry of the event log about the session of this browser. */
-  const event = (type: string) => page.locator(`#events > li.${type}`).filter({ hasText: 'this browser' });
+  const event = (type: string) => page.locator(`#events > li.${type}`);
 
   it('starts no session for a visitor who only reads the page', async () => {
     expect(await page.innerText('#id')).toBe('none');
@@ -75,6 +75,7 @@ describe('the page of the demo, in Chromium', () => {
     expect(await page.innerText('#count')).toBe('2 items');
     expect(await page.innerText('#rest')).toMatch(/^(30:00|29:5\d)$/);
     await event('created').waitFor();
+    await page.getByText('live', { exact: true }).waitFor();
     expect(await event('created').locator('code').innerText()).toBe(await page.innerText('#id'));
     await press('Empty the cart');
     await shows('Nothing in it yet.');
@@ -127,5 +128,48 @@ describe('the page of the demo, in Chromium', () => {
     await press('Add');
     await shows('A text of 1 to 40 characters is needed');
     expect(await cart()).toEqual([]);
+    expect(errors.splice(0)).toEqual([expect.stringContaining('status of 400')]);
+  });
+
+  it('shows the events of the session after a sign-out, too', async () => {
+    await signIn('ann');
+    await press('Sign out');
+    await shows('Signed out. The application was told.');
+    await add('pear');
+    await page.getByText('live', { exact: true }).waitFor();
+    const id = await page.innerText('#id');
+    await event('created').filter({ hasText: id }).waitFor();
+  });
+
+  it('notices that the session ended while no stream was open', async () => {
+    await add('pear');
+    await user.route('**/events', async (route) => {
+      await user.clearCookies();
+      await route.fulfill({ status: 404 });
+    });
+    await page.reload();
+    await shows('No session yet: it begins with what you do first.');
+    expect(await page.innerText('#stream')).toBe('idle');
+    expect(errors.splice(0)).toEqual([expect.stringContaining('status of 404')]);
+  });
+
+  it('shows nothing of another visitor', async () => {
+    const other = await browser.newContext({ baseURL: demo.origin });
+    try {
+      const theirs = await newTab(other);
+      await add('pear');
+      await theirs.getByLabel('Your name').fill('mallory');
+      await theirs.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await theirs.getByText('Signed in as mallory').waitFor();
+      await theirs.getByRole('button', { name: 'Sign out', exact: true }).click();
+      await theirs.getByText('Signed out. The application was told.').waitFor();
+      await signIn('ann');
+      await event('id-changed').waitFor();
+      const types = await page.locator('#events .type').allInnerTexts();
+      expect(types.toSorted()).toEqual(['created', 'id-changed']);
+      expect(await page.innerText('body')).not.toContain('mallory');
+    } finally {
+      await other.close();
+    }
   });
 });

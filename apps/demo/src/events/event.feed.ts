@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent, SessionIdChangedEvent } from '@nest-session/core';
-import { type Observable, ReplaySubject } from 'rxjs';
+import { BehaviorSubject, concatMap, distinct, type Observable } from 'rxjs';
 
 /** An event as the page is shown it. */
 export interface FeedEntry {
@@ -15,24 +15,28 @@ export interface FeedEntry {
   readonly dataLost: boolean;
 }
 
-const REMEMBERED = 50;
+const REMEMBERED = 200;
 
 /**
- * The session events this process has handled, for the page: the last 50 and all that follow. With several processes
- * each would have its share, since an event is handled by one of them.
+ * The session events this process has handled. With several processes each would have its share, since an event is
+ * handled by one of them.
  */
 @Injectable()
 export class EventFeed implements BeforeApplicationShutdown {
-  readonly #entries = new ReplaySubject<FeedEntry>(REMEMBERED);
+  readonly #entries = new BehaviorSubject<readonly FeedEntry[]>([]);
 
-  get entries(): Observable<FeedEntry> {
-    return this.#entries;
+  /** The events of one session, those before its id changed included: the ones it has had, and all that follow. */
+  of(sessionId: string): Observable<FeedEntry> {
+    return this.#entries.pipe(
+      concatMap((entries) => history(sessionId, entries)),
+      distinct(({ id }) => id),
+    );
   }
 
   @OnSessionEvent(SessionEvent)
   add(event: SessionEvent): void {
     const { id, type, at, sessionId, session, principalName, dataLost } = event;
-    this.#entries.next({
+    const entry = {
       id,
       type,
       at,
@@ -41,11 +45,22 @@ export class EventFeed implements BeforeApplicationShutdown {
       principalName,
       items: session.getAttributeOrDefault('items', []),
       dataLost,
-    });
+    };
+    this.#entries.next([...this.#entries.value, entry].slice(-REMEMBERED));
   }
 
   /** Ends the event streams, which would keep the server from closing. */
   beforeApplicationShutdown(): void {
     this.#entries.complete();
   }
+}
+
+/**
+ * Goes back from the present id, never forward: a client that only knows an id from before the sign-in does not see what
+ * the session has become.
+ */
+function history(sessionId: string, entries: readonly FeedEntry[]): FeedEntry[] {
+  const own = entries.filter((entry) => entry.sessionId === sessionId);
+  const before = own.find(({ previousSessionId }) => previousSessionId)?.previousSessionId;
+  return before ? [...history(before, entries), ...own] : own;
 }

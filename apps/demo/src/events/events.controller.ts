@@ -1,4 +1,5 @@
-import { Controller, type MessageEvent, Sse } from '@nestjs/common';
+import { Controller, type MessageEvent, NotFoundException, Sse } from '@nestjs/common';
+import { KeepSessionIdle, Session } from '@nest-session/core';
 import { map, type Observable } from 'rxjs';
 import { EventFeed } from './event.feed.js';
 
@@ -6,9 +7,11 @@ import { EventFeed } from './event.feed.js';
 export class EventsController {
   constructor(private readonly feed: EventFeed) {}
 
-  /** Server-sent events. The `exclude` option keeps them from having, and so from renewing, a session. */
+  /** Server-sent events of the visitor's own session. Watching it does not renew it. */
   @Sse()
-  stream(): Observable<MessageEvent> {
-    return this.feed.entries.pipe(map((entry) => ({ data: entry })));
+  @KeepSessionIdle()
+  stream(@Session() { isNew, id }: Session): Observable<MessageEvent> {
+    if (isNew) throw new NotFoundException('There is no session to watch');
+    return this.feed.of(id).pipe(map((entry) => ({ data: entry })));
   }
 }

@@ -24,6 +24,11 @@ export class EventStream {
     return this.#message.readableEnded;
   }
 
+  /** Whether nothing more arrives, in whatever way it has ended. */
+  get isClosed(): boolean {
+    return this.#message.closed;
+  }
+
   get entries(): FeedEntry[] {
     const data = this.#text.matchAll(/^data: (.+)\n/gm);
     return [...data].map(([, json]) => JSON.parse(json!) as FeedEntry);
