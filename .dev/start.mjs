@@ -5,6 +5,8 @@ import { createServer } from 'node:net';
 import { ensurePackages, ensureRedis } from './install.mjs';
 import { main, onStopSignal, root, runQuietly } from './processes.mjs';
 
+// Other machines reach the demo only if HOST says so.
+const HOST = process.env.HOST || '127.0.0.1';
 const USUAL_PORT = 3000;
 const STOP_TIMEOUT = 10_000;
 const watch = process.argv.includes('--watch');
@@ -19,7 +21,7 @@ await main(async () => {
   const compilers = watch ? startCompilers() : [];
   try {
     const store = redis ? { REDIS_URL: redis.url } : process.env.REDIS_URL ? {} : { SESSION_STORE: 'memory' };
-    return await runDemo({ ...process.env, ...store, PORT: `${await choosePort()}` }, told.signal);
+    return await runDemo({ ...process.env, ...store, HOST, PORT: `${await choosePort()}` }, told.signal);
   } finally {
     for (const compiler of compilers) compiler.kill();
     await redis?.stop();
@@ -81,7 +83,7 @@ async function choosePort() {
 
 /** The port itself where it is free, else any other. */
 async function freePort(port) {
-  const server = createServer().listen(port);
+  const server = createServer().listen(port, HOST);
   try {
     await once(server, 'listening');
   } catch (error) {

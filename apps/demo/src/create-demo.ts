@@ -1,17 +1,32 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { NestExpressApplication } from '@nestjs/platform-express';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
+import { OTHER_HOSTS, OWN_NAMES } from './http/address.js';
+import { HostMiddleware } from './http/host.middleware.js';
+import { SECURITY_HEADERS } from './http/security-headers.js';
 
 // Beside src and dist, so that the page is found from both.
 const PAGE = fileURLToPath(new URL('../public/', import.meta.url));
 
 /** The demo, ready to listen. */
 export async function createDemo(options: NestApplicationOptions = {}): Promise<NestExpressApplication> {
-  const app = await NestFactory.create<NestExpressApplication>(AppModule, options);
+  const app = await NestFactory.create<NestExpressApplication>(AppModule, guardedAdapter(), options);
   // Without them SIGTERM and Ctrl-C would cut off requests and event handlers that are running.
   app.enableShutdownHooks();
   app.useStaticAssets(PAGE);
   return app;
+}
+
+/** What the adapter has before Nest gets it runs first: for a refused request, no session is loaded. */
+function guardedAdapter(): ExpressAdapter {
+  const adapter = new ExpressAdapter();
+  const hosts = new HostMiddleware(OWN_NAMES, OTHER_HOSTS);
+  adapter.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
+    response.setHeaders(SECURITY_HEADERS);
+    hosts.use(request, response, next);
+  });
+  return adapter;
 }

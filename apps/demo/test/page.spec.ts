@@ -172,4 +172,31 @@ describe('the page of the demo, in Chromium', () => {
       await other.close();
     }
   });
+
+  it('runs no inline script and applies no inline style', async () => {
+    await page.evaluate(`document.body.insertAdjacentHTML('beforeend', '<p id="bad" style="color: rgb(1, 2, 3)">bad</p>');
+      document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.isBad = true' }));`);
+    expect(await page.evaluate('window.isBad')).toBeUndefined();
+    expect(await page.evaluate("getComputedStyle(document.getElementById('bad')).color")).not.toBe('rgb(1, 2, 3)');
+    const reports = errors.splice(0);
+    expect(reports).toHaveLength(2);
+    expect(reports.join()).toMatch(/style-src 'self'[^]*script-src 'self'/);
+  });
+
+  it('is not in a frame of another page', async () => {
+    const tab = await user.newPage();
+    await tab.setContent(`<iframe src="${demo.origin}"></iframe>`);
+    await eventually(() => expect(tab.frames()[1]!.url()).toBe('chrome-error://chromewebdata/'));
+  });
+
+  it('does not open under a name that somebody else has let resolve to this machine', async () => {
+    const { port } = new URL(demo.origin);
+    const tab = await user.newPage();
+    for (const path of ['/', '/session', '/events']) {
+      const response = await tab.goto(`http://rebound.example:${port}${path}`);
+      expect(response?.status()).toBe(421);
+      expect(await tab.innerText('body')).toContain(`The Host header is \\"rebound.example:${port}\\"`);
+    }
+    expect(await user.cookies()).toEqual([]);
+  });
 });

@@ -34,7 +34,7 @@ class NpmStart {
   /** Resolves to the address of the demo as soon as it prints it. */
   origin(): Promise<string> {
     return eventually(() => {
-      const address = /^Open (http:\/\/localhost:\d+)$/m.exec(this.output)?.[1];
+      const address = /^Open (http:\/\/127\.0\.0\.1:\d+)$/m.exec(this.output)?.[1];
       if (!address) throw new Error(`No address in: ${this.output}`);
       return address;
     }, SLOWLY);
@@ -58,7 +58,7 @@ describe('npm start', () => {
 
   beforeAll(async () => {
     // The port is taken, by this test or by another process: both are fine.
-    usualPort = createServer().listen(3000);
+    usualPort = createServer().listen(3000, '127.0.0.1');
     await Promise.race([once(usualPort, 'listening'), once(usualPort, 'error')]).catch(() => undefined);
   });
   afterAll(() => usualPort.close());
@@ -73,7 +73,13 @@ describe('npm start', () => {
   });
 
   function start(env: NodeJS.ProcessEnv = {}): NpmStart {
-    const unset = { PORT: undefined, REDIS_URL: undefined, SESSION_STORE: undefined, COMMAND_TIMEOUT: '30s' };
+    const unset = {
+      HOST: undefined,
+      PORT: undefined,
+      REDIS_URL: undefined,
+      SESSION_STORE: undefined,
+      COMMAND_TIMEOUT: '30s',
+    };
     program = new NpmStart({ ...process.env, ...unset, TMPDIR: temporary, NO_COLOR: '1', ...env });
     return program;
   }
