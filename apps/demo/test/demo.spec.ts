@@ -144,6 +144,16 @@ describe('demo', () => {
     expect(agent.cookies).toEqual({});
   });
 
+  it('hands no cart from one user to another', async () => {
+    await startSession();
+    await change(agent, 'POST', '/login', { name: 'ann' });
+    expect((await change(agent, 'POST', '/login', { name: 'bob' })).status).toBe(409);
+    expect(await session()).toMatchObject({ principalName: 'ann' });
+    await change(agent, 'POST', '/logout');
+    await change(agent, 'POST', '/login', { name: 'bob' });
+    expect(await session()).toMatchObject({ principalName: 'bob', items: [] });
+  });
+
   it.each([
     ['POST', '/login', {}],
     ['POST', '/login', { name: ' ' }],
@@ -173,6 +183,16 @@ describe('demo', () => {
     const body = { name: 'mallory', maxInactiveInterval: 60 };
     expect((await agent.request(method, path, { body })).status).toBe(403);
     expect(await session()).toMatchObject({ isNew: false, items: ['apple'], maxInactiveInterval: 1800 });
+  });
+
+  it.each(['http://evil.example', 'null'])('adds nothing to the cart for a page of %s', async (origin) => {
+    const form = { body: 'name=apple', headers: { 'content-type': 'application/x-www-form-urlencoded' } };
+    expect((await agent.request('POST', '/cart', form)).status).toBe(201);
+    const fromPage = { ...form, headers: { ...form.headers, origin } };
+    expect((await agent.request('POST', '/cart', fromPage)).status).toBe(403);
+    expect((await session()).items).toEqual(['apple']);
+    // As a victim's browser without a session, whose cookie would be replaced.
+    expect((await new HttpAgent(demo.origin).request('POST', '/cart', fromPage)).setCookies).toEqual([]);
   });
 
   it('refuses more items than the cart holds, and keeps those in it', async () => {

@@ -53,11 +53,23 @@ describe('the demo as a program, without Redis', () => {
       await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
       expect(await events.next('expired', id)).toMatchObject({ items: ['apple'] });
       await eventually(() => expect(program.output).toMatch(`expired ${id}`));
-      await eventually(() => expect(program.output).toMatch('somebody has left behind: apple'));
+      await eventually(() => expect(program.output).toMatch('A visitor has left behind: ["apple"]'));
 
       program.child.kill('SIGTERM');
       expect(await program.exit).toEqual([null, 'SIGTERM']);
       await eventually(() => events.isEnded);
+    },
+    SLOWLY.timeout,
+  );
+
+  it(
+    'quotes in the log what visitors have written',
+    async () => {
+      const agent = new HttpAgent(await start());
+      await change(agent, 'POST', '/login', { name: 'ann\nERROR' });
+      await agent.post('/cart', { name: 'pear\nERROR' });
+      await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
+      await eventually(() => expect(program.output).toMatch(String.raw`"ann\nERROR" has left behind: ["pear\nERROR"]`));
     },
     SLOWLY.timeout,
   );

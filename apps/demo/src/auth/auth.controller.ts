@@ -1,4 +1,4 @@
-import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
+import { Body, ConflictException, Controller, Get, HttpCode, Post } from '@nestjs/common';
 import { CsrfToken, Session } from '@nest-session/core';
 import { ShortTextPipe } from '../short-text.pipe.js';
 
@@ -14,6 +14,10 @@ export class AuthController {
   @Post('login')
   @HttpCode(204)
   login(@Session() session: Session, @Body('name', ShortTextPipe) name: string): void {
+    // A sign-in keeps the cart, which must not go from one user to another.
+    if (![undefined, name].includes(session.principalName)) {
+      throw new ConflictException('Somebody else is signed in: sign out first');
+    }
     // Whoever knew the id before must not have the session of the one who signs in now.
     session.signIn(name);
   }

@@ -9,9 +9,9 @@ export class AbandonedCarts {
   @OnSessionEvent(SessionExpiredEvent)
   remind({ session, principalName }: SessionExpiredEvent): void {
     const items = session.getAttributeOrDefault('items', []);
-    // Quoted: what a client has sent could otherwise look like another line of the log.
-    const owner = principalName === undefined ? 'somebody' : JSON.stringify(principalName);
-    const left = items.map((item) => JSON.stringify(item));
-    if (left.length > 0) this.#logger.log(`${owner} has left behind: ${left.join(', ')}`);
+    if (items.length === 0) return;
+    // Quoted, or a visitor could write lines of his own into the log.
+    const whose = principalName === undefined ? 'A visitor' : JSON.stringify(principalName);
+    this.#logger.log(`${whose} has left behind: ${JSON.stringify(items)}`);
   }
 }

@@ -1,5 +1,6 @@
-import { BadRequestException, Body, Controller, Delete, HttpCode, Post } from '@nestjs/common';
+import { BadRequestException, Body, Controller, Delete, HttpCode, Post, UseGuards } from '@nestjs/common';
 import { Session, SkipCsrf } from '@nest-session/core';
+import { SameOriginGuard } from '../http/same-origin.guard.js';
 import { ShortTextPipe } from '../short-text.pipe.js';
 
 declare module '@nest-session/core' {
@@ -13,8 +14,9 @@ const MOST_ITEMS = 100;
 @Controller('cart')
 export class CartController {
   /** Requests that arrive at once each add their item: `updateAttribute` starts again from what it lost a race to. */
-  // So that curl may, as in the README: the worst that another page can do here is to fill a cart.
+  // Without a token, so that curl may add as in the README. Pages of other origins may not.
   @SkipCsrf()
+  @UseGuards(SameOriginGuard)
   @Post()
   add(@Session() session: Session, @Body('name', ShortTextPipe) name: string): Promise<string[] | undefined> {
     return session.updateAttribute('items', (items = []) => {
