@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { IndexedSessionRepository, SessionModule, TooManySessionsError } from '@nest-session/core';
+import { IndexedSessionRepository, SessionGoneError, SessionModule, TooManySessionsError } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 
 class SigningInModule {}
@@ -61,6 +61,7 @@ async function signIn(session, principal, set) {
     return await session.save();
   } catch (error) {
     if (error instanceof TooManySessionsError) return 'refused';
+    if (error instanceof SessionGoneError) return 'gone';
     throw error;
   }
 }
