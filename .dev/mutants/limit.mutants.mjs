@@ -79,6 +79,12 @@ const inLedger = [
     ),
   },
   {
+    mistake: 'A sign-in that comes too late takes the id of its session from the place',
+    code: 'table.insert(own.ids, id)',
+    instead: 'own.ids = { replaced, id }',
+    killedBy: byLedger('keeps the place of a session to which somebody signs in twice at once'),
+  },
+  {
     mistake: 'A session is rotated without a place of its principal, of which the request does not know',
     in: 'save-session',
     code: "if is_principal and entry.value ~= roomy then return { 'unplaced', entry.value } end",

@@ -1,5 +1,5 @@
 import { Controller, Get, Param, Post, Res } from '@nestjs/common';
-import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionGoneError, SessionStoreError } from '@nest-session/core';
 import { type CreateSession, generateSessionKey } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
@@ -120,6 +120,13 @@ describe('the ledger', () => {
     return change.id;
   }
 
+  async function signedIn(repository: RedisSessionRepository): Promise<Session> {
+    const session = repository.createSession();
+    session.signIn('ann');
+    await session.save();
+    return session;
+  }
+
   async function roundTripsOf(step: () => Promise<unknown>): Promise<number> {
     const before = roundTrips;
     await step();
@@ -193,11 +200,27 @@ describe('the ledger', () => {
     expect(await store.client.hlen(key)).toBe(2);
   });
 
-  it('learns the new id of a session that a request rotates without knowing of its principal', async () => {
+  function repositoryWithLimit(): RedisSessionRepository {
     const maxSessions = { perPrincipal: limit.atMost, whenReached: limit.whenReached };
     const { scripts, partitions } = store;
-    const options = [scripts, partitions, { maxSessions }, new SessionEpochs(), ledger] as const;
-    const repository = new RedisSessionRepository(connection, ...options);
+    return new RedisSessionRepository(connection, scripts, partitions, { maxSessions }, new SessionEpochs(), ledger);
+  }
+
+  it('keeps the place of a session to which somebody signs in twice at once', async () => {
+    const repository = repositoryWithLimit();
+    const { id } = await signedIn(repository);
+    const [first, second] = await Promise.all([repository.findById(id), repository.findById(id)]);
+    for (const each of [first!, second!]) each.signIn('ann');
+    await first!.save();
+    await expect(second!.save()).rejects.toThrow(SessionGoneError);
+    // The forwarding mark, which led from the old id to the new one, is gone.
+    await store.server.stepClock(2 * MINUTE);
+    const ids = [first!.id, await signIn(), await signIn()];
+    expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
+  });
+
+  it('learns the new id of a session that a request rotates without knowing of its principal', async () => {
+    const repository = repositoryWithLimit();
     const session = repository.createSession();
     session.setAttribute('a', 1);
     await session.save();

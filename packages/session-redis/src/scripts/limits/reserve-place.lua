@@ -44,11 +44,12 @@ local own = place_with(id) or replaced ~= '' and place_with(replaced)
 if not own then
   own = take(id, at)
 elseif not has(own, id) then
-  -- It has the id that is replaced, or one that another request is giving it.
-  own.ids = own.latest > now and own.ids or { replaced }
+  -- It has the id that is replaced, or one that another request has given it or is giving it.
   table.insert(own.ids, id)
   if most then own.at = at end
 end
+-- Not that of another request within the same millisecond.
+latest = math.max(latest, own.latest + 1)
 own.latest = latest
 remove_over(own, 9, first_session - 1)
 

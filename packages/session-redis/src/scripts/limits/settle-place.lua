@@ -18,7 +18,7 @@ if not own then return 'done' end
 if ARGV[2] ~= '' then
   -- Not when another request is giving it another id.
   if string.format('%.0f', own.latest) == ARGV[2] then
-    own.latest = 0
+    own.latest, own.ids = 0, { ARGV[1] }
     store(own)
   end
   return 'done'
