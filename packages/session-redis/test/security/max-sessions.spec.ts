@@ -1,10 +1,11 @@
 import { Controller, Get, Param, Post, Res } from '@nestjs/common';
-import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionGoneError, SessionStoreError } from '@nest-session/core';
-import { type CreateSession, generateSessionKey } from '@nest-session/core/store';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError } from '@nest-session/core';
+import { type CreateSession, generateSessionKey, type UpdateSession } from '@nest-session/core/store';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
+import type { Room } from '../../src/scripts/session/session-arguments.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { App } from '../support/app.fixture.js';
@@ -101,10 +102,16 @@ describe('the ledger', () => {
       if (running++ === 0) roundTrips++;
       return run(command).finally(() => running--);
     };
-    ledger = new SessionLedger(connection, store.client, store.scripts, store.partitions, { commandTimeout: 1000 });
+    ledger = newLedger();
     roundTrips = 0;
   });
   afterEach(() => store.close());
+
+  /** That of another process has turns of its own. */
+  function newLedger(): SessionLedger {
+    const { client, scripts, partitions } = store;
+    return new SessionLedger(connection, client, scripts, partitions, { commandTimeout: 1000 });
+  }
 
   function creation(id = generateSessionKey().id): CreateSession & LimitedChange {
     const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]);
@@ -118,13 +125,6 @@ describe('the ledger', () => {
     const reply = await ledger.write(change, (room) => connection.run(() => store.scripts.create(change, room)));
     expect(reply.outcome).toBe('created');
     return change.id;
-  }
-
-  async function signedIn(repository: RedisSessionRepository): Promise<Session> {
-    const session = repository.createSession();
-    session.signIn('ann');
-    await session.save();
-    return session;
   }
 
   async function roundTripsOf(step: () => Promise<unknown>): Promise<number> {
@@ -200,27 +200,36 @@ describe('the ledger', () => {
     expect(await store.client.hlen(key)).toBe(2);
   });
 
-  function repositoryWithLimit(): RedisSessionRepository {
-    const maxSessions = { perPrincipal: limit.atMost, whenReached: limit.whenReached };
-    const { scripts, partitions } = store;
-    return new RedisSessionRepository(connection, scripts, partitions, { maxSessions }, new SessionEpochs(), ledger);
-  }
-
   it('keeps the place of a session to which somebody signs in twice at once', async () => {
-    const repository = repositoryWithLimit();
-    const { id } = await signedIn(repository);
-    const [first, second] = await Promise.all([repository.findById(id), repository.findById(id)]);
-    for (const each of [first!, second!]) each.signIn('ann');
-    await first!.save();
-    await expect(second!.save()).rejects.toThrow(SessionGoneError);
+    const id = await signIn();
+    const { attributes, indexes } = creation();
+    const again = () => ({ kind: 'update', id, newId: store.id(id), attributes, indexes, limit }) as const;
+    const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
+    const [first, second] = [again(), again()];
+    const gate = new Gate();
+    let late: ReturnType<SessionLedger['write']>;
+    await ledger.write(first, async (room) => {
+      // The other one gets its place before this session is stored, and is stored after it.
+      late = newLedger().write(second, async (place) => {
+        await gate.pass();
+        return save(second, place);
+      });
+      await gate.reached();
+      return save(first, room);
+    });
+    gate.open();
+    expect((await late!).outcome).toBe('gone');
     // The forwarding mark, which led from the old id to the new one, is gone.
     await store.server.stepClock(2 * MINUTE);
-    const ids = [first!.id, await signIn(), await signIn()];
+    const ids = [first.newId, await signIn(), await signIn()];
     expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
   });
 
   it('learns the new id of a session that a request rotates without knowing of its principal', async () => {
-    const repository = repositoryWithLimit();
+    const maxSessions = { perPrincipal: limit.atMost, whenReached: limit.whenReached };
+    const { scripts, partitions } = store;
+    const options = [scripts, partitions, { maxSessions }, new SessionEpochs(), ledger] as const;
+    const repository = new RedisSessionRepository(connection, ...options);
     const session = repository.createSession();
     session.setAttribute('a', 1);
     await session.save();
