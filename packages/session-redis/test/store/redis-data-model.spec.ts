@@ -7,44 +7,12 @@ import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { KEYS, patternsOfKeys } from '../support/documented.keys.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 
 LeakGuard.install();
 
-/** Every key, written out, so that a rename in both the code and the scripts fails here. */
-const KEYS = {
-  'nest:session:sessions:<id>': 'hash',
-  'nest:session:sessions:expires:<id>': 'string',
-  'nest:session:sessions:expires:canary:<uuid>': 'string',
-  'nest:session:expirations:<minute>': 'set',
-  'nest:session:expirations': 'zset',
-  'nest:session:index:<index name>:<value>': 'zset',
-  'nest:session:sessions:moved:<previous id>': 'string',
-  'nest:session:sessions:taken-over:<id>': 'string',
-  'nest:session:ledger:<principal>': 'hash',
-  'nest:session:epoch': 'hash',
-  'nest:session:events': 'stream',
-  'nest:session:events:dead': 'stream',
-  'nest:session:events:dead:index': 'zset',
-  'nest:session:events:dead:sizes': 'hash',
-  'nest:session:events:dead:lost': 'hash',
-  'nest:session:events:dead:unreported': 'hash',
-  'nest:session:events:failing:<group>': 'hash',
-  'nest:session:events:retries:<group>': 'zset',
-  'nest:session:events:handlers': 'hash',
-  'nest:session:events:wanted': 'hash',
-  'nest:session:events:wanted:broadcast:<type>': 'string',
-  'nest:session:events:trimmed': 'string',
-  'nest:session:events:thinned': 'hash',
-  'nest:session:events:dropped': 'hash',
-  'nest:session:meta': 'hash',
-};
-
-const PLACEHOLDERS: Record<string, string> = {
-  '<id>': '[\\w-]{43}',
-  '<previous id>': '[\\w-]{43}',
-  '<uuid>': '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}',
-  '<minute>': '\\d+0000',
+const PLACEHOLDERS = {
   '<index name>': 'org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME',
   '<value>': 'ann',
   '<principal>': 'ann',
@@ -87,7 +55,7 @@ describe.each([
   const instances: EventInstance[] = [];
   /** Every key that was written, from the notifications of Redis. */
   const written = new Set<string>();
-  const patterns = Object.keys(KEYS).map((key) => ({ key, pattern: patternOf(key, tag) }));
+  const patterns = patternsOfKeys(tag, PLACEHOLDERS);
 
   beforeAll(async () => {
     server = await RedisServer.start();
@@ -161,8 +129,3 @@ describe.each([
     return patterns.find(({ pattern }) => pattern.test(key))?.key ?? key;
   }
 });
-
-function patternOf(key: string, tag: string): RegExp {
-  const tagged = key === 'nest:session:meta' ? key : key.replace('nest:session:', `nest:session:${tag}`);
-  return new RegExp(`^${tagged.replaceAll(/<[\w ]+>/g, (placeholder) => PLACEHOLDERS[placeholder]!)}$`);
-}

@@ -1,4 +1,5 @@
 import fc, { type RunDetails, type Scheduler } from 'fast-check';
+import { repeated } from '../../support/repeated.js';
 import { sequence } from './actors.js';
 import { type ModelledStore, ModelledMapStore, ModelledRedisStore } from './modelled.store.js';
 import { Sequence } from './sequence.js';
@@ -43,11 +44,6 @@ export function describeSessions(runs: number): void {
 /** A scheduler with a repeatable order. One among the arguments would continue from an earlier run. */
 function schedulerOf(order: number): Scheduler {
   return fc.sample(fc.scheduler(), { seed: order, numRuns: 1 })[0]!;
-}
-
-function repeated(): { seed?: number; path?: string } {
-  const [, seed, path] = /^(-?\d+)\/([\d:]+)$/.exec(process.env['REPEAT'] ?? '') ?? [];
-  return seed === undefined || path === undefined ? {} : { seed: Number(seed), path };
 }
 
 function report<T>({ numRuns, numShrinks, seed, counterexamplePath, errorInstance }: RunDetails<T>): string {
