@@ -14,7 +14,7 @@ import {
   StreamableFile,
 } from '@nestjs/common';
 import { from, map } from 'rxjs';
-import { Session } from '@nest-session/core';
+import { Session, type SessionModuleOptions } from '@nest-session/core';
 import { EndlessSources } from './endless.sources.js';
 
 /** The common methods of both platforms' replies. Express has the response of Node.js itself, Fastify as `raw`. */
@@ -26,6 +26,13 @@ interface Reply {
 
 /** One visit sets both to the same value. */
 export const VISIT_ATTRIBUTES = ['visited-by', 'seen-by'] as const;
+
+/**
+ * Lists sessions by the mark of their last visit. Not as principals: a client that leaves would not get the new token.
+ */
+export const VISIT_INDEXES: SessionModuleOptions['indexes'] = {
+  visitor: (session) => session.getAttribute<string>(VISIT_ATTRIBUTES[0]),
+};
 
 /** Handlers call it before they respond: it marks the session, and waits while the gate is closed. */
 @Injectable()
@@ -46,7 +53,6 @@ export class Visits {
 
   async enter(session: Session, mark: string): Promise<void> {
     this.sources.garbage.watch('session', session);
-    session.principalName = mark;
     for (const name of VISIT_ATTRIBUTES) session.setAttribute(name, mark);
     this.waiting++;
     await this.#door;

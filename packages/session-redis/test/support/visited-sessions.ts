@@ -1,4 +1,3 @@
-import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { SessionKeys } from '../../src/keys/session-keys.js';
 import { VISIT_ATTRIBUTES } from './visit.routes.js';
@@ -57,7 +56,7 @@ export class VisitedSessions {
   }
 
   #index(mark: string): string {
-    return this.#keys.index(PRINCIPAL_NAME_INDEX_NAME, mark);
+    return this.#keys.index('visitor', mark);
   }
 
   async #members(key: string): Promise<[member: string, key: string][]> {

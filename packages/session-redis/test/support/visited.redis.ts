@@ -2,7 +2,7 @@ import { TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App, type AppOptions } from './app.fixture.js';
-import { VisitModule } from './visit.routes.js';
+import { VISIT_INDEXES, VisitModule } from './visit.routes.js';
 
 /** A Redis of the suite's own, and a proxy between it and applications with the routes of visits. */
 export class VisitedRedis {
@@ -23,6 +23,7 @@ export class VisitedRedis {
     return App.start({
       adapter,
       imports: [VisitModule],
+      session: { indexes: VISIT_INDEXES },
       redis: { url: this.proxy.url, namespace: adapter, notifications: 'off', commandTimeout: '1m' },
       handlers: false,
     });
