@@ -93,10 +93,10 @@ it('five instances handle 50,000 events in spite of two kills and a restart of R
       `${Math.round(took)} ms, ${inFlight.length} in flight then, ${duplicates} handled twice`,
   );
   expect(unexcused(inFlight)).toEqual([]);
-  const { events, handlers, trimmed } = store.keys;
+  const { events, handlers, trimmed, wanted } = store.keys;
   await eventually(async () =>
-    expect(new Set([...(await store.client.keys('*')), events, handlers, trimmed])).toEqual(
-      new Set([events, handlers, trimmed, store.partitions.meta]),
+    expect(new Set([...(await store.client.keys('*')), events, handlers, trimmed, wanted])).toEqual(
+      new Set([events, handlers, trimmed, wanted, store.partitions.meta]),
     ),
   );
 }, 600_000);

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { eventually, type EventuallyOptions } from '@nest-session/testing';
 
@@ -18,11 +19,14 @@ interface WorkerOptions {
 
 /** An application in a process of its own. */
 export class WorkerProcess {
-  #output = '';
+  /** What it has printed, without empty lines. */
+  readonly lines: string[] = [];
 
   private constructor(private readonly child: ChildProcess) {
-    child.stdout!.on('data', (data: Buffer) => (this.#output += data.toString()));
-    child.stderr!.on('data', (data: Buffer) => (this.#output += data.toString()));
+    // Each by itself: a line of one may come in the middle of a line of the other.
+    for (const output of [child.stdout!, child.stderr!]) {
+      createInterface({ input: output }).on('line', (line) => line !== '' && this.lines.push(line));
+    }
   }
 
   static async start(environment: Record<string, string>, options: WorkerOptions = {}): Promise<WorkerProcess> {
@@ -41,10 +45,6 @@ export class WorkerProcess {
     return this.child.pid!;
   }
 
-  get lines(): string[] {
-    return this.#output.split('\n').filter((line) => line !== '');
-  }
-
   /** Writes a line to its standard input. */
   tell(line: string): void {
     this.child.stdin!.write(`${line}\n`);
@@ -53,8 +53,9 @@ export class WorkerProcess {
   /** Resolves when a line of its output matches. */
   async saysLine(pattern: RegExp, options?: EventuallyOptions): Promise<void> {
     await eventually(() => {
-      if (this.child.exitCode !== null) throw new Error(`The worker ended: ${this.#output}`);
-      if (!this.lines.some((line) => pattern.test(line))) throw new Error(`No ${String(pattern)} in: ${this.#output}`);
+      if (this.child.exitCode !== null) throw new Error(`The worker ended: ${this.lines.join('\n')}`);
+      if (!this.lines.some((line) => pattern.test(line)))
+        throw new Error(`No ${String(pattern)} in: ${this.lines.join('\n')}`);
     }, options);
   }
 

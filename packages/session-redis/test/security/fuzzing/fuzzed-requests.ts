@@ -37,8 +37,9 @@ const LASTING = [
 /** A failure is made shorter for two minutes at most. */
 const SHRINKING = { interruptAfterTimeLimit: 120_000, markInterruptAsFailure: true };
 
-/** Nest logs that a client has left while its body was read. */
-const PLATFORM_ERRORS = /ERROR \[ExceptionsHandler\] Error: aborted$/;
+/** Nest logs that a client has left while its body was read or, on Fastify, before a stream for it had begun. */
+const PLATFORM_ERRORS =
+  /ERROR \[ExceptionsHandler\] Error(: aborted| \[ERR_STREAM_PREMATURE_CLOSE\]: Premature close)$/;
 
 /**
  * Sends so many requests to each application. The environment variable `RUNS` overrides the number; `REPEAT`, from the

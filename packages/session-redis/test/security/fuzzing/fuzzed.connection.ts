@@ -29,7 +29,7 @@ export function render({ requests, edits }: ConnectionPlan, identity: Identity):
 }
 
 /**
- * Node.js 20 to 26 writes the `100 Continue` of a request that is not the first of a pipeline between the head and the body
+ * Node.js 20 writes the `100 Continue` of a request that is not the first of a pipeline between the head and the body
  * of its response, if the body is a Buffer and the response before has not been sent yet. That is so without sessions.
  */
 function withoutExpectation(plan: RequestPlan): RequestPlan {
