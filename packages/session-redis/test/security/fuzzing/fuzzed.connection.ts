@@ -41,9 +41,9 @@ function isClearRequest({ line, lines, body }: RequestPlan): boolean {
   return lines.length === 0 && isPlainBody && /^(GET|POST|PUT|DELETE|HEAD) \/[\w/?=]*$/.test(line);
 }
 
-/** Whether the server closes the connection by itself. Nest.js keeps that of server-sent events open. */
-function isClosedByServer({ isClear }: Rendered, { requests }: ConnectionPlan): boolean {
-  return isClear && !requests.at(-1)!.line.includes('/sse');
+/** Whether the server closes a connection that asks for it. Nest keeps that of server-sent events open. */
+function isClosedByServer({ requests }: ConnectionPlan): boolean {
+  return !requests.at(-1)!.line.includes('/sse');
 }
 
 function requestOf({ line, lines, body }: RequestPlan, own: readonly string[], isLast: boolean): Buffer {
@@ -131,7 +131,11 @@ export async function send(url: string, rendered: Rendered, plan: ConnectionPlan
   await write(socket, sent, plan.cuts);
   if (typeof end === 'object' || end === 'unread') socket.destroy();
   else if (end === 'half-close') socket.end();
-  else if (!isClosedByServer(rendered, plan)) endAfterLull(socket);
+  else if (!rendered.isClear) endAfterLull(socket);
+  else if (!isClosedByServer(plan)) {
+    const isAnswered = () => parseResponses(Buffer.concat(chunks), false).responses.length >= plan.requests.length;
+    socket.on('data', () => isAnswered() && socket.end());
+  }
   await closed;
   clearTimeout(timer);
   if (isLate) throw new Error(`The connection is still open after ${LONGEST} ms`);
@@ -151,7 +155,7 @@ async function write(socket: Socket, bytes: Buffer, cuts: readonly number[]): Pr
   }
 }
 
-/** No outcome depends on this time: it only keeps the client from waiting for a server that waits for it. */
+/** No outcome depends on this time: it keeps the client from waiting for a server that waits for it. */
 function endAfterLull(socket: Socket): void {
   const timer = setInterval(() => socket.end(), LULL);
   socket.on('data', () => timer.refresh());
