@@ -11,7 +11,7 @@ const PROGRAM = fileURLToPath(new URL('../support/updates.worker.mjs', import.me
 const UPDATES = 200;
 const ROUNDS = 15;
 const VISITORS = 4;
-const LARGE = 90_000;
+const LARGE = 60_000;
 
 let server: RedisServer;
 let client: Redis;
