@@ -2,6 +2,11 @@
 const bySeveralCookies = (test) => ({ spec: 'several-cookies.spec.ts', test });
 const bySigningIn = (test) => ({ spec: 'signing-in.spec.ts', test });
 const byArbitraryCookies = (test) => ({ spec: 'arbitrary-cookies.spec.ts', test });
+const byStrictMode = (test) => ({ spec: 'strict-security.spec.ts', test: `with \`security: 'strict'\` ${test}` });
+const byRequirement = (test) => ({
+  spec: 'asvs.spec.ts',
+  test: `an application in strict mode, on express, ${test}`,
+});
 const byResolver = (test) => ({ spec: 'cookie-session-id.resolver.spec.ts', test });
 const bySharedCaches = (test) => ({ spec: 'shared-caches.spec.ts', test });
 
@@ -108,6 +113,59 @@ const sent = [
   },
 ];
 
+/** Of strict mode. */
+const strict = [
+  {
+    mistake: 'In strict mode, a session without an absolute timeout lives as long as it is used',
+    in: 'readTimeouts',
+    code: 'defaults.absoluteTimeout',
+    instead: "'30d'",
+    killedBy: byRequirement('ends a session 12 hours after the sign-in, although it is used all the time'),
+  },
+  {
+    mistake: 'In strict mode, only the timeout of users must not be never',
+    in: 'strictTimeoutProblems',
+    code: 'if (timeout === Infinity)',
+    instead: "if (timeout === Infinity && name === 'timeout')",
+    killedBy: byStrictMode('the start fails with one problem for sessions for ever'),
+  },
+  {
+    mistake: 'In strict mode, any prefix is enough for the cookie of one host',
+    in: 'strictProblems',
+    code: "prefix?.startsWith('host') || (isShared && prefix !== undefined)",
+    instead: 'prefix !== undefined',
+    killedBy: byStrictMode('the start fails with one problem for the name of a shared cookie for one host'),
+  },
+  {
+    mistake: 'In strict mode, the attributes of a request may open the cookie to scripts',
+    in: 'strictProblems',
+    code: 'if (!cookie.httpOnly)',
+    instead: 'if (!cookie.httpOnly && cookie.attributes === undefined)',
+    killedBy: byStrictMode('no cookie is set where `cookie.attributes` returns one for scripts'),
+  },
+  {
+    mistake: 'In strict mode, a cookie behind the first resolver need not be strict',
+    in: 'CompositeSessionIdResolver.meets',
+    code: 'this.#resolvers.every((each) => each.meets(security))',
+    instead: 'this.#resolvers[0].meets(security)',
+    killedBy: byStrictMode('the start fails with one problem for a resolver behind another one'),
+  },
+  {
+    mistake: 'In strict mode, the class of a resolver is not asked',
+    in: 'createResolver',
+    code: "security === 'strict' ? [...strictResolverProblems(resolver)] : []",
+    instead: '[]',
+    killedBy: byStrictMode('the start fails for the class of a resolver whose cookie is not strict'),
+  },
+  {
+    mistake: 'In strict mode, a UUID counts as 128 random bits',
+    in: 'mostBitsOf',
+    code: 'if (UUID.test(one)) return 122;',
+    instead: '',
+    killedBy: byStrictMode('the start fails with one problem for UUIDs'),
+  },
+];
+
 /** Of caches. */
 const caches = [
   {
@@ -135,4 +193,4 @@ const caches = [
   },
 ];
 
-export const cookies = [...planted, ...sent, ...caches];
+export const cookies = [...planted, ...sent, ...strict, ...caches];

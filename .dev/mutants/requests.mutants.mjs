@@ -344,7 +344,7 @@ const bounds = [
     instead: 'value',
     killedBy: {
       spec: 'json-attribute.serializer.spec.ts',
-      test: 'leaves out keys __proto__ of what others have stored: [{"a":{"__proto__" : {"isAdmin":true}}}]',
+      test: 'leaves out keys that would set a prototype from what others have stored: [{"a":{"__proto__" : {"isAdmin":true}}}]',
     },
   },
 ];

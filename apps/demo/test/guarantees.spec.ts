@@ -67,6 +67,47 @@ it('docs/failure-modes.md names tests for every row of its tables of faults', ()
   expect(tests(listed).map(({ paragraph }) => paragraph)).toEqual(rows.map((row) => `**${row}**`));
 });
 
+describe('docs/security.md', () => {
+  const text = read('docs/security.md');
+  const rowsIn = (heading: string) => {
+    const [, section = ''] = text.split(`\n${heading}\n`);
+    const [table = ''] = section.split(/^#/m);
+    const rows = [...table.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row!.split(/ +\| +/));
+    return rows.slice(2).map((cells) => ({ what: cells[0]!, how: cells.at(-2)!, test: cells.at(-1)!.trim() }));
+  };
+  const isTest = (cell: string) => {
+    const [, path] = /^\[.+\]\((\S+\/test\/\S+\.(?:spec|chaos)\.ts)\)$/.exec(cell) ?? [];
+    return path !== undefined && existsSync(join(ROOT, 'docs', path));
+  };
+
+  it('is in the list of documents of the reporter', () => {
+    expect(JSON.parse(read('package.json')).jest.reporters[0][1].documents).toContain('docs/security.md');
+  });
+
+  it.each([
+    ['### V7: sessions', [3, 4, 2, 5, 3, 2].flatMap((rows, i) => numbered(`7.${i + 1}`, rows))],
+    ['### V3.3: cookies', numbered('3.3', 5)],
+  ])('has every row of %s', (heading, numbers) => {
+    expect([...new Set(rowsIn(heading).map(({ what }) => what))]).toEqual(numbers);
+  });
+
+  it.each(['## What holds', '### V7: sessions', '### V3.3: cookies', '### Other chapters'])(
+    'names in each row under "%s" a test, or why it is the application\'s',
+    (heading) => {
+      expect(rowsIn(heading).length).toBeGreaterThan(4);
+      for (const { what, how, test } of rowsIn(heading)) {
+        const isApplications = test === '-' && how.startsWith('The application: ');
+        expect({ what, test, isHeld: isApplications || isTest(test) }).toEqual({ what, test, isHeld: true });
+      }
+    },
+  );
+});
+
+/** `7.1.1` to `7.1.3` for `7.1` and 3. */
+function numbered(chapter: string, rows: number): string[] {
+  return Array.from({ length: rows }, (_, i) => `${chapter}.${i + 1}`);
+}
+
 describe('the reporter', () => {
   let folder: string;
 

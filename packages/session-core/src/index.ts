@@ -3,7 +3,8 @@
 // the module
 export { SessionModule } from './session.module.js';
 export type { SessionOptionsFactory } from './configuration/session.module-definition.js';
-export type { SecurityLevel, SessionModuleOptions } from './configuration/session.options.js';
+export type { SessionModuleOptions } from './configuration/session.options.js';
+export type { SecurityLevel } from './option-reading/security-level.js';
 export type { MaxSessionsOptions, WhenMaxSessionsReached } from './configuration/max-sessions.options.js';
 export type { BoundsOptions } from './configuration/bounds.options.js';
 export type { DeviceAddress, DeviceOptions } from './configuration/device.options.js';

@@ -33,6 +33,7 @@ import {
   SESSION_OPTIONS,
   SessionModuleDefinition,
 } from './configuration/session.module-definition.js';
+import { strictResolverProblems } from './configuration/strict-security.js';
 import {
   type ResolvedSessionOptions,
   resolveSessionOptions,
@@ -57,8 +58,7 @@ import {
     {
       provide: SessionIdResolver,
       inject: [SESSION_OPTIONS, ModuleRef],
-      useFactory: ({ sessionIdResolver }: ResolvedSessionOptions, moduleRef: ModuleRef) =>
-        typeof sessionIdResolver === 'function' ? moduleRef.create(sessionIdResolver) : sessionIdResolver,
+      useFactory: createResolver,
     },
     {
       provide: SecurityEvents,
@@ -124,6 +124,16 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
   configure(): void {
     this.enhancers.install();
   }
+}
+
+async function createResolver(options: ResolvedSessionOptions, moduleRef: ModuleRef): Promise<SessionIdResolver> {
+  const { sessionIdResolver, security } = options;
+  if (typeof sessionIdResolver !== 'function') return sessionIdResolver;
+  const resolver = await moduleRef.create(sessionIdResolver);
+  // The other resolvers were checked with the options.
+  const problems = security === 'strict' ? [...strictResolverProblems(resolver)] : [];
+  if (problems.length > 0) throw new InvalidSessionOptionsError('SessionModule', problems);
+  return resolver;
 }
 
 function refuseBareClass(): never {

@@ -3,11 +3,14 @@ import type { Duration } from '../option-reading/duration.js';
 import { logger } from '../logging/session.logger.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
+import type { SecurityLevel } from '../option-reading/security-level.js';
 import { type DeviceOptions, readDeviceOptions, type ResolvedDeviceOptions } from './device.options.js';
 import { type MaxSessionsOptions, readMaxSessions } from './max-sessions.options.js';
 import { type BoundsOptions, readBounds } from './bounds.options.js';
 import { readIndexes } from './indexes.options.js';
-import { inSeconds, readTimeout } from './timeout.options.js';
+import { readIds } from './id.options.js';
+import { strictResolverProblems } from './strict-security.js';
+import { inSeconds, readTimeouts } from './timeout.options.js';
 import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
@@ -15,15 +18,12 @@ import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver
 import { requestFactsOf } from '../resolvers/request-facts.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security.events.js';
-import { RandomSessionIdGenerator, SessionIdGenerator } from '../session/session-id.generator.js';
-import { type SessionIdForm, SessionIds } from '../session/session-ids.js';
+import type { SessionIdGenerator } from '../session/session-id.generator.js';
+import type { SessionIdForm, SessionIds } from '../session/session-ids.js';
 import type { MaxSessions } from '../session/session-limit.js';
 import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
 import type { SessionBounds } from '../session/session-bounds.js';
 import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecodable-policy.js';
-
-/** What happens to suspicious requests. */
-export type SecurityLevel = 'standard' | 'strict';
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions extends BoundsOptions {
@@ -39,7 +39,7 @@ export interface SessionModuleOptions extends BoundsOptions {
   anonymousTimeout?: Duration;
   /**
    * The time since its creation after which a session expires, however much it is used; whole seconds, or `'never'`.
-   * @default 'never'
+   * @default 'never'; '12h' with `security: 'strict'`
    */
   absoluteTimeout?: Duration;
   /**
@@ -70,9 +70,10 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   visitorAttributes?: readonly string[];
   /**
-   * What happens to a request that presents live sessions of two principals, as with a cookie that somebody planted in
-   * the browser of a user. `'standard'`: the first counts, with a security event, or a warning once. `'strict'`: the use of the
-   * session throws a `ConflictException`, 409. @default 'standard'
+   * `'strict'` is for production: other defaults, such as a cookie for https only and an absolute timeout, and an error at
+   * start for options that OWASP ASVS 5.0 forbids; docs/security.md has the list. A request that presents live sessions
+   * of two principals gets a `ConflictException`, 409, where it uses the session, because somebody may have planted a
+   * cookie. With `'standard'` the first counts, with a security event, or a warning once. @default 'standard'
    */
   security?: SecurityLevel;
   /**
@@ -151,7 +152,7 @@ export interface ResolvedSessionOptions extends SessionBounds {
   readonly ids: SessionIds;
   /** The attributes that no sign-in keeps. */
   readonly visitorAttributes: readonly string[];
-  /** What happens to suspicious requests. */
+  /** What is refused. */
   readonly security: SecurityLevel;
   /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
@@ -179,18 +180,17 @@ export interface ResolvedSessionOptions extends SessionBounds {
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-const STRICT_ANONYMOUS_TIMEOUT = 30 * MINUTE;
 
 /** Reads and checks the options of `SessionModule`. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
   const reader = new OptionReader('SessionModule', options);
-  const timeout = readTimeout(reader, 'timeout', '30m');
-  const absoluteTimeout = readTimeout(reader, 'absoluteTimeout', 'never');
+  const security = reader.oneOf('security', ['standard', 'strict'], 'standard');
+  const { timeout, anonymousTimeout, absoluteTimeout } = readTimeouts(reader, security);
   const touchInterval = reader.duration('touchInterval', `${Math.min(MINUTE, Math.floor(timeout / 30))}ms`);
   if (touchInterval >= timeout && timeout > 0) {
     reader.problem('Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.');
   }
-  const cookie = readCookieOptions(reader.section('cookie'));
+  const cookie = readCookieOptions(reader.section('cookie'), security);
   if (cookie.maxAge !== undefined && cookie.maxAge * SECOND <= touchInterval) {
     reader.problem(
       'Option `cookie.maxAge` must be longer than `touchInterval`: the cookies of sessions in use would end.',
@@ -209,13 +209,13 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   if (sessionIdResolver !== undefined && multipleSessions) {
     reader.problem('Option `multipleSessions` needs cookies of its own: remove it, or `sessionIdResolver`.');
   }
-  const ids = readIds(reader);
+  if (security === 'strict' && sessionIdResolver instanceof SessionIdResolver) {
+    for (const problem of strictResolverProblems(sessionIdResolver)) reader.problem(problem);
+  }
+  const ids = readIds(reader, security);
   const visitorAttributes = reader.value('visitorAttributes', isListOfNames, 'a list of names of attributes') ?? [];
-  const security = reader.oneOf('security', ['standard', 'strict'], 'standard');
   const maxSessions = readMaxSessions(reader);
   const updateTimeout = reader.duration('updateTimeout', '5s', { atLeast: 1, atMost: 60 * MINUTE });
-  const atMost = security === 'strict' ? STRICT_ANONYMOUS_TIMEOUT : Infinity;
-  const anonymousTimeout = readTimeout(reader, 'anonymousTimeout', undefined) ?? Math.min(timeout, atMost);
   const bounds = readBounds(reader);
   const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
   const indexes = readIndexes(reader);
@@ -240,7 +240,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     cookie,
     sessionIdResolver:
       sessionIdResolver ??
-      (multipleSessions ? new AliasedSessionIdResolver(options.cookie) : new CookieSessionIdResolver(options.cookie)),
+      new (multipleSessions ? AliasedSessionIdResolver : CookieSessionIdResolver)(options.cookie, security),
     ids,
     visitorAttributes: Object.freeze([...visitorAttributes]),
     security,
@@ -257,24 +257,6 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     mayCreate,
     securityEvents: new SecurityEvents({ shownId: (id) => ids.shown(id), factsOf: requestFactsOf }),
   });
-}
-
-function readIds(reader: OptionReader): SessionIds {
-  const form = reader.oneOf('sessionIds', ['hashed', 'plain'], 'hashed');
-  const generator = reader.value('sessionIdGenerator', isGenerator, 'a SessionIdGenerator');
-  const ids = new SessionIds(generator ?? new RandomSessionIdGenerator(), form);
-  try {
-    ids.draw();
-    ids.draw();
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    reader.problem(`Option \`sessionIdGenerator\` cannot be used: ${reason}.`);
-  }
-  return ids;
-}
-
-function isGenerator(value: unknown): value is SessionIdGenerator {
-  return value instanceof SessionIdGenerator;
 }
 
 function isResolver(value: unknown): value is SessionIdResolver | Type<SessionIdResolver> {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
 import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
 import type { CookieOptions } from './cookie.options.js';
@@ -15,12 +16,12 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
   /** Taken from the URLs before routers change them. */
   readonly #aliases = new WeakMap<IncomingMessage, string>();
 
-  constructor(cookie: CookieOptions = {}) {
+  constructor(cookie: CookieOptions = {}, security?: SecurityLevel) {
     super();
-    const { name } = new CookieSessionIdResolver(cookie);
+    const { name } = new CookieSessionIdResolver(cookie, security);
     const nameFor = (alias: string) => (alias === DEFAULT_ALIAS ? name : `${name}.${alias}`);
     this.#cookies = new Map(
-      ALIASES.map((alias) => [alias, new CookieSessionIdResolver({ ...cookie, name: nameFor(alias) })]),
+      ALIASES.map((alias) => [alias, new CookieSessionIdResolver({ ...cookie, name: nameFor(alias) }, security)]),
     );
     this.headers = this.#cookieOf(DEFAULT_ALIAS).headers;
   }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
 import {
   MOST_TOKENS,
@@ -60,6 +61,10 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
   override maxAge(client: SessionClient): number | undefined {
     if (client.presented) return this.#answering(client).maxAge(client);
     return this.#resolvers.map((each) => each.maxAge(client)).find((maxAge) => maxAge !== undefined);
+  }
+
+  override meets(security: SecurityLevel): boolean {
+    return this.#resolvers.every((each) => each.meets(security));
   }
 
   #answering({ presented }: SessionClient): SessionIdResolver {

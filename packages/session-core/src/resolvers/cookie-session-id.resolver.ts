@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
 import { OptionReader } from '../option-reading/option.reader.js';
+import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
 import { cookieAttributes, type SetCookieAttributes } from './cookie-attributes.js';
 import { cookieValues, MOST_VALUES } from './cookie-values.js';
@@ -32,13 +33,14 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   readonly #diagnosis: CookieWarnings;
 
   /**
-   * Keeps the token in the cookie that the options describe.
+   * Keeps the token in the cookie that the options describe. Beside the option `security: 'strict'` of `SessionModule`,
+   * write `'strict'` here, too.
    * @throws InvalidSessionOptionsError naming all problems at once
    */
-  constructor(options?: CookieOptions) {
+  constructor(options?: CookieOptions, security: SecurityLevel = 'standard') {
     super();
     const reader = new OptionReader('CookieSessionIdResolver', { cookie: options });
-    this.#cookie = readCookieOptions(reader.section('cookie'));
+    this.#cookie = readCookieOptions(reader.section('cookie'), security);
     reader.finish();
     this.#codec = new CookieCodec(this.#cookie);
     this.#diagnosis = new CookieWarnings(this.#cookie.name);
@@ -72,6 +74,10 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   expire(request: IncomingMessage, response: ServerResponse): void {
     const attributes = this.#attributesFor(request);
     if (attributes) this.#setCookie(response, cookieAttributes(request, attributes), '', 0);
+  }
+
+  override meets(security: SecurityLevel): boolean {
+    return security === 'standard' || this.#cookie.security === 'strict';
   }
 
   override maxAge({ isRemembered, maxAge: own }: SessionClient): number | undefined {

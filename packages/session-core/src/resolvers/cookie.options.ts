@@ -2,6 +2,7 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Duration } from '../option-reading/duration.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
+import type { SecurityLevel } from '../option-reading/security-level.js';
 import {
   type CookiePolicy,
   domainProblem,
@@ -16,7 +17,8 @@ export interface CookieOptions extends CookieAttributes {
   /**
    * The name under which the cookie is sent and read; cookies of other names are not read.
    * @default '__Host-SESSION' where `secure` is true, `path` is `'/'` and neither `domain`, `domains` nor `attributes` is
-   * set, so that no other host can set the cookie; otherwise 'SESSION'
+   * set, so that no other host can set the cookie; otherwise 'SESSION'. With `security: 'strict'` it is
+   * '__Secure-SESSION' where `domain` or `domains` is set, and otherwise '__Host-SESSION'
    */
   name?: string;
   /**
@@ -53,7 +55,10 @@ export interface CookieAttributes {
   domain?: string;
   /** Hides the cookie from scripts. @default true */
   httpOnly?: boolean;
-  /** `'auto'`: Secure when the request came over https, trusted proxies included. @default 'auto' */
+  /**
+   * `'auto'`: Secure when the request came over https, trusted proxies included.
+   * @default 'auto'; true with `security: 'strict'`, which takes nothing else
+   */
   secure?: boolean | 'auto';
   /** `false` leaves the attribute out, so that the browser decides. @default 'lax' */
   sameSite?: 'lax' | 'strict' | 'none' | false;
@@ -62,12 +67,14 @@ export interface CookieAttributes {
 }
 
 /** The attributes of the cookie of one request. */
-export type ResolvedCookieAttributes = Omit<CookiePolicy, 'name'>;
+export type ResolvedCookieAttributes = Omit<CookiePolicy, 'name' | 'security' | 'attributes'>;
 
 /** The section `cookie` of the options, checked and with all defaults. */
 export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
   /** The name of the cookie. */
   readonly name: string;
+  /** What is refused, also of the attributes of a request. */
+  readonly security: SecurityLevel;
   /** Whether the token is written and read as base64. */
   readonly base64: boolean;
   /** The first signs, all of them verify; empty: values are not signed. */
@@ -83,12 +90,25 @@ export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
 const SECOND = 1000;
 // RFC 6265bis 5.5: browsers shorten a longer lifetime.
 const LONGEST = 400 * 24 * 60 * 60 * SECOND;
+const HOST_NAME = '__Host-SESSION';
+
+const STANDARD = {
+  path: '/',
+  domain: undefined,
+  httpOnly: true,
+  secure: 'auto',
+  sameSite: 'lax',
+  partitioned: false,
+} as const satisfies Partial<ResolvedCookieAttributes>;
+
+const DEFAULTS = { standard: STANDARD, strict: { ...STANDARD, secure: true } } as const;
 
 /** Reads the `cookie` section. Refuses what browsers would silently refuse later. */
-export function readCookieOptions(reader: OptionReader): ResolvedCookieOptions {
+export function readCookieOptions(reader: OptionReader, security: SecurityLevel): ResolvedCookieOptions {
   const name = reader.text('name', undefined, nameProblem);
   const unnamed = {
-    ...readAttributes(reader),
+    ...readAttributes(reader, DEFAULTS[security]),
+    security,
     maxAge: readMaxAge(reader, 'maxAge'),
     domains: readDomains(reader),
     base64: reader.boolean('base64', false),
@@ -123,23 +143,15 @@ export function overrideAttributes(cookie: ResolvedCookieOptions, others: Cookie
  * prefix would refuse some of it.
  */
 function defaultName(cookie: Omit<ResolvedCookieOptions, 'name'>): string {
-  const { secure, path, domain, domains, attributes } = cookie;
+  const { secure, path, domain, domains, attributes, security } = cookie;
+  if (security === 'strict') return domain === undefined && domains === undefined ? HOST_NAME : '__Secure-SESSION';
   const isOfHost = secure === true && path === '/' && domain === undefined && domains === undefined;
-  return isOfHost && !attributes ? '__Host-SESSION' : 'SESSION';
+  return isOfHost && !attributes ? HOST_NAME : 'SESSION';
 }
-
-const DEFAULTS = {
-  path: '/',
-  domain: undefined,
-  httpOnly: true,
-  secure: 'auto',
-  sameSite: 'lax',
-  partitioned: false,
-} as const satisfies Partial<ResolvedCookieAttributes>;
 
 function readAttributes(
   reader: OptionReader,
-  defaults: Omit<ResolvedCookieAttributes, 'domains'> = DEFAULTS,
+  defaults: Omit<ResolvedCookieAttributes, 'domains'>,
 ): Omit<ResolvedCookieAttributes, 'domains'> {
   return {
     path: reader.text('path', defaults.path, pathProblem),

@@ -1,3 +1,5 @@
+import type { SecurityLevel } from '../option-reading/security-level.js';
+
 // RFC 6265bis 4.1.1: a cookie's name is a token of RFC 9110, its path and domain hold no control character and no ";".
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PATH = /^\/[\x20-\x3a\x3c-\x7e]*$/;
@@ -69,12 +71,22 @@ export interface CookiePolicy {
   readonly sameSite: 'lax' | 'strict' | 'none' | false;
   /** Whether every site that embeds the application has a cookie of its own. */
   readonly partitioned: boolean;
+  /** With `strict`, what ASVS forbids is refused. */
+  readonly security: SecurityLevel;
+  /** Gives the attributes that differ for a request; a domain may be among them. */
+  readonly attributes: unknown;
 }
+
+const PREFIX = /^__(host-http|host|http|secure)-/i;
 
 // RFC 6265bis 4.1.2.7 (SameSite) and 4.1.3 (name prefixes, which browsers compare without regard to case); for
 // Partitioned, and the prefixes with Http, the drafts that Chromium follows.
-export function* policyProblems(cookie: CookiePolicy): Iterable<string> {
-  const prefix = /^__(host-http|host|http|secure)-/i.exec(cookie.name)?.[1]?.toLowerCase();
+export function* policyProblems(given: CookiePolicy): Iterable<string> {
+  const isStrict = given.security === 'strict';
+  const prefix = PREFIX.exec(given.name)?.[1]?.toLowerCase();
+  if (isStrict) yield* strictProblems(given, prefix);
+  // One sentence about `secure` is enough.
+  const cookie = isStrict ? { ...given, secure: true } : given;
   const named = `A cookie named ${cookie.name}`;
   const isOfHost = prefix?.startsWith('host');
   if (prefix !== undefined && cookie.secure !== true) yield `${named} needs \`cookie.secure\` true.`;
@@ -89,4 +101,19 @@ export function* policyProblems(cookie: CookiePolicy): Iterable<string> {
   if (cookie.domain !== undefined && cookie.domains !== undefined) {
     yield '`cookie.domain` and `cookie.domains` exclude each other: remove one of them.';
   }
+}
+
+// OWASP ASVS 5.0, V3.3.
+function* strictProblems(cookie: CookiePolicy, prefix: string | undefined): Iterable<string> {
+  const strict = "with `security: 'strict'`";
+  if (cookie.secure !== true) {
+    yield `\`cookie.secure\` must be true ${strict}: to develop over http, use \`security: 'standard'\` there.`;
+  }
+  if (!cookie.httpOnly) yield `\`cookie.httpOnly\` must be true ${strict}: a script could read the token.`;
+  if (cookie.sameSite === false) yield `\`cookie.sameSite\` must be 'lax', 'strict' or 'none' ${strict}.`;
+  const isShared = cookie.domain !== undefined || cookie.domains !== undefined || cookie.attributes !== undefined;
+  if (prefix?.startsWith('host') || (isShared && prefix !== undefined)) return;
+  yield isShared
+    ? `\`cookie.name\` must begin with "__Secure-" or "__Host-" ${strict}.`
+    : `\`cookie.name\` must begin with "__Host-" ${strict}: other hosts could set the cookie.`;
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
 
 /** The client that a response goes to. */
@@ -45,5 +46,13 @@ export abstract class SessionIdResolver {
    */
   maxAge(_client: SessionClient): number | undefined {
     return undefined;
+  }
+
+  /**
+   * Whether an application with this option `security` may use the resolver; the start fails otherwise. True unless a
+   * resolver knows better.
+   */
+  meets(_security: SecurityLevel): boolean {
+    return true;
   }
 }

@@ -62,8 +62,10 @@ describe('resolveSessionOptions', () => {
       { timeout: 28_800, anonymousTimeout: 1800 },
     ],
     [{ timeout: '10m', security: 'strict' }, { anonymousTimeout: 600 }],
-    [{ timeout: 'never', security: 'strict' }, { anonymousTimeout: 1800 }],
-    [{ anonymousTimeout: 'never', security: 'strict' }, { anonymousTimeout: -1 }],
+    [
+      { timeout: '8h', anonymousTimeout: '1h', security: 'strict' },
+      { timeout: 28_800, anonymousTimeout: 3600 },
+    ],
     [{}, { maxAttributes: 256, maxAttributeNameSize: 256, maxAttributeSize: 65_536, maxSessionSize: 262_144 }],
     [{ maxAttributeSize: 1_000_000 }, { maxSessionSize: 4_000_000 }],
     [{ maxAttributeSize: 2 ** 29 }, { maxSessionSize: 2 ** 29 }],
@@ -142,7 +144,7 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: did you mean `cookie.sameSite`?'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are timeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, security, maxSessions, updateTimeout, anonymousTimeout, maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize, undecodable, indexes, csrf, devices, context, exclude, keepIdle, mayCreate.',
+      'Unknown option `somethingElse`: known are security, timeout, anonymousTimeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, maxSessions, updateTimeout, maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize, undecodable, indexes, csrf, devices, context, exclude, keepIdle, mayCreate.',
     ],
     [{ visitorAttributes: 'captcha' }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ visitorAttributes: [''] }, 'Option `visitorAttributes` must be a list of names of attributes'],

@@ -98,7 +98,7 @@ describe('JsonAttributeSerializer', () => {
     ['[{"a":{"__proto__" : {"isAdmin":true}}}]', [{ a: {} }]],
     ['{"\\u005f_pr\\u006Fto__":{"isAdmin":true},"a":{"b":1}}', { a: { b: 1 } }],
     ['{"__proto__":null,"constructor":{"prototype":1}}', { constructor: { prototype: 1 } }],
-  ])('leaves out keys __proto__ of what others have stored: %s', (text, expected) => {
+  ])('leaves out keys that would set a prototype from what others have stored: %s', (text, expected) => {
     const value = serializer.deserialize(text);
     expect(JSON.stringify(value)).toBe(JSON.stringify(expected));
     expect(Object.assign({}, value)).not.toHaveProperty('isAdmin');

@@ -35,7 +35,7 @@ export interface SessionApp {
   readonly store: GatedRepository;
   readonly log: LogRecorder;
   readonly origin: string;
-  /** A new client without cookies. */
+  /** A new client without cookies; in strict mode it acts as if over https. */
   agent(): HttpAgent;
 }
 
@@ -67,7 +67,8 @@ export async function startApp(options: SessionAppOptions): Promise<SessionApp> 
   await app.listen(0, '127.0.0.1');
   running.push(app);
   const origin = await app.getUrl();
-  return { app, store, log, origin, agent: () => new HttpAgent(origin) };
+  const secure = options.session?.security === 'strict';
+  return { app, store, log, origin, agent: () => new HttpAgent(origin, { secure }) };
 }
 
 function adapterOf({ platform, trustProxy }: SessionAppOptions): ExpressAdapter | FastifyAdapter {
