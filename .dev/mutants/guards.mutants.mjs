@@ -16,9 +16,18 @@ const guards = [
     ),
   },
   {
+    mistake: 'A guard that has refused a request lets it pass when it is asked again',
+    in: 'AuthenticatedGuard.canActivate',
+    code: 'const answer =',
+    instead: 'passed.add(context); const answer =',
+    killedBy: byGuard(
+      'on express refuses whom it has refused before, when a guard of the application asked only to know',
+    ),
+  },
+  {
     mistake: 'The guards of all routes, of a class and of a handler each ask the store for the time',
     in: 'AuthenticatedGuard.canActivate',
-    code: 'if (checked.has(context)) return true;',
+    code: 'if (passed.has(context)) return true;',
     instead: '',
     killedBy: byGuard(
       'on express the guard of all routes is for signed-in users, and @Public() and the other decorators are exceptions',

@@ -6,8 +6,9 @@ import { requestSessionOf } from '../http/session-of.js';
 import { AuthenticationRequiredError } from './authentication-required.error.js';
 import { AUTHENTICATION, type AuthenticationRule, SIGNED_IN } from './authentication-rule.js';
 
-// Of a handler and its class, and of all routes, several guards may run: they get the same object.
-const checked = new WeakSet<ExecutionContext>();
+// Of a handler and its class, and of all routes, several guards may run: they get the same object. A refusal is not kept: a
+// guard of the application may ask only to know, and catch it.
+const passed = new WeakSet<ExecutionContext>();
 
 /**
  * Refuses requests in whose session nobody is signed in. `@Authenticated()` and `@RecentlyAuthenticated()` put it on a
@@ -27,14 +28,14 @@ export class AuthenticatedGuard implements CanActivate {
    *   client is is not known then
    */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    if (checked.has(context)) return true;
-    checked.add(context);
+    if (passed.has(context)) return true;
     const handler = [context.getHandler(), context.getClass()];
     const rule = this.reflector.getAllAndOverride<AuthenticationRule | undefined>(AUTHENTICATION, handler);
     if (rule === null) return true;
     const session = requestSessionOf(context);
-    if (session instanceof Promise) return session.then((loaded) => this.#check(loaded, rule));
-    return this.#check(session, rule);
+    const answer =
+      session instanceof Promise ? session.then((loaded) => this.#check(loaded, rule)) : this.#check(session, rule);
+    return answer instanceof Promise ? answer.then(() => pass(context)) : pass(context);
   }
 
   #check(
@@ -58,4 +59,9 @@ export class AuthenticatedGuard implements CanActivate {
     }
     throw new AuthenticationRequiredError('not-recently-authenticated', maxAge / 1000);
   }
+}
+
+function pass(context: ExecutionContext): true {
+  passed.add(context);
+  return true;
 }

@@ -1,4 +1,14 @@
-import { type CanActivate, Controller, Get, Injectable, Post, type Type, UseGuards } from '@nestjs/common';
+import {
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Inject,
+  Injectable,
+  Post,
+  type Type,
+  UseGuards,
+} from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { type HttpAgent, ManualClock } from '@nest-session/testing';
@@ -47,6 +57,21 @@ let called: string[] = [];
 beforeEach(() => {
   called = [];
 });
+
+/** Only wants to know whether somebody is signed in, and lets everybody pass. */
+@Injectable()
+class Asks implements CanActivate {
+  constructor(@Inject(AuthenticatedGuard) private readonly guard: AuthenticatedGuard) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    try {
+      await this.guard.canActivate(context);
+    } catch {
+      called.push('a stranger');
+    }
+    return true;
+  }
+}
 
 /** Notes that it was called, and refuses everybody. */
 @Injectable()
@@ -294,6 +319,13 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     expect([await said(ann, '/closed/recent'), store.asked]).toEqual(['recent', 1]);
     store.time.advance(6 * MINUTE);
     expect([await said(ann, '/closed'), await said(ann, '/closed/recent')]).toEqual(['closed', 401]);
+  });
+
+  it('refuses whom it has refused before, when a guard of the application asked only to know', async () => {
+    const { ann, agent } = await start({ platform, providers: [{ provide: APP_GUARD, useClass: Asks }] });
+    expect([await said(agent(), '/orders'), await said(agent(), '/password')]).toEqual([401, 401]);
+    expect(called).not.toContain('orders');
+    expect([await said(ann, '/orders'), await said(ann, '/password')]).toEqual(['orders', 'password']);
   });
 
   it('answers 503 while the store is down, and never 401 to a client that may be signed in', async () => {

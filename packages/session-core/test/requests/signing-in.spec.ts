@@ -64,6 +64,13 @@ class TestController {
     session.principalName = 'anna';
   }
 
+  @Post('login-and-act/:name')
+  async loginAndAct(@Session() session: Session, @Param('name') name: string) {
+    session.signIn('ann');
+    await session.save();
+    session.principalName = name;
+  }
+
   @Post('logout')
   logout(@Session() session: Session) {
     session.signOut();
@@ -269,6 +276,9 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(await me(agent)).toHaveProperty('authenticatedAt');
       await agent.post('/assign/bob');
       expect(await me(agent)).toMatchObject({ name: 'bob' });
+      expect(await me(agent)).not.toHaveProperty('authenticatedAt');
+      await agent.post('/login-and-act/customer');
+      expect(await me(agent)).toMatchObject({ name: 'customer' });
       expect(await me(agent)).not.toHaveProperty('authenticatedAt');
     });
   });
