@@ -85,6 +85,21 @@ const inLedger = [
     killedBy: byLedger('keeps the place of a session to which somebody signs in twice at once'),
   },
   {
+    mistake: 'A sign-in that fails leaves the place of its session open',
+    code: 'if is_last then own.latest = 0 end',
+    instead: '',
+    killedBy: byLedger('keeps no place for a session that has ended while somebody signed in to it'),
+  },
+  {
+    mistake: 'A sign-in that is answered 409 because of its token ends another session',
+    in: 'SessionLedger',
+    code: '(await Promise.all(marks)).includes(true)',
+    instead: 'false',
+    killedBy: byLedger(
+      'ends nothing for a session that is not created, because its client presents a token that was replaced',
+    ),
+  },
+  {
     mistake: 'A session is rotated without a place of its principal, of which the request does not know',
     in: 'save-session',
     code: "if is_principal and entry.value ~= roomy then return { 'unplaced', entry.value } end",

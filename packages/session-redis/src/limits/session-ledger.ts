@@ -21,15 +21,16 @@ import {
   type Place,
   type PlaceRequest,
   type Reservation,
+  type SettledPlace,
 } from '../scripts/limits/ledger.scripts.js';
-import type { Room as StoreRoom, StoreReply } from '../scripts/session/session-arguments.js';
+import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
 
 /** Stores the session of a sign-in. */
-type Store = (room?: StoreRoom) => Promise<StoreReply<WriteReply>>;
+type Store = (room?: Room) => Promise<StoreReply<WriteReply>>;
 
 /** How long a session may take to be stored once it has a place, in command timeouts: each step takes one at most. */
 const STEPS = 5;
@@ -83,21 +84,21 @@ export class SessionLedger {
   async #write(sign: SignIn, store: Store): Promise<StoreReply<WriteReply>> {
     const giveUpAt = this.now() + this.#duration;
     const place = await this.#reserve(sign);
-    let room: Room | 'refused' | 'gone';
+    let ended: readonly Place[] | 'refused' | 'gone';
     try {
-      room = await this.#makeRoom(sign, place, giveUpAt);
+      ended = await this.#makeRoom(sign, place, giveUpAt);
     } catch (error) {
       await this.#release(sign);
       throw error;
     }
-    if (typeof room === 'string') {
+    if (typeof ended === 'string') {
       await this.#release(sign);
-      return { outcome: room };
+      return { outcome: ended };
     }
-    const reply = await store({ until: room.until, principal: sign.limit.principal });
+    const reply = await store({ until: sign.latest, principal: sign.limit.principal });
     if (reply.outcome === 'gone' || reply.outcome === 'unplaced') await this.#release(sign);
     // Not awaited: until then, the place only seems to be open.
-    if (reply.outcome === 'created' || reply.outcome === 'saved') void this.#settle(sign, room);
+    if (reply.outcome === 'created' || reply.outcome === 'saved') void this.#settle(sign, { isStored: true, ended });
     if (reply.outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
     return reply;
   }
@@ -112,11 +113,11 @@ export class SessionLedger {
   async #reserve(sign: SignIn, over: readonly Place[] = []): Promise<KnownReservation> {
     const request = sign.request(this.#duration);
     const first = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request, { over }));
-    if (first.word !== 'unknown') return first;
+    if (first.word !== 'unknown') return sign.reserved(first);
     const sessions = await this.#sessionsOf(sign);
     const second = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request, { sessions }));
     if (second.word === 'unknown') throw new SessionStoreError('The ledger of a principal cannot be made');
-    return second;
+    return sign.reserved(second);
   }
 
   /** All that the indexes list, with the times of the sign-ins. */
@@ -127,13 +128,17 @@ export class SessionLedger {
     return replies.flatMap((reply) => pairsOf(reply));
   }
 
-  /** Ends what must end, unless others are over. Returns why there is no room. */
-  async #makeRoom(sign: SignIn, taken: KnownReservation, giveUpAt: number): Promise<Room | 'refused' | 'gone'> {
+  /** Ends what must end, unless others are over. Returns the places of what has ended, or why there is no room. */
+  async #makeRoom(
+    sign: SignIn,
+    taken: KnownReservation,
+    giveUpAt: number,
+  ): Promise<readonly Place[] | 'refused' | 'gone'> {
     const known = new Map<string, FoundSession>();
     const isOver = (each: Place) => known.get(keyOf(each)) === 'over';
     let place = taken;
     for (let wait = SHORTEST_WAIT; place.word === 'full';) {
-      const { missing, ending, others, latest } = place;
+      const { missing, ending, others } = place;
       const all = [...ending, ...others];
       const looks = this.#find(
         sign,
@@ -151,10 +156,10 @@ export class SessionLedger {
         await Promise.all(first.map((each) => this.#end(sign, each, known)));
         if (missing > 0 || !first.every(isOver)) wait = await this.#pause(wait, giveUpAt);
       }
-      if (hasEnded()) return { until: latest, ended: ending };
+      if (hasEnded()) return ending;
       place = await this.#reserve(sign, all.filter(isOver));
     }
-    return { until: place.latest, ended: [] };
+    return [];
   }
 
   /** Waits for another request that is about to store a session which must end. Or has failed to, and gives up its place. */
@@ -174,11 +179,15 @@ export class SessionLedger {
     await sleep(ms * Math.random());
   }
 
-  /** Whether the session that signs in is over, so that nothing must end for it. */
-  async #isGone({ replaced }: SignIn): Promise<boolean> {
-    if (replaced === undefined) return false;
-    const shadow = this.partitions.of(replaced).shadow(replaced);
-    return (await this.connection.run((client) => client.exists(shadow))) === 0;
+  /** Whether the session that signs in is over, or may not be created, so that nothing must end for it. */
+  async #isGone({ replaced, presentedIds }: SignIn): Promise<boolean> {
+    return this.connection.run(async (client) => {
+      const isThere = (key: string) => client.exists(key).then((count) => count === 1);
+      if (replaced !== undefined) return !(await isThere(this.partitions.of(replaced).shadow(replaced)));
+      // It is not created where the client presents a token that was just replaced.
+      const marks = presentedIds.map((id) => isThere(this.partitions.of(id).forwardingMark(id)));
+      return (await Promise.all(marks)).includes(true);
+    });
   }
 
   /** Ends the session of a place if it is live, whichever id it has. */
@@ -214,20 +223,13 @@ export class SessionLedger {
   async #release(sign: SignIn): Promise<void> {
     // The place may be that of the session as it is.
     if (sign.replaced === sign.id) return;
-    await this.connection.run(() => this.#scripts.settle(sign.ledger, sign.id)).catch(() => undefined);
+    await this.#settle(sign, { isStored: false });
   }
 
   /** Gives up the places of what has ended. Where that fails, the next sign-in finds that their sessions are over. */
-  async #settle({ ledger, id }: SignIn, { until, ended }: Room): Promise<void> {
-    await this.connection.run(() => this.#scripts.settle(ledger, id, until, ended)).catch(() => undefined);
+  async #settle({ ledger, id, latest }: SignIn, outcome: Pick<SettledPlace, 'isStored' | 'ended'>): Promise<void> {
+    await this.connection.run(() => this.#scripts.settle(ledger, { id, latest, ...outcome })).catch(() => undefined);
   }
-}
-
-/** Room for a session, and the places of those that have ended for it. */
-interface Room {
-  /** Epoch milliseconds. */
-  readonly until: number;
-  readonly ended: readonly Place[];
 }
 
 /** That of a ledger that is there. */
@@ -237,6 +239,7 @@ type KnownReservation = Exclude<Reservation, { readonly word: 'unknown' }>;
 type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
   readonly kind: 'create' | 'update';
   readonly limit: SessionLimit;
+  readonly presentedIds?: readonly string[];
 };
 
 /** What a change means for the ledger of its principal. */
@@ -246,14 +249,24 @@ class SignIn {
   readonly ledger: string;
   /** The id that the session has until then; undefined: it is new. */
   readonly replaced: string | undefined;
+  /** Ids that the client presented and that opened nothing. */
+  readonly presentedIds: readonly string[];
+  /** Until when it may be stored, as the ledger has said last: epoch milliseconds. */
+  latest = 0;
   readonly #joins: boolean;
 
   constructor(change: PlacedChange, partitions: SessionPartitions) {
     this.limit = change.limit;
     this.id = change.newId ?? change.id;
     this.replaced = change.kind === 'update' ? change.id : undefined;
+    this.presentedIds = change.presentedIds ?? [];
     this.#joins = change.indexes.get(PRINCIPAL_NAME_INDEX_NAME) === change.limit.principal;
     this.ledger = partitions.of(this.limit.principal).ledger(this.limit.principal);
+  }
+
+  reserved(place: KnownReservation): KnownReservation {
+    this.latest = place.latest;
+    return place;
   }
 
   index(keys: SessionKeys): string {

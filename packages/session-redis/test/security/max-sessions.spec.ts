@@ -9,7 +9,7 @@ import type { Room } from '../../src/scripts/session/session-arguments.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { App } from '../support/app.fixture.js';
-import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+import { MINUTE, type SteppableStore, Store, updateOf } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -185,6 +185,36 @@ describe('the ledger', () => {
     expect(await isLive(change.id)).toBe(false);
     const [first, second] = [await signIn(), await signIn()];
     expect(await Promise.all([first, second].map(isLive))).toEqual([true, true]);
+  });
+
+  it('ends nothing for a session that is not created, because its client presents a token that was replaced', async () => {
+    const others = [await signIn(), await signIn()];
+    const planted = await store.create({ a: '1' });
+    await store.scripts.save(updateOf(planted, { newId: store.id(planted) }));
+    const change = { ...creation(), presentedIds: [planted] };
+    const reply = await ledger.write(change, () => Promise.reject(new Error('It is not to be stored')));
+    expect(reply.outcome).toBe('gone');
+    expect(await Promise.all(others.map(isLive))).toEqual([true, true]);
+  });
+
+  it('keeps no place for a session that has ended while somebody signed in to it', async () => {
+    const limited = { ...limit, atMost: 1, whenReached: 'refuse' } as const;
+    const create = async () => {
+      const change = { ...creation(), limit: limited };
+      const reply = await ledger.write(change, (room) => connection.run(() => store.scripts.create(change, room)));
+      return { id: change.id, outcome: reply.outcome };
+    };
+    const { id } = await create();
+    const { attributes, indexes } = creation();
+    const again: LimitedChange = { kind: 'update', id, newId: store.id(id), attributes, indexes, limit: limited };
+    const reply = await ledger.write(again, async (room) => {
+      await store.scripts.delete(id);
+      // Nobody wants the event.
+      await store.client.del(store.keysOf(id).session(id));
+      return connection.run(() => store.scripts.save(again, room));
+    });
+    expect(reply.outcome).toBe('gone');
+    expect(await create()).toMatchObject({ outcome: 'created' });
   });
 
   it('gives back the place of a sign-in that found its session gone', async () => {

@@ -33,6 +33,8 @@ const HANDLERS = { names: ['A.handle'], types: ['created', 'expired'] } as const
 const LEASE = 30_000;
 const PLACE = { id: NEW_ID, replaced: undefined, atMost: 2, whenReached: 'end-oldest', duration: MINUTE } as const;
 
+const SETTLED = { id: NEW_ID, latest: 0, isStored: false } as const;
+
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
 const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;
 
@@ -191,7 +193,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'settle-place',
     what: 'the place of a session that was not stored',
     prepare: (store) => new LedgerScripts(store.client).reserve(ledgerOf(store), PLACE, { sessions: [[ID, '1']] }),
-    send: (client, store) => new LedgerScripts(client).settle(ledgerOf(store), PLACE.id),
+    send: (client, store) => new LedgerScripts(client).settle(ledgerOf(store), SETTLED),
     reply: 'done',
   },
   {

@@ -54,6 +54,16 @@ export type Reservation =
 type ListedPlace = [field: string, latest: string, isOpen: number, ...ids: string[]];
 type ReserveReply = ['unknown'] | ['room', number] | ['full', number, number, ListedPlace[], ListedPlace[]];
 
+/** What has become of a session that was to get a place. */
+export interface SettledPlace {
+  readonly id: string;
+  /** Of the last reply of `reserve()`. */
+  readonly latest: number;
+  readonly isStored: boolean;
+  /** The places whose sessions have ended for it. */
+  readonly ended?: readonly Place[];
+}
+
 /** The result of settling a place. */
 export type SettlePlaceReply = 'done';
 
@@ -96,12 +106,9 @@ export class LedgerScripts {
     return { word, latest, missing, ending: ending.map(toPlace), others: others.map(toPlace) };
   }
 
-  /**
-   * Ends what `reserve()` has begun. `latest`: of its reply; undefined when the session was not stored. `ended`: the places
-   * whose sessions have ended for it.
-   */
-  async settle(ledger: string, id: string, latest?: number, ended: readonly Place[] = []): Promise<SettlePlaceReply> {
-    const args = [id, latest ?? '', ...namesOf(ended)];
+  /** Ends what `reserve()` has begun. */
+  async settle(ledger: string, { id, latest, isStored, ended = [] }: SettledPlace): Promise<SettlePlaceReply> {
+    const args = [id, latest, isStored ? 1 : 0, ...namesOf(ended)];
     return (await this.#client.settlePlace(1, [ledger], args)) as SettlePlaceReply;
   }
 
