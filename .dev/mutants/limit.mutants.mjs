@@ -54,21 +54,27 @@ const decidedAtOnce = [
 const inLedger = [
   {
     mistake: 'A ledger has one place more than the limit says',
-    code: 'math.max(#list - waiting - most, 0)',
-    instead: 'math.max(#list - waiting - most - 1, 0)',
+    code: 'math.max(number - waiting - most, 0)',
+    instead: 'math.max(number - waiting - most - 1, 0)',
     killedBy: byPartitions(ENDS_OLDEST),
   },
   {
     mistake: 'A place may have to end for several sign-ins',
-    code: 'first.ender = own.field',
-    instead: '',
+    code: '(not ender or ender == own)',
+    instead: 'true',
     killedBy: byPartitions(AT_ONCE),
   },
   {
     mistake: 'A place does not count before its session is stored',
-    code: 'elseif place ~= own and not is_ending(place) then',
-    instead: 'elseif place ~= own and place.latest <= now and not is_ending(place) then',
+    code: 'if not is_later then number = number + 1 end',
+    instead: 'if place == own or place.latest <= now then number = number + 1 end',
     killedBy: byPartitions(AT_ONCE),
+  },
+  {
+    mistake: 'A sign-in ends what another one may leave',
+    code: 'surplus - extra',
+    instead: 'surplus',
+    killedBy: byLedger('ends no session for which another sign-in may still leave room'),
   },
   {
     mistake: 'A place does not learn the new id of its session',
@@ -86,6 +92,7 @@ const inLedger = [
   },
   {
     mistake: 'A sign-in that fails leaves the place of its session open',
+    in: 'settle-place',
     code: 'if is_last then own.latest = 0 end',
     instead: '',
     killedBy: byLedger('keeps no place for a session that has ended while somebody signed in to it'),
@@ -132,8 +139,8 @@ const inLedger = [
     mistake: 'A sign-in that is refused keeps its place',
     in: 'SessionLedger.#write',
     code: `await this.#release(sign);
-      return { outcome: room };`,
-    instead: 'return { outcome: room };',
+      return { outcome: ended };`,
+    instead: 'return { outcome: ended };',
     killedBy: byPartitions(REFUSES),
   },
 ].map((mutant) => ({ in: 'reserve-place', store: 'Redis with four partitions', ...mutant }));

@@ -151,10 +151,8 @@ export class SessionLedger {
         if (sign.limit.whenReached === 'refuse') return 'refused';
         if (isGone) return 'gone';
         const left = ending.filter((each) => !isOver(each));
-        // Not all at once: another sign-in may find in the meantime that fewer need to end.
-        const first = left.slice(0, Math.ceil(left.length / 2));
-        await Promise.all(first.map((each) => this.#end(sign, each, known)));
-        if (missing > 0 || !first.every(isOver)) wait = await this.#pause(wait, giveUpAt);
+        await Promise.all(left.map((each) => this.#end(sign, each, known)));
+        if (!hasEnded()) wait = await this.#pause(wait, giveUpAt);
       }
       if (hasEnded()) return ending;
       place = await this.#reserve(sign, all.filter(isOver));

@@ -5,6 +5,7 @@ import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
+import { LedgerScripts, type Place, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
 import type { Room } from '../../src/scripts/session/session-arguments.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
@@ -215,6 +216,32 @@ describe('the ledger', () => {
     });
     expect(reply.outcome).toBe('gone');
     expect(await create()).toMatchObject({ outcome: 'created' });
+  });
+
+  it('ends no session for which another sign-in may still leave room', async () => {
+    const scripts = new LedgerScripts(store.client);
+    const key = store.keys.ledger('ann');
+    const request = (id: string) => ({
+      id,
+      replaced: undefined,
+      atMost: 3,
+      whenReached: limit.whenReached,
+      duration: 5000,
+    });
+    const reserve = async (id: string, findings?: PlaceFindings) => {
+      const place = await scripts.reserve(key, request(id), findings);
+      if (place.word !== 'full') throw new Error(`There is room: ${place.word}`);
+      const fields = (places: readonly Place[]) => places.map(({ field }) => field).join(' ');
+      return { ...place, ends: fields(place.ending), stays: fields(place.others) };
+    };
+    // One of the four sessions of the ledger is over, but nobody has looked yet.
+    const sessions = ['a', 'b', 'c', 'over'].map((id, i) => [id, `${i}`] as const);
+    const first = await reserve('first', { sessions });
+    expect(first).toMatchObject({ ends: 'a b', stays: 'c over', missing: 0 });
+    expect(await reserve('second')).toMatchObject({ ends: 'c', stays: 'over first', missing: 1 });
+    const over = first.others.filter(({ field }) => field === 'over');
+    expect(await reserve('first', { over })).toMatchObject({ ends: 'a', stays: 'b', missing: 0 });
+    expect(await reserve('second')).toMatchObject({ ends: 'b', stays: 'c first', missing: 0 });
   });
 
   it('gives back the place of a sign-in that found its session gone', async () => {

@@ -19,10 +19,10 @@
   Returns
     {'unknown'}  there is no ledger
     {'room', latest}  the session may be stored until then, in epoch ms
-    {'full', latest, missing, ending, others}  it may be stored until then, once there is room. `missing`: how many must end
-      for it besides, which now end for others, all with 'refuse'; `ending`: the places whose sessions end for it; `others`:
-      all other places whose sessions stay. Of each place its field, `latest`, 1 when its session may not be stored yet, and
-      its ids
+    {'full', latest, missing, ending, others}  it may be stored until then, once there is room. `missing`: how many places
+      must get free for it besides, of which other sign-ins decide, all with 'refuse'; `ending`: the places whose sessions
+      end for it; `others`: other places whose sessions stay. Of each place its field, `latest`, 1 when its session may not
+      be stored yet, and its ids
 ]]
 if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
 -- include: ledger
@@ -54,38 +54,36 @@ own.latest = latest
 remove_over(own, 9, first_session - 1)
 
 if own.ender == own.field then own.ender = '-' end
--- Of the sessions that wait for others to end, each is stored in the place of one of these.
-local ending, others, waiting, waits = {}, {}, 0, {}
+-- Sign-ins make room in the order of their places. A later one that is under way makes its own. An earlier one leaves at
+-- most one session where those were that end for it: `waiting` of the places. It may find that it needs not all of them,
+-- so this one waits for the `extra` ones, and ends no others instead.
+local pool, number, waiting, extra, waits = {}, 0, 0, 0, {}
 for _, place in ipairs(list) do
-  if place.ender ~= own.field and is_ending(place) and not waits[place.ender] then
-    waits[place.ender], waiting = true, waiting + 1
-  end
-  if place.ender == own.field and place ~= own then
-    table.insert(ending, place)
-  elseif place ~= own and not is_ending(place) then
-    table.insert(others, place)
+  local is_later = place.at > own.at and place.latest > now
+  local ender = is_ending(place) and by_field[place.ender]
+  if not is_later then number = number + 1 end
+  if ender and ender.at < own.at then
+    if waits[ender] then extra = extra + 1 else waits[ender], waiting = true, waiting + 1 end
+  elseif place ~= own and (not ender or ender == own) and not is_later then
+    table.insert(pool, place)
   end
 end
-local surplus = most and math.max(#list - waiting - most, 0) or 0
-if ARGV[4] == 'refuse' then
-  if surplus > 0 then own.ender = own.field end
-else
-  while #ending > surplus do
-    local last = table.remove(ending)
-    last.ender = '-'
-    store(last)
-    table.insert(others, last)
+local surplus = most and math.max(number - waiting - most, 0) or 0
+local to_end = ARGV[4] == 'refuse' and 0 or surplus - extra
+if ARGV[4] == 'refuse' and surplus > 0 then own.ender = own.field end
+local ending, others = {}, {}
+for i, place in ipairs(pool) do
+  local ender = '-'
+  if i <= to_end then ender = own.field end
+  if place.ender ~= ender then
+    place.ender = ender
+    store(place)
   end
-  while #ending < surplus and others[1] do
-    local first = table.remove(others, 1)
-    first.ender = own.field
-    store(first)
-    table.insert(ending, first)
-  end
+  table.insert(i <= to_end and ending or others, place)
 end
 store(own)
 redis.call('PEXPIRE', ledger, ARGV[6])
-if #ending == 0 and (surplus == 0 or not most) then return { 'room', latest } end
+if #ending == 0 and surplus == 0 then return { 'room', latest } end
 
 local function listed(places)
   local reply = {}
@@ -94,4 +92,4 @@ local function listed(places)
   end
   return reply
 end
-return { 'full', latest, math.max(surplus - #ending, 0), listed(ending), listed(others) }
+return { 'full', latest, surplus - #ending, listed(ending), listed(others) }
