@@ -54,8 +54,8 @@ const decidedAtOnce = [
 const inLedger = [
   {
     mistake: 'A ledger has one place more than the limit says',
-    code: 'math.max(number - waiting - most, 0)',
-    instead: 'math.max(number - waiting - most - 1, 0)',
+    code: 'math.max(#list - waiting - most, 0)',
+    instead: 'math.max(#list - waiting - most - 1, 0)',
     killedBy: byPartitions(ENDS_OLDEST),
   },
   {
@@ -66,8 +66,9 @@ const inLedger = [
   },
   {
     mistake: 'A place does not count before its session is stored',
-    code: 'if not is_later then number = number + 1 end',
-    instead: 'if place == own or place.latest <= now then number = number + 1 end',
+    code: 'if place ~= own and (not ender or ender == own) then',
+    instead:
+      'if place ~= own and place.latest > now then waiting = waiting + 1 elseif place ~= own and (not ender or ender == own) then',
     killedBy: byPartitions(AT_ONCE),
   },
   {

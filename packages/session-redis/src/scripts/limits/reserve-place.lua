@@ -54,21 +54,23 @@ own.latest = latest
 remove_over(own, 9, first_session - 1)
 
 if own.ender == own.field then own.ender = '-' end
--- Sign-ins make room in the order of their places. A later one that is under way makes its own. An earlier one leaves at
--- most one session where those were that end for it: `waiting` of the places. It may find that it needs not all of them,
--- so this one waits for the `extra` ones, and ends no others instead.
-local pool, number, waiting, extra, waits = {}, 0, 0, 0, {}
+-- Another sign-in that is under way is stored in the room of those that end for it: `waiting` is the number of such
+-- sign-ins. It may find that it does not need all of them. So this one ends no others instead of the `extra` ones, but
+-- waits for it; only for an earlier one, so that no two wait for each other.
+local pool, waiting, extra, waits = {}, 0, 0, {}
 for _, place in ipairs(list) do
-  local is_later = place.at > own.at and place.latest > now
   local ender = is_ending(place) and by_field[place.ender]
-  if not is_later then number = number + 1 end
-  if ender and ender.at < own.at then
-    if waits[ender] then extra = extra + 1 else waits[ender], waiting = true, waiting + 1 end
-  elseif place ~= own and (not ender or ender == own) and not is_later then
+  if place ~= own and (not ender or ender == own) then
     table.insert(pool, place)
+  elseif ender and ender ~= own then
+    if not waits[ender] then
+      waits[ender], waiting = true, waiting + 1
+    elseif ender.at < own.at then
+      extra = extra + 1
+    end
   end
 end
-local surplus = most and math.max(number - waiting - most, 0) or 0
+local surplus = most and math.max(#list - waiting - most, 0) or 0
 local to_end = ARGV[4] == 'refuse' and 0 or surplus - extra
 if ARGV[4] == 'refuse' and surplus > 0 then own.ender = own.field end
 local ending, others = {}, {}
