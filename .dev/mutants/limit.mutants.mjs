@@ -62,7 +62,7 @@ const inLedger = [
     mistake: 'A place may have to end for several sign-ins',
     code: '(not ender or ender == own)',
     instead: 'true',
-    killedBy: byPartitions(AT_ONCE),
+    killedBy: byLedger('ends no session for which another sign-in may still leave room'),
   },
   {
     mistake: 'A place does not count before its session is stored',
