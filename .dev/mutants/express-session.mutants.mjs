@@ -4,6 +4,8 @@ const byBag = (test) => inSpec('property-bag', `req.session on express ${test}`)
 const byMethods = (test) => inSpec('methods', test);
 const byTakeover = (test) => inSpec('takeover', `the takeover of a session of connect-redis ${test}`);
 
+const byRevocation = (test) => inSpec('takeover', `on fastify with 4 partition(s), a session of connect-redis ${test}`);
+
 const bag = [
   {
     mistake: 'The attributes of the library are properties',
@@ -98,6 +100,27 @@ const takeover = [
     code: "if most == 0 or most == -2 or redis.call('EXISTS', KEYS[8]) == 1 then return { 'gone' } end",
     instead: '',
     ...byTakeover('happens once: after a sign-out the old cookie opens nothing, although the old entry is there again'),
+  },
+  {
+    mistake: 'A session that was not taken over outlives the end of every session',
+    in: 'take-over-session',
+    code: "redis.call('EXISTS', unpack(KEYS, 9))",
+    instead: "redis.call('EXISTS', '', unpack(KEYS, 10))",
+    ...byRevocation('ends with every session, on every instance, although it was not taken over'),
+  },
+  {
+    mistake: 'A session that was not taken over outlives the end of all sessions of its principal',
+    in: 'RedisSessionRepository.endListed',
+    code: 'if (this.#extension.takeover) await this.#refuseTakeovers(indexName, value);',
+    instead: '',
+    ...byRevocation('ends with all others of its principal, on every instance, although it was not taken over'),
+  },
+  {
+    mistake: 'A session that was ended before its takeover has a place among those of its principal',
+    in: 'RedisForeignSessions.move',
+    code: "if (principal && outcome === 'refused') await this.#ledger.leave(id, principal);",
+    instead: '',
+    ...byRevocation('that was ended takes no place of the sessions that its principal may have'),
   },
   {
     mistake: 'The mark of a takeover ends before the old entry',

@@ -1,6 +1,12 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto';
 import { Controller, Get, Req } from '@nestjs/common';
-import { IndexedSessionRepository, SessionCreatedEvent, OnSessionEvent } from '@nest-session/core';
+import {
+  IndexedSessionRepository,
+  SessionCreatedEvent,
+  OnSessionEvent,
+  type SessionModuleOptions,
+  Sessions,
+} from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
@@ -396,4 +402,69 @@ describe('the takeover of a session of connect-redis', () => {
     const token = browser.cookie('SESSION')!;
     for (const secret of [sid, token, 'book']) expect(app.log.lines.join()).not.toContain(secret);
   });
+});
+
+describe.each([
+  ['express', 1],
+  ['fastify', 4],
+] as const)('on %s with %i partition(s), a session of connect-redis', (platform, partitions) => {
+  /** Another instance of the application. */
+  async function startInstance(session: SessionModuleOptions = {}): Promise<ExpressSessionApp> {
+    return startApp({
+      platform,
+      controllers: [StepController, PlainController],
+      session,
+      express: { secret: SECRET },
+      store: RedisSessionModule.forRoot({ url: server.url, partitions, notifications: 'off', commandTimeout: '1m' }),
+    });
+  }
+
+  beforeEach(async () => {
+    await closeApps();
+    await client.flushall();
+    app = await startInstance();
+  });
+
+  /** As many as that each partition gets one, or nearly so. */
+  const oldSessions = (user: string) =>
+    Promise.all(Array.from({ length: 8 }, () => oldSession({ data: JSON.stringify({ ...DATA, passport: { user } }) })));
+
+  it('ends with all others of its principal, on every instance, although it was not taken over', async () => {
+    const other = await startInstance();
+    const [current, ...rest] = await oldSessions('ann');
+    const [bob] = await oldSessions('bob');
+    const sessions = other.app.get(Sessions, { strict: false });
+    expect(await runIn(current!.browser, ({ session }) => sessions.endAll('ann', { except: session.id }))).toBe(0);
+    expect(await Promise.all(rest.map(({ browser }) => userOf(browser)))).toEqual(rest.map(() => null));
+    expect(await client.exists(...rest.map(({ key }) => key))).toBe(0);
+    expect([await userOf(current!.browser), await userOf(bob!.browser)]).toEqual(['ann', 'bob']);
+    const marks = await client.keys(`${NAMESPACE}:*revoked:*`);
+    expect(marks).toHaveLength(partitions);
+    for (const mark of marks) expect(await client.ttl(mark)).toBeGreaterThan(399 * 86_400);
+  });
+
+  it('ends with every session, on every instance, although it was not taken over', async () => {
+    const other = await startInstance();
+    const all = [...(await oldSessions('ann')), await oldSession({ data: '{"cookie":{},"cart":[]}' })];
+    await other.app.get(Sessions, { strict: false }).endEverySession();
+    expect(await Promise.all(all.map(({ browser }) => userOf(browser)))).toEqual(all.map(() => null));
+    expect(await client.exists(...all.map(({ key }) => key))).toBe(0);
+  });
+
+  it('that was ended takes no place of the sessions that its principal may have', async () => {
+    await closeApps();
+    app = await startInstance({ maxSessions: { perPrincipal: 1, whenReached: 'refuse' } });
+    const { browser } = await oldSession();
+    await app.app.get(Sessions, { strict: false }).endAll('ann');
+    expect(await userOf(browser)).toBeNull();
+    await runIn(browser, ({ session }) => session.signIn('ann'));
+    expect(await runIn(browser, ({ session }) => session.principalName as string)).toBe('ann');
+  });
+});
+
+it('the end of all sessions of a principal leaves no mark where no old sessions are taken over', async () => {
+  await closeApps();
+  await start({ secret: undefined as never });
+  await app.app.get(Sessions, { strict: false }).endAll('ann');
+  expect(await client.keys(`${NAMESPACE}:revoked:*`)).toEqual([]);
 });

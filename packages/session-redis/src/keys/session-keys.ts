@@ -82,6 +82,14 @@ export class SessionKeys {
     return `${this.prefix}sessions:taken-over:${id}`;
   }
 
+  /**
+   * STRING, empty, the revocation mark of an index and a value: no session that another library kept is taken over under
+   * it any more, because all were ended.
+   */
+  revocationMark(name: string, value: string): string {
+    return `${this.prefix}revoked:${name}:${value}`;
+  }
+
   /** The member of a bucket for a session. */
   memberOf(id: string): string {
     return `${MEMBER}${id}`;

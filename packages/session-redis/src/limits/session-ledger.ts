@@ -106,8 +106,17 @@ export class SessionLedger {
   /** Gives a place to a session that is taken over, whatever the limit is: its principal has signed in elsewhere. */
   async enter(id: string, principal: string): Promise<void> {
     if (this.partitions.all.length === 1) return;
+    await this.#reserve(this.#entrance(id, principal));
+  }
+
+  /** Gives up the place of a session that was not taken over after all. */
+  async leave(id: string, principal: string): Promise<void> {
+    if (this.partitions.all.length > 1) await this.#release(this.#entrance(id, principal));
+  }
+
+  #entrance(id: string, principal: string): SignIn {
     const limit = { principal, atMost: 0, whenReached: 'end-oldest' } as const;
-    await this.#reserve(new SignIn({ kind: 'create', id, limit, indexes: new Map() }, this.partitions));
+    return new SignIn({ kind: 'create', id, limit, indexes: new Map() }, this.partitions);
   }
 
   async #reserve(sign: SignIn, over: readonly Place[] = []): Promise<KnownReservation> {

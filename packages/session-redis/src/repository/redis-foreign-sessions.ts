@@ -40,14 +40,15 @@ export class RedisForeignSessions extends ForeignSessions {
     const data = text === null ? undefined : read(text);
     if (!data) return;
     const session = this.#sessionOf(id, data);
-    const principal = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
-    if (this.#options.maxSessions && principal) await this.#ledger.enter(id, principal);
+    const principal = this.#options.maxSessions && session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    if (principal) await this.#ledger.enter(id, principal);
     // Deleted only now: a process that ends in between must not lose the session.
     const { encryption = new SessionEncryption() } = this.#options;
     const takeOver = async (creation: TakenOverSession) => ({
       outcome: await this.#scripts.takeOver(creation, timeToLive),
     });
-    await this.#connection.run(() => encryption.create(session, takeOver));
+    const { outcome } = await this.#connection.run(() => encryption.create(session, takeOver));
+    if (principal && outcome === 'refused') await this.#ledger.leave(id, principal);
     await this.#connection.run((client: Redis) => client.unlink(key));
   }
 

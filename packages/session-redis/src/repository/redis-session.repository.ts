@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Optional } from '@nestjs/common';
 import { IndexedSessionRepository, type SessionInfo, SessionStoreError } from '@nest-session/core';
 import type {
   CreateReply,
@@ -10,6 +10,7 @@ import type {
   UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
+import { SessionExtension } from '@nest-session/core/transport';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
@@ -44,6 +45,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #indexes: SessionIndexReader;
   readonly #ledger: SessionLedger | undefined;
   readonly #maxSessions: SessionRepositoryOptions['maxSessions'];
+  readonly #extension: Pick<SessionExtension, 'takeover'>;
 
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
@@ -53,6 +55,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions = {},
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
     @Inject(SessionLedger) ledger?: SessionLedger,
+    @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover'> = {},
   ) {
     super(options);
     this.#connection = connection;
@@ -61,6 +64,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#encryption = options.encryption ?? new SessionEncryption();
     this.#epochs = epochs;
     this.#maxSessions = options.maxSessions;
+    this.#extension = extension;
     this.#ledger = partitions.all.length > 1 ? ledger : undefined;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
   }
@@ -128,6 +132,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
+    // First: what is taken over before is listed, and what comes later is refused.
+    if (this.#extension.takeover) await this.#refuseTakeovers(indexName, value);
     const sizes = await this.#sizesOf(indexName, value);
     const listing = this.#partitions.all.filter((_, i) => sizes[i]! > 0);
     const problems: string[] = [];
@@ -135,6 +141,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     for (const keys of listing) ended += await this.#endIn(keys, keys.index(indexName, value), except, problems);
     if (problems[0] !== undefined) throw new SessionStoreError(`Redis failed: ${problems[0]}`);
     return ended;
+  }
+
+  /** No session that another library keeps comes under an index and a value any more. */
+  async #refuseTakeovers(indexName: string, value: string): Promise<void> {
+    await this.#inAll((client, keys) => client.set(keys.revocationMark(indexName, value), '', 'EX', LONGEST_TAKEOVER));
   }
 
   /** Ends what an index of one partition lists, in batches. What a foreign key keeps alive does not hold up the others. */
@@ -253,6 +264,8 @@ const MOST_READS = 5;
 const LOADED_AT_ONCE = 500;
 // A call blocks Redis for about 0.8 ms.
 const ENDED_AT_ONCE = 50;
+// Seconds: 400 days, the longest that browsers keep a cookie.
+const LONGEST_TAKEOVER = 400 * 86_400;
 
 // For a session that is nobody's, as far as the request knows.
 const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };

@@ -8,6 +8,7 @@ export const KEYS = {
   'nest:session:index:<index name>:<value>': 'zset',
   'nest:session:sessions:moved:<previous id>': 'string',
   'nest:session:sessions:taken-over:<id>': 'string',
+  'nest:session:revoked:<index name>:<value>': 'string',
   'nest:session:ledger:<principal>': 'hash',
   'nest:session:epoch': 'hash',
   'nest:session:events': 'stream',

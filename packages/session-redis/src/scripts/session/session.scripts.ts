@@ -40,8 +40,8 @@ export interface KeepingRules {
   };
 }
 
-/** The outcome of a takeover: no limit refuses what another library has stored. */
-export type TakeOverReply = 'created' | 'collision' | 'gone';
+/** The outcome of a takeover. `refused`: the session was ended with others. No limit refuses one. */
+export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
 
 /** The outcome for one member of a bucket. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
@@ -108,7 +108,8 @@ export class SessionScripts {
     const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
     const partition = this.partitions.of(id);
     const wishes = [partition.wanted, partition.broadcastWanted('created')];
-    const marks = [partition.forwardingMark(id), ...wishes, partition.takeoverMark(id)];
+    const marks = [partition.forwardingMark(id), ...wishes, partition.takeoverMark(id), partition.epoch];
+    for (const [name, value] of indexes) if (value !== null) marks.push(partition.revocationMark(name, value));
     const args = [
       partition.prefix,
       id,
