@@ -77,6 +77,23 @@ const bag = [
     instead: 'if (name !== undefined && name !== session.principalName)',
     ...inSpec('principal', 'the user of Passport is the principal until it is removed'),
   },
+  {
+    mistake: 'An update of the user of Passport leaves the principal as it was',
+    in: 'PrincipalRecorder.keeping',
+    code: 'if (!rule.mayRead(name)) return update;',
+    instead: 'return update;',
+    ...inSpec('principal', 'refuses to make another user the principal, because it stores the attribute alone'),
+  },
+  {
+    mistake: 'An update that changes the user of Passport in place is noticed too late',
+    in: 'PrincipalRecorder.keeping',
+    code: 'const before = rule.nameIn({ ...others, [name]: current }); const value = update(current);',
+    instead: 'const value = update(current); const before = rule.nameIn({ ...others, [name]: current });',
+    ...inSpec(
+      'principal',
+      'refuses to make another user in the same object the principal, because it stores the attribute alone',
+    ),
+  },
 ];
 
 const takeover = [

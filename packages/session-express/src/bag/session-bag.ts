@@ -11,7 +11,12 @@ export interface BagOwner {
   regenerate(kept: readonly string[]): void;
   destroy(): Promise<void>;
   reload(): Promise<void>;
+  /** The same update of an attribute, which throws where it would make somebody else the principal. */
+  keepPrincipal(name: string, update: Update): Update;
 }
+
+/** Makes the next value of an attribute. */
+export type Update = (current: unknown) => unknown;
 
 /** Where a bag keeps what is not a property. */
 export const CONTENT = Symbol('session bag');
@@ -91,6 +96,12 @@ export class SessionBag {
     this[CONTENT].values.set(name, value);
   }
 
+  /** Changes an attribute together with other requests. @throws TypeError where it would change whose session it is */
+  updateAttribute(name: string, update: Update): Promise<unknown> {
+    const { values, owner } = this[CONTENT];
+    return values.session.updateAttribute(name, owner.keepPrincipal(name, update));
+  }
+
   /** As `Session` shows itself: no values. */
   [Symbol.for('nodejs.util.inspect.custom')](): object {
     return { id: this.id, attributeNames: this[CONTENT].values.names };
@@ -113,7 +124,6 @@ const OF_SESSION = [
   'getAttributeOrDefault',
   'setAttribute',
   'removeAttribute',
-  'updateAttribute',
   'changeSessionId',
   'invalidate',
   'signIn',

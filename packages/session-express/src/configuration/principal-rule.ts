@@ -10,15 +10,21 @@ export type PrincipalOfSession = (session: SessionProperties) => string | number
 export interface PrincipalRule {
   /** Whether it decides for a session with these attributes. Otherwise, the application sets `principalName` itself. */
   decides(names: readonly string[]): boolean;
+  /** Whether it may depend on an attribute. */
+  mayRead(name: string): boolean;
   /** The name of the principal; undefined when nobody is signed in. */
   nameIn(session: SessionProperties): string | undefined;
 }
 
 /** The rule of an option: a function, false for none, or by default the user of Passport. */
 export function principalRule(option: PrincipalOfSession | false | undefined): PrincipalRule {
-  if (option === false) return { decides: () => false, nameIn: () => undefined };
-  if (option) return { decides: () => true, nameIn: (session) => nameOf(option(session)) };
-  return { decides: (names) => names.includes('passport'), nameIn: (session) => userOfPassport(session) };
+  if (option === false) return { decides: () => false, mayRead: () => false, nameIn: () => undefined };
+  if (option) return { decides: () => true, mayRead: () => true, nameIn: (session) => nameOf(option(session)) };
+  return {
+    decides: (names) => names.includes('passport'),
+    mayRead: (name) => name === 'passport',
+    nameIn: (session) => userOfPassport(session),
+  };
 }
 
 function userOfPassport({ passport }: SessionProperties): string | undefined {

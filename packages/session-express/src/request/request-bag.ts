@@ -2,7 +2,7 @@ import { TrackedSession } from '@nest-session/core/store';
 import { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, type SessionExchange } from '@nest-session/core/transport';
 import { BagValues } from '../bag/bag-values.js';
 import { propertyBag } from '../bag/property-bag.js';
-import { type BagOwner, CONTENT, type SessionBag } from '../bag/session-bag.js';
+import { type BagOwner, CONTENT, type SessionBag, type Update } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
 import type { BagSettings } from './bag-settings.js';
 import { PrincipalRecorder } from './principal.recorder.js';
@@ -73,6 +73,10 @@ export class RequestBag implements BagOwner {
     if (!(await this.#exchange.session.reload())) throw new Error('failed to load session');
     this.#leave(this.#session.id, values);
     this.#bag = this.#open();
+  }
+
+  keepPrincipal(name: string, update: Update): Update {
+    return this.#principal.keeping(name, update, this.#bag ?? {});
   }
 
   get #values(): BagValues {

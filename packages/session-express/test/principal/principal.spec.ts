@@ -7,8 +7,12 @@ import { runIn, StepController, type Step } from '../support/step.controller.js'
 LeakGuard.install();
 afterEach(closeApps);
 
-async function start(principal?: ExpressSessionModuleOptions['principal']) {
+async function start(
+  principal?: ExpressSessionModuleOptions['principal'],
+  platform: 'express' | 'fastify' = 'express',
+) {
   const { app, agent } = await startApp({
+    platform,
     controllers: [StepController],
     express: principal === undefined ? {} : { principal },
   });
@@ -82,6 +86,53 @@ it('a user whom the properties sign in stays under the same id, as with express-
   for (const account of ['ann', 'bob']) await run(({ session }) => void (session.account = account));
   expect(client.cookie('SESSION')).toBe(before);
   expect(await count('bob')).toBe(1);
+});
+
+describe.each(['express', 'fastify'] as const)('updateAttribute() on %s', (platform) => {
+  const refusal = (name: string) =>
+    `TypeError: req.session.updateAttribute("${name}") would change whose session it is: assign the property instead`;
+
+  it.each([
+    ['another user', () => ({ user: 'bob' })],
+    ['another user in the same object', (passport: { user: string }) => Object.assign(passport, { user: 'bob' })],
+    ['nobody', () => undefined],
+  ])('refuses to make %s the principal, because it stores the attribute alone', async (_, update) => {
+    const { run, count } = await start(undefined, platform);
+    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await expect(run(({ session }) => session.updateAttribute('passport', update))).rejects.toThrow(
+      refusal('passport'),
+    );
+    expect(await run(({ session }) => [session.passport.user, session.principalName])).toEqual(['ann', 'ann']);
+    expect([await count('ann'), await count('bob')]).toEqual([1, 0]);
+  });
+
+  it('refuses to sign in a visitor', async () => {
+    const { run } = await start(undefined, platform);
+    const signIn: Step<unknown> = ({ session }) => session.updateAttribute('passport', () => ({ user: 'ann' }));
+    await expect(run(signIn)).rejects.toThrow(refusal('passport'));
+    await run(({ session }) => void (session.cart = 1));
+    await expect(run(signIn)).rejects.toThrow(refusal('passport'));
+  });
+
+  it('refuses what would change the result of the option, whatever that reads', async () => {
+    const { run } = await start(({ cart: _, ...others }) => others['account'] as string, platform);
+    await run(({ session }) => void (session.account = 'ann'));
+    await expect(run(({ session }) => session.updateAttribute('account', () => 'bob'))).rejects.toThrow(
+      refusal('account'),
+    );
+    expect(await run(({ session }) => session.updateAttribute('n', () => 1))).toBe(1);
+  });
+
+  it('changes all that leaves the principal as it is', async () => {
+    const { run, count } = await start(undefined, platform);
+    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await run(({ session }) => session.updateAttribute('passport', (passport: object) => ({ ...passport, seen: 1 })));
+    expect(await run(({ session }) => [session.passport, session.principalName])).toEqual([
+      { user: 'ann', seen: 1 },
+      'ann',
+    ]);
+    expect(await count('ann')).toBe(1);
+  });
 });
 
 describe('the user of Passport', () => {
