@@ -78,6 +78,16 @@ const bag = [
     ...inSpec('principal', 'the user of Passport is the principal until it is removed'),
   },
   {
+    mistake: 'endAll() ends the session that it must keep, when that is rotated and given as req.session',
+    in: 'idsOf',
+    code: 'const shown = shownBy(session);',
+    instead: 'const shown = session;',
+    ...inSpec(
+      'principal',
+      'Sessions on express keeps the session that a request excepts, also when it is rotated in the same request',
+    ),
+  },
+  {
     mistake: 'An update of the user of Passport leaves the principal as it was',
     in: 'PrincipalRecorder.keeping',
     code: 'if (!rule.mayRead(name)) return update;',

@@ -26,6 +26,7 @@ export type {
 } from './session/session-change.js';
 export type { MaxSessions } from './session/session-limit.js';
 export { isKept } from './session/sign-in.js';
+export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';
 
 // indexes

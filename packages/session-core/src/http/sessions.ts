@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
 import type { SessionInfo } from '../session/session-info.js';
+import { shownBy } from '../session/shown-session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { isUpgrade, requestOf } from './request-of.js';
 import { RequestSessions } from './request-sessions.js';
@@ -97,6 +98,7 @@ export class Sessions {
 function idsOf(session: ReadonlySession | string | undefined): string[] {
   if (session === undefined) return [];
   if (typeof session === 'string') return [session];
-  const storedId = session instanceof TrackedSession ? session.storedId : undefined;
+  const shown = shownBy(session);
+  const storedId = shown instanceof TrackedSession ? shown.storedId : undefined;
   return storedId === undefined || storedId === session.id ? [session.id] : [session.id, storedId];
 }

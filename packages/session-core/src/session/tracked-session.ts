@@ -8,6 +8,7 @@ import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
+import { shownBy } from './shown-session.js';
 import { type SessionEnd, SessionSaver } from './session.saver.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SignInOptions } from './session.js';
 import { assertFree, assertPrincipalName } from './sign-in.js';
@@ -41,7 +42,8 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   /** A `Session` as its implementation. @throws TypeError for an object that is not a session of this library */
   static of(session: Session): TrackedSession {
-    if (session instanceof TrackedSession) return session;
+    const shown = shownBy(session);
+    if (shown instanceof TrackedSession) return shown;
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
   }
 

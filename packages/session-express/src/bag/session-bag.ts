@@ -1,4 +1,5 @@
 import type { SaveOutcome, Session } from '@nest-session/core';
+import { SHOWN_SESSION } from '@nest-session/core/store';
 import type { BagValues } from './bag-values.js';
 import type { SessionCookie } from './session-cookie.js';
 
@@ -36,6 +37,11 @@ export class SessionBag {
 
   constructor(content: BagContent) {
     Object.defineProperty(this, CONTENT, { value: content });
+  }
+
+  /** For what takes a session, such as `Sessions.endAll()`. */
+  get [SHOWN_SESSION](): Session {
+    return this[CONTENT].values.session;
   }
 
   /** The session id, which is safe to log. Not what the cookie holds. */

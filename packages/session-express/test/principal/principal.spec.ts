@@ -1,4 +1,4 @@
-import { IndexedSessionRepository } from '@nest-session/core';
+import { IndexedSessionRepository, Sessions } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import type { ExpressSessionModuleOptions } from '../../src/index.js';
 import { closeApps, startApp } from '../support/express-session.app.js';
@@ -17,9 +17,10 @@ async function start(
     express: principal === undefined ? {} : { principal },
   });
   const client = agent();
-  const sessions = app.get(IndexedSessionRepository, { strict: false });
+  const repository = app.get(IndexedSessionRepository, { strict: false });
+  const sessions = app.get(Sessions, { strict: false });
   const run = (step: Step<unknown>) => runIn(client, step);
-  return { client, run, count: async (name: string) => (await sessions.findByPrincipalName(name)).length };
+  return { client, run, sessions, count: async (name: string) => (await repository.findByPrincipalName(name)).length };
 }
 
 describe('the principal', () => {
@@ -86,6 +87,18 @@ it('a user whom the properties sign in stays under the same id, as with express-
   for (const account of ['ann', 'bob']) await run(({ session }) => void (session.account = account));
   expect(client.cookie('SESSION')).toBe(before);
   expect(await count('bob')).toBe(1);
+});
+
+describe.each(['express', 'fastify'] as const)('Sessions on %s', (platform) => {
+  it('keeps the session that a request excepts, also when it is rotated in the same request', async () => {
+    const { run, sessions } = await start(undefined, platform);
+    await run(({ session }) => session.signIn('ann'));
+    await run(async ({ session }) => {
+      session.signIn('ann');
+      return sessions.endAll('ann', { except: session });
+    });
+    expect(await run(({ session }) => session.principalName as string)).toBe('ann');
+  });
 });
 
 describe.each(['express', 'fastify'] as const)('updateAttribute() on %s', (platform) => {
