@@ -12,7 +12,7 @@ const bag = [
     in: 'propertyNamesOf',
     code: 'session.attributeNames.filter(isOwn)',
     instead: 'session.attributeNames',
-    ...byBag('takes the timeouts and the principal of the session'),
+    ...byBag('shows the timeouts and the principal of the session, and has no property for them'),
   },
   {
     mistake: 'A property may be set under a name of the library',
@@ -20,6 +20,20 @@ const bag = [
     code: 'if (!isOwn(name))',
     instead: 'if (false)',
     ...byBag('refuses values under the names of its members, and under names of the library'),
+  },
+  {
+    mistake: 'A client signs in by the names in a body that is assigned to the session',
+    in: 'setMember',
+    code: 'if (instead !== undefined)',
+    instead: 'if (instead !== undefined) Reflect.set(valuesOf(bag).session, name, value); if (false)',
+    ...inSpec('property-bag', 'and says what to write'),
+  },
+  {
+    mistake: 'A deep merge into the session reaches what all sessions share',
+    in: 'HANDLER',
+    code: 'SHARED.includes(name) ? undefined : Reflect.get(bag, name)',
+    instead: 'Reflect.get(bag, name)',
+    ...byBag('lets no deep merge of {"__proto__":{"polluted":1}} reach other sessions'),
   },
   {
     mistake: 'The session before a regeneration is the one after it',

@@ -1,5 +1,5 @@
 import { SessionCookie } from './session-cookie.js';
-import { ASSIGNABLE, type BagContent, CONTENT, SessionBag } from './session-bag.js';
+import { type BagContent, CONTENT, SessionBag } from './session-bag.js';
 
 /** A session whose properties are its attributes, beside the methods of `SessionBag`. */
 export function propertyBag(content: BagContent): SessionBag {
@@ -8,7 +8,10 @@ export function propertyBag(content: BagContent): SessionBag {
 
 /** Shared by all bags, because V8 cannot optimize proxies that each have their own. */
 const HANDLER: ProxyHandler<SessionBag> = {
-  get: (bag, name) => (isAttribute(bag, name) ? valuesOf(bag).get(name) : Reflect.get(bag, name)),
+  get(bag, name) {
+    if (isAttribute(bag, name)) return valuesOf(bag).get(name);
+    return SHARED.includes(name) ? undefined : Reflect.get(bag, name);
+  },
 
   has: (bag, name) => (isAttribute(bag, name) ? valuesOf(bag).has(name) : Reflect.has(bag, name)),
 
@@ -43,6 +46,16 @@ const HANDLER: ProxyHandler<SessionBag> = {
 
 const COOKIE = ['cookie'];
 
+// What all bags have in common: copying the members of a body into the session must not lead there.
+const SHARED: readonly (string | symbol)[] = ['constructor', '__proto__'];
+
+/** For members that are plain properties in express-session, or look like one: what to write instead. */
+const INSTEAD: ReadonlyMap<string | symbol, string> = new Map([
+  ['principalName', 'call req.session.signIn(name) or signOut()'],
+  ['maxInactiveInterval', 'set req.session.cookie.maxAge, or the timeout of the session in SessionContext'],
+  ['absoluteTimeout', 'set that of the session in SessionContext'],
+]);
+
 function valuesOf(bag: SessionBag) {
   return bag[CONTENT].values;
 }
@@ -57,10 +70,10 @@ function own(value: unknown): PropertyDescriptor {
 }
 
 function setMember(bag: SessionBag, name: string | symbol, value: unknown): void {
-  if (typeof name === 'string' && ASSIGNABLE.includes(name)) {
-    const { session } = valuesOf(bag);
-    Reflect.set(session, name, value);
-  } else if (name === 'cookie') {
+  const instead = INSTEAD.get(name);
+  // Not as an attribute either: `Object.assign(req.session, body)` lets the client choose the names.
+  if (instead !== undefined) throw new TypeError(`req.session.${String(name)} cannot be assigned: ${instead}`);
+  if (name === 'cookie') {
     setCookie(bag, value);
   } else if (typeof name === 'symbol' || typeof value === 'function') {
     // Not enumerable: a method is no data.

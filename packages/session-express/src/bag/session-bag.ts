@@ -136,9 +136,6 @@ const OF_SESSION = [
   'signOut',
 ] as const satisfies readonly (keyof Session)[];
 
-/** The members that can be assigned. */
-export const ASSIGNABLE: readonly string[] = ['maxInactiveInterval', 'absoluteTimeout', 'principalName'];
-
 for (const name of OF_SESSION) {
   Object.defineProperty(SessionBag.prototype, name, {
     configurable: true,
@@ -149,6 +146,9 @@ for (const name of OF_SESSION) {
     },
   });
 }
+
+// What a request puts there would be a property of every session.
+Object.freeze(SessionBag.prototype);
 
 /** Runs an action, and tells the callback, or the promise that it returns. */
 function answer<T>(bag: SessionBag, callback: unknown, action: () => T | Promise<T>): SessionBag | Promise<T> {

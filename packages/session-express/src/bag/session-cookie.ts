@@ -91,6 +91,9 @@ export class SessionCookie {
   }
 }
 
+// What a request puts there would be a property of every cookie.
+Object.freeze(SessionCookie.prototype);
+
 const FIXED = ['path', 'domain', 'httpOnly', 'secure', 'sameSite', 'partitioned', 'priority'] as const;
 
 function fixedAttribute(name: string): string {

@@ -1,7 +1,7 @@
 import type { SaveOutcome, Session as CoreSession } from '@nest-session/core';
 
-/** What a property bag has besides the members of express-session. */
-export type SessionMembers = Omit<CoreSession, 'id' | 'save'>;
+/** What a property bag has besides the members of express-session. None of it can be assigned. */
+export type SessionMembers = Readonly<Omit<CoreSession, 'id' | 'save'>>;
 
 // The types of `req.session` are those of @types/express-session, with the `SessionData` of the application.
 declare module 'express-session' {

@@ -114,18 +114,55 @@ describe.each(['express', 'fastify'] as const)('req.session on %s', (platform) =
     expect(await run(({ session }) => [session.n, session.other])).toEqual([2, 'x']);
   });
 
-  it('takes the timeouts and the principal of the session', async () => {
+  it('shows the timeouts and the principal of the session, and has no property for them', async () => {
     await run(({ session }) => {
       session.a = 1;
-      session.maxInactiveInterval = '10m';
-      session.principalName = 'ann';
+      session.signIn('ann');
     });
+    await run(({ session }) => void (session.cookie.maxAge = 600_000));
     expect(await run(({ session }) => [session.maxInactiveInterval, session.principalName])).toEqual([600, 'ann']);
     expect(await run(({ session }) => Reflect.ownKeys(session).filter((key) => typeof key === 'string'))).toEqual([
       'cookie',
       'a',
     ]);
   });
+
+  it.each([
+    ['principalName', 'admin', 'call req.session.signIn(name) or signOut()'],
+    ['maxInactiveInterval', 2_147_483_647, 'set req.session.cookie.maxAge'],
+    ['absoluteTimeout', -1, 'set that of the session in SessionContext'],
+  ])('refuses %s, which a client could name in a body, and says what to write', async (name, value, instead) => {
+    const body = JSON.stringify({ theme: 'dark', [name]: value });
+    const state = ({ session }: StepRequest) => [session.theme, session[name]] as unknown[];
+    await run(({ session }) => void (session.theme = 'light'));
+    const before = await run(state);
+    await expect(run(({ session }) => void Object.assign(session, JSON.parse(body)))).rejects.toThrow(
+      `TypeError: req.session.${name} cannot be assigned: ${instead}`,
+    );
+    expect(await run(state)).toEqual(['dark', before[1]]);
+  });
+
+  it.each(['{"__proto__":{"polluted":1}}', '{"constructor":{"prototype":{"polluted":1}}}'])(
+    'lets no deep merge of %s reach other sessions',
+    async (body) => {
+      const mergedWith = (target: (request: StepRequest) => object) =>
+        run((req) => {
+          try {
+            mergeDeep(target(req), JSON.parse(body));
+          } catch (error) {
+            return (error as Error).message;
+          }
+        });
+      expect(await mergedWith(({ session }) => session)).toMatch('is a member of the session');
+      expect(await mergedWith(({ session }) => session.cookie)).toMatch('object is not extensible');
+      expect(await run(({ session }) => Object.isFrozen(Object.getPrototypeOf(session)))).toBe(true);
+      const other = app.agent();
+      expect(await runIn(other, ({ session }) => [session.polluted ?? 0, session.cookie.polluted ?? 0])).toEqual([
+        0, 0,
+      ]);
+      expect({}).not.toHaveProperty('polluted');
+    },
+  );
 
   it('refuses values under the names of its members, and under names of the library', async () => {
     const problems = await run(({ session }) =>
@@ -182,9 +219,17 @@ describe.each(['express', 'fastify'] as const)('req.session on %s', (platform) =
 
   it('shares its session with SessionContext', async () => {
     const other = await startApp({ platform, controllers: [ContextController] });
-    expect((await other.agent().get('/context')).json()).toEqual([1, 2]);
+    expect((await other.agent().get('/context')).json()).toEqual([1, 2, 28_800]);
   });
 });
+
+/** As applications write it who do not know of prototypes. */
+function mergeDeep(target: any, source: any): void {
+  for (const name of Object.keys(source)) {
+    if (typeof source[name] === 'object') mergeDeep((target[name] ??= {}), source[name]);
+    else target[name] = source[name];
+  }
+}
 
 @Controller()
 class ContextController {
@@ -194,6 +239,7 @@ class ContextController {
   read(@Req() { session }: StepRequest) {
     session.a = 1;
     this.context.session.setAttribute('b', 2);
-    return [this.context.session.getAttribute('a'), session.b as unknown];
+    this.context.session.absoluteTimeout = '8h';
+    return [this.context.session.getAttribute('a'), session.b as unknown, session.absoluteTimeout as unknown];
   }
 }

@@ -55,7 +55,7 @@ describe.each(['express', 'fastify'] as const)('on %s, a property bag', (platfor
     const agent = await start(true);
     await runIn(agent, ({ session }) => void Object.assign(session, { a: 1, b: 2, c: 3 }));
     await runIn(agent, ({ session }) => void (session.cookie.maxAge = 60_000));
-    await runIn(agent, ({ session }) => void (session.principalName = 'ann'));
+    await runIn(agent, ({ session }) => void session.signIn('ann'));
     expect(await runIn(agent, ({ session }) => [session.principalName, session.a])).toEqual(['ann', 1]);
   });
 

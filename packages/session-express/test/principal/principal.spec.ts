@@ -28,7 +28,7 @@ describe('the principal', () => {
     const { run, count } = await start();
     await run(({ session }) => {
       session.user = 'ann';
-      session.principalName = 'bob';
+      session.signIn('bob');
     });
     await run(({ session }) => void (session.other = 1));
     expect([await count('ann'), await count('bob')]).toEqual([0, 1]);

@@ -39,7 +39,12 @@ export async function handler(req: Request): Promise<void> {
   req.sessionStore.destroy('id', (error) => void error);
   expectTypeOf(req.session.isNew).toEqualTypeOf<boolean>();
   expectTypeOf(req.session.updateAttribute).toEqualTypeOf<CoreSession['updateAttribute']>();
+  // @ts-expect-error signIn() or signOut()
   req.session.principalName = undefined;
+  // @ts-expect-error cookie.maxAge
+  req.session.maxInactiveInterval = 60;
+  // @ts-expect-error of the session in SessionContext
+  req.session.absoluteTimeout = 60;
 }
 
 export const options: ExpressSessionModuleOptions[] = [
