@@ -185,6 +185,15 @@ const caches = [
     ),
   },
   {
+    mistake: 'A CDN keeps the cookie of a session',
+    in: 'forbidStoring',
+    code: 'if (BEFORE_CACHE_CONTROL.test(name))',
+    instead: 'if (false)',
+    killedBy: bySharedCaches(
+      'on express, keeps none that sends the token in a cookie, also where the application speaks to your own CDN',
+    ),
+  },
+  {
     mistake: 'A comma in quotes separates two directives',
     in: 'listed',
     code: 'String(line).match(/(?:[^,"]|"[^"]*"?)+/g) ?? []',

@@ -57,11 +57,16 @@ export function appendVary(response: ServerResponse, field: string): void {
   response.setHeader('Vary', [...fields, field].join(', '));
 }
 
-/** Keeps the response out of all caches, whatever the application said. */
+/** Keeps the response out of all caches, whatever the application said, also to caches of one kind. */
 export function forbidStoring(response: ServerResponse): void {
+  for (const name of response.getHeaderNames()) if (BEFORE_CACHE_CONTROL.test(name)) response.removeHeader(name);
   const directives = listed(response.getHeader('Cache-Control'));
   if (!directives.some((each) => each.toLowerCase() === 'no-store')) response.setHeader('Cache-Control', 'no-store');
 }
+
+// Those that know such a field heed it instead of `Cache-Control`: CDNs (RFC 9213, 2: `CDN-Cache-Control`, and others of
+// this suffix) and nginx.
+const BEFORE_CACHE_CONTROL = /^(?:.+-cache-control|surrogate-control|x-accel-expires)$/;
 
 /**
  * Keeps the response out of caches that several clients share, and leaves the rest of what the application said. Such a

@@ -3,14 +3,23 @@ import { Controller, Get, type MessageEvent, Query, Req, Res, Sse } from '@nestj
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import type { HttpAgent } from '@nest-session/testing';
 import { of, type Observable } from 'rxjs';
-import { Session } from '../../src/index.js';
+import { HeaderSessionIdResolver, Session, type SessionModuleOptions } from '../../src/index.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
 afterEach(closeApps);
 
-type Reply = RawReply & { header(name: string, value: string | string[]): void };
+type Reply = RawReply & { header(name: string, value: string | string[]): void; send(body: string): void };
+
+const FOR_CDN = {
+  'Cache-Control': 'public, max-age=600',
+  'CDN-Cache-Control': 'max-age=600',
+  'Vercel-CDN-Cache-Control': 'max-age=600',
+  'Surrogate-Control': 'max-age=600',
+  'X-Accel-Expires': '600',
+  'X-Other': 'stays',
+};
 
 const PAGE = 'hello ann';
 const ETAG = `"${createHash('sha256').update(PAGE).digest('base64url')}"`;
@@ -20,6 +29,14 @@ class PageController {
   @Get('start')
   start(@Session() session: Session) {
     session.setAttribute('name', 'ann');
+  }
+
+  @Get('start-for-cdn')
+  startForCdn(@Session() session: Session, @Query('raw') isRaw: string, @Res() reply: Reply) {
+    session.setAttribute('name', 'ann');
+    if (isRaw) return rawOf(reply).writeHead(200, FOR_CDN).end();
+    for (const [name, value] of Object.entries(FOR_CDN)) reply.header(name, value);
+    reply.send('');
   }
 
   @Get('page')
@@ -111,6 +128,21 @@ describe.each(['express', 'fastify'] as const)('a cache that several clients sha
     expect([headers['cache-control'], text]).toEqual(['private, max-age=600', 'ann']);
     expect(headers['cdn-cache-control']).toBe('public, max-age=60');
   });
+
+  it.each<[string, SessionModuleOptions, string]>([
+    ['cookie', {}, 'set-cookie'],
+    ['header', { sessionIdResolver: HeaderSessionIdResolver.xAuthToken() }, 'x-auth-token'],
+  ])(
+    'keeps none that sends the token in a %s, also where the application speaks to your own CDN',
+    async (_, session, header) => {
+      const { agent } = await startApp({ platform, controllers: [PageController], session });
+      for (const path of ['/start-for-cdn', '/start-for-cdn?raw=1']) {
+        const { headers } = await agent().get(path);
+        expect(headers).toMatchObject({ [header]: expect.anything(), 'cache-control': 'no-store', 'x-other': 'stays' });
+        expect(Object.keys(headers).filter((name) => /-cache-control$|^surrogate|^x-accel/.test(name))).toEqual([]);
+      }
+    },
+  );
 
   it('keeps none, and the one of the client still gets a 304', async () => {
     const first = await client.get('/tagged');
