@@ -186,11 +186,21 @@ export const delivery = [
   {
     mistake: 'A flood of creations pushes out the ends of sessions',
     in: 'trim-events',
-    code: 'local creations, scanned = creations_to_drop()',
-    instead: 'local creations, scanned = nil, nil',
+    code: 'local found, scanned, last = find_room()',
+    instead: 'local found, scanned, last',
     killedBy: {
       spec: 'session-event.trimmer.spec.ts',
       test: 'go before ends when there are too many events, the oldest first, wherever they stand',
+    },
+  },
+  {
+    mistake: 'A flood of changes of id pushes out the ends of sessions',
+    in: 'trim-events',
+    code: "local makes_room = { created = true, ['id-changed'] = true }",
+    instead: 'local makes_room = { created = true }',
+    killedBy: {
+      spec: 'flood-of-events.spec.ts',
+      test: 'a flood of changes of id, faster than its handler, does not push out the end of a session',
     },
   },
   {
@@ -216,11 +226,21 @@ export const delivery = [
   {
     mistake: 'Broadcast handlers do not hear that creations have made room for ends',
     in: 'read-events',
-    code: "if dropped and before(position, dropped) and before(ARGV[3], dropped) then return { 'thinned', dropped } end",
+    code: "if gone ~= known then return { 'thinned', gone } end",
     instead: '',
     killedBy: {
       spec: 'broadcast.spec.ts',
       test: 'is notified of creations that have made room for ends, and receives all ends',
+    },
+  },
+  {
+    mistake: 'Broadcast handlers hear of a gap for events that they do not want',
+    in: 'SessionEventBroadcaster.#look',
+    code: 'BATCH_SIZE, types, known)',
+    instead: "BATCH_SIZE, ['created', 'id-changed'], known)",
+    killedBy: {
+      spec: 'broadcast.spec.ts',
+      test: 'is notified of changes of id that have made room for ends, if it wants them',
     },
   },
   {

@@ -43,7 +43,7 @@ export class SessionEventBroadcaster {
 
   /** In each partition, the position of the last event that was broadcast; empty until the first read. */
   readonly #positions = new Map<SessionKeys, string>();
-  /** In each partition, the position up to which it is known that creations are gone. */
+  /** In each partition, the position up to which it is known that events have made room for ends. */
   readonly #thinned = new Map<SessionKeys, string>();
   /** The partitions that may have new events. */
   #due: readonly SessionKeys[];
@@ -102,16 +102,16 @@ export class SessionEventBroadcaster {
   async #look(): Promise<void> {
     const entries: StreamEntry[] = [];
     const gaps = await this.#renewWish();
-    const wantsCreated = this.#wanted.includes('created');
+    const types = this.#wanted;
     await Promise.all(
       this.#due.map(async (partition) => {
         const position = this.#positions.get(partition);
-        const known = wantsCreated ? (this.#thinned.get(partition) ?? NOTHING) : undefined;
-        const [word, reply] = await this.scripts.readEvents(partition, position, BATCH_SIZE, known);
+        const known = this.#thinned.get(partition) ?? NOTHING;
+        const [word, reply] = await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known);
         if (word === 'begin') this.#positions.set(partition, reply);
         else if (word === 'gap') gaps.set(partition, reply);
         else if (word === 'thinned') {
-          // Only creations are missing, so it continues where it is.
+          // All ends are still there, so it continues where it is.
           this.#thinned.set(partition, reply);
           gaps.set(partition, position!);
         } else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));

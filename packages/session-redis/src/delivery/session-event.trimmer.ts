@@ -32,8 +32,8 @@ const HOUR = 3_600_000;
 
 /**
  * Trims the events streams, with the data of ended sessions: removes events that are older than the grace period and
- * that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which creations go
- * before ends. A group that nobody reads for the retention is not waited for. Trims the dead letters as well. Any number
+ * that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which creations and
+ * changes of id go before ends. A group that nobody reads for the retention is not waited for. Trims the dead letters as well. Any number
  * of instances may trim at once: the scripts decide.
  */
 @Injectable()

@@ -40,8 +40,8 @@ export class SessionKeys {
   /** STRING: the position of the last trimmed event. */
   readonly trimmed: string;
   /**
-   * HASH: `scanned`, the position up to which creations have made room for ends; `dropped`, that of the last creation
-   * that has. Missing when none has.
+   * HASH: `scanned`, the position up to which creations and changes of id have made room for ends; `created` and
+   * `id-changed`, that of the last event of the type that has. Missing when none has.
    */
   readonly thinned: string;
   /** HASH by group: the number of events that were trimmed before the group had handled them. */

@@ -1,5 +1,12 @@
 import { Injectable, type Type } from '@nestjs/common';
-import { OnSessionEvent, OnSessionEventGap, SessionDestroyedEvent, SessionEvent } from '@nest-session/core';
+import {
+  OnSessionEvent,
+  OnSessionEventGap,
+  SessionCreatedEvent,
+  SessionDestroyedEvent,
+  SessionEvent,
+  SessionIdChangedEvent,
+} from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
@@ -60,6 +67,16 @@ async function recorded(): Promise<string[]> {
   const entries = await store.client.xrange(store.keys.events, '-', '+');
   return entries.map(([, [, type, , session]]) => `${type}:${session}`);
 }
+
+/** Trims to this number of events. */
+const trimmerTo = (maxLength: number) =>
+  new SessionEventTrimmer(
+    store.client,
+    new EventStreamScripts(store.client),
+    store.partitions,
+    { ...LIMITS, maxLength },
+    new BackgroundLimiter(),
+  );
 
 const gapsInLog = () => EventInstance.log.matching(/^warn Broadcast events recorded after \S+ were missed/);
 
@@ -223,20 +240,57 @@ describe('an instance after an outage', () => {
     disconnect();
     const names = (await Promise.all([endSession(), endSession(), endSession()])).flat();
     const ends = (await recorded()).filter((name) => name.startsWith('deleted:') && names.includes(name));
-    const few = new SessionEventTrimmer(
-      store.client,
-      new EventStreamScripts(store.client),
-      store.partitions,
-      { ...LIMITS, maxLength: 4 },
-      new BackgroundLimiter(),
-    );
-    expect(await few.runOnce()).toMatchObject({ removed: 4 });
+    expect(await trimmerTo(4).runOnce()).toMatchObject({ removed: 4 });
     await proxy.accept();
     await isHeard(heard, [...first, 'gap', ...ends]);
     await isHeard(ended, [...first.slice(1), ...ends]);
     const later = await endSession();
     await isHeard(heard, [...first, 'gap', ...ends, ...later]);
     expect([gaps.length, endGaps, gapsInLog().length]).toEqual([1, 0, 1]);
+  });
+
+  it('is notified of changes of id that have made room for ends, if it wants them', async () => {
+    const [moved, greeted]: [string[], string[]] = [[], []];
+    @Injectable()
+    class Moves {
+      @OnSessionEvent(SessionIdChangedEvent, { broadcast: true })
+      move({ sessionId }: SessionIdChangedEvent) {
+        moved.push(sessionId);
+      }
+
+      @OnSessionEventGap()
+      closeAll() {
+        moved.push('gap');
+      }
+    }
+    @Injectable()
+    class Greetings {
+      @OnSessionEvent(SessionCreatedEvent, { broadcast: true })
+      greet({ sessionId }: SessionCreatedEvent) {
+        greeted.push(sessionId);
+      }
+
+      @OnSessionEventGap()
+      again() {
+        greeted.push('gap');
+      }
+    }
+    await start([Moves], { url: proxy.url });
+    await start([Greetings], { url: proxy.url });
+    const ids = [await store.create(), store.id(), store.id(), store.id()];
+    await isHeard(greeted, [ids[0]!]);
+    const rotate = (i: number) => store.save(ids[i - 1]!, { newId: ids[i]! });
+    await rotate(1);
+    await isHeard(moved, [ids[1]!]);
+    disconnect();
+    await rotate(2);
+    await rotate(3);
+    expect(await trimmerTo(1).runOnce()).toMatchObject({ removed: 3 });
+    await proxy.accept();
+    await isHeard(moved, [ids[1]!, 'gap', ids[3]!]);
+    const later = await store.create();
+    await isHeard(greeted, [ids[0]!, later]);
+    expect(gapsInLog()).toHaveLength(1);
   });
 
   it('is not notified of a gap when only events it had received were removed', async () => {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { OnSessionEvent, SessionCreatedEvent, SessionDeletedEvent } from '@nest-session/core';
+import { OnSessionEvent, SessionCreatedEvent, SessionDeletedEvent, SessionIdChangedEvent } from '@nest-session/core';
 import { SessionEventGroups } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
@@ -10,16 +10,34 @@ import { Store } from '../support/store.fixture.js';
 LeakGuard.install();
 
 let store: Store;
-let instance: EventInstance | undefined;
+let instance: EventInstance;
 beforeAll(async () => {
   store = await Store.open();
 });
-afterAll(async () => {
-  await instance?.stop();
-  await store.close();
+afterEach(async () => {
+  await instance.stop();
+  EventInstance.log.lines.splice(0);
+  await store.client.flushall();
 });
+afterAll(() => store.close());
 
-it('a flood of creations, faster than its handler, does not push out the end of a session', async () => {
+const create = () => store.create();
+
+/** Changes the id of one session again and again; the first event is that of its creation. */
+function rotations(): () => Promise<unknown> {
+  let own: string | undefined;
+  return async () => {
+    const id = own;
+    own = store.id();
+    if (id === undefined) await store.create({}, { id: own });
+    else expect(await store.save(id, { newId: own })).toMatchObject({ outcome: 'saved' });
+  };
+}
+
+it.each([
+  ['creations', create],
+  ['changes of id', rotations()],
+])('a flood of %s, faster than its handler, does not push out the end of a session', async (_, cause) => {
   const gate = new Gate();
   const handled: string[] = [];
   @Injectable()
@@ -27,6 +45,11 @@ it('a flood of creations, faster than its handler, does not push out the end of 
     @OnSessionEvent(SessionCreatedEvent)
     async greet({ id }: SessionCreatedEvent) {
       await gate.pass();
+      handled.push(id);
+    }
+
+    @OnSessionEvent(SessionIdChangedEvent)
+    move({ id }: SessionIdChangedEvent) {
       handled.push(id);
     }
 
@@ -40,10 +63,12 @@ it('a flood of creations, faster than its handler, does not push out the end of 
   instance = await EventInstance.start({ redis, providers: [Handlers] });
   const victim = await store.create({ cart: '"apple"' });
   await gate.reached();
-  const create = (count: number) => Promise.all(Array.from({ length: count }, () => store.create()));
-  await create(60);
+  const flood = async (count: number) => {
+    for (let i = 0; i < count; i++) await cause();
+  };
+  await flood(60);
   await store.scripts.delete(victim);
-  await create(300);
+  await flood(300);
   expect(await instance.module.get(SessionEventTrimmer).runOnce()).toMatchObject({ removed: 262 });
   gate.open();
   await eventually(() => handled.length >= 101);

@@ -410,7 +410,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'read-events',
     what: 'events',
     prepare: openSession,
-    send: (client, store) => new EventStreamScripts(client).readEvents(store.keys, '0-0', 10),
+    send: (client, store) => new EventStreamScripts(client).readEvents(store.keys, '0-0', 10, ['created'], '0-0'),
     reply: ['read', [expect.any(Array)]],
     reads: true,
   },

@@ -1,3 +1,4 @@
+import type { SessionEventType } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
@@ -101,15 +102,16 @@ export class EventStreamScripts {
 
   /**
    * Up to `limit` events after a position, for a reader outside of the groups. Without a position: where to begin.
-   * `known`: the position up to which the reader knows that creations are gone; undefined when it wants no creations.
+   * `types`: what it wants. `known`: the position up to which it knows that events have made room for ends.
    */
   async readEvents(
     { events, trimmed, thinned }: SessionKeys,
     position: string | undefined,
     limit: number,
-    known?: string,
+    types: readonly SessionEventType[],
+    known: string,
   ): Promise<ReadReply> {
-    const args = [position ?? '', limit, known ?? ''];
+    const args = [position ?? '', limit, known, ...types];
     return (await this.#client.readEvents(3, events, trimmed, thinned, ...args)) as ReadReply;
   }
 

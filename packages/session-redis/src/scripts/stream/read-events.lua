@@ -5,16 +5,18 @@
 
   KEYS[1] events stream
   KEYS[2] position of the last trimmed event
-  KEYS[3] which creations have made room for ends
+  KEYS[3] which events have made room for ends
   ARGV[1] position of the last event that it has read; empty for a new reader, which begins after the last event
   ARGV[2] at most how many events
-  ARGV[3] position up to which the reader knows that creations are gone; empty: it wants no creations
+  ARGV[3] position up to which the reader knows that such events are gone
+  ARGV[4..] the types of events that the reader wants
 
   Returns
     {'read', events}       each event is {position, fields and values in turn}
     {'begin', position}    the position after which a new reader begins
     {'gap', position}      unread events are gone; continue after this position
-    {'thinned', position}  unread creations up to this position are gone. All other events are still there
+    {'thinned', position}  unread events up to this position, of a type that the reader wants, have made room for ends.
+                           All ends are still there
 ]]
 -- include: server, stream
 local position = ARGV[1]
@@ -26,6 +28,11 @@ if position == '' then return { 'begin', last } end
 if before(last, position) then return { 'gap', last } end
 local trimmed = trimmed_position(KEYS[2])
 if before(position, trimmed) then return { 'gap', trimmed } end
-local dropped = ARGV[3] ~= '' and redis.call('HGET', KEYS[3], 'dropped')
-if dropped and before(position, dropped) and before(ARGV[3], dropped) then return { 'thinned', dropped } end
+local known = before(position, ARGV[3]) and ARGV[3] or position
+local gone = known
+for i = 4, #ARGV do
+  local dropped = redis.call('HGET', KEYS[3], ARGV[i])
+  if dropped and before(gone, dropped) then gone = dropped end
+end
+if gone ~= known then return { 'thinned', gone } end
 return { 'read', redis.call('XRANGE', events, '(' .. position, '+', 'COUNT', ARGV[2]) }

@@ -2,13 +2,15 @@
 --[[
   trim-events: removes the oldest events: those that all groups have handled and that are older than the grace period,
   and those beyond the retention or the maximum length. With the event of an end, it removes the session hash.
-  Creations make room for ends, wherever they stand: beyond the maximum length they go first, the oldest first. Those that
-  a group has not read go one grace period before their retention ends, so that the group gets to the ends behind them.
+  Creations and changes of id make room for ends, wherever they stand: beyond the maximum length they go first, the oldest
+  first. Those that a group has not read go one grace period before their retention ends, so that the group gets to the
+  ends behind them.
 
   KEYS[1] events stream
   KEYS[2] position of the last trimmed event
   KEYS[3] counts of dropped events by group
-  KEYS[4] which creations have made room: `scanned`, the position up to which they have; `dropped`, that of the last one
+  KEYS[4] which events have made room: `scanned`, the position up to which they have; `created` and `id-changed`, that
+          of the last one of the type
   ARGV[1] prefix of the partition's keys
   ARGV[2] grace in ms
   ARGV[3] retention in ms
@@ -95,7 +97,10 @@ while rest - removed > 1 do
   if may_go(middle) then removed = middle else rest = middle end
 end
 
--- A creation of this age makes room, unless every group with a living instance has read it.
+-- What anybody can cause as often as he likes.
+local makes_room = { created = true, ['id-changed'] = true }
+
+-- Such an event of this age makes room, unless every group with a living instance has read it.
 local late = math.max(grace, retention - grace)
 
 -- The position that the slowest group with a living instance has read; nil without such a group.
@@ -115,8 +120,9 @@ local function field_of(fields, name)
   return nil
 end
 
--- The creations that make room now, and the position up to which they do; nil when no entry is left to look at.
-local function creations_to_drop()
+-- The events that make room now, the position up to which they do, and that of the last one of each type; nil when no
+-- entry is left to look at.
+local function find_room()
   local scanned = redis.call('HGET', KEYS[4], 'scanned') or '0-0'
   -- The stream was created again, at an earlier time.
   if before(named(redis.call('XINFO', 'STREAM', events))['last-generated-id'], scanned) then scanned = '0-0' end
@@ -125,14 +131,18 @@ local function creations_to_drop()
     if not slowest then return nil end
     if comes_before({ parts(scanned) }, slowest) then scanned = integer(slowest[1]) .. '-' .. integer(slowest[2]) end
   end
-  local creations, looked_at = {}, false
+  local found, last, looked_at = {}, {}, false
   for _, entry in ipairs(redis.call('XRANGE', events, '(' .. scanned, '+', 'COUNT', limit)) do
     local is_late = slowest and age_of(entry) >= late and comes_before(slowest, position_of(entry))
-    if #creations >= surplus and not is_late then break end
+    if #found >= surplus and not is_late then break end
     scanned, looked_at = entry[1], true
-    if field_of(entry[2], 'type') == 'created' then table.insert(creations, entry[1]) end
+    local kind = field_of(entry[2], 'type')
+    if makes_room[kind] then
+      table.insert(found, entry[1])
+      last[kind] = entry[1]
+    end
   end
-  return looked_at and creations or nil, scanned
+  return looked_at and found or nil, scanned, last
 end
 
 local function count_dropped(drop)
@@ -156,22 +166,20 @@ local function abandon(name, group, position)
 end
 
 if removed == 0 then
-  local creations, scanned = creations_to_drop()
-  if creations then
+  local found, scanned, last = find_room()
+  if found then
     local dropped = count_dropped(function(name, group)
       local count = 0
-      for _, position in ipairs(creations) do
+      for _, position in ipairs(found) do
         local is_unread = comes_before(group.read, { parts(position) })
         if is_unread or abandon(name, group, position) then count = count + 1 end
       end
       return count
     end)
     redis.call('HSET', KEYS[4], 'scanned', scanned)
-    if creations[1] then
-      redis.call('XDEL', events, unpack(creations))
-      redis.call('HSET', KEYS[4], 'dropped', creations[#creations])
-    end
-    return { 'more', #creations, dropped }
+    if found[1] then redis.call('XDEL', events, unpack(found)) end
+    for kind, position in pairs(last) do redis.call('HSET', KEYS[4], kind, position) end
+    return { 'more', #found, dropped }
   end
   removed = math.max(0, math.min(surplus, #entries))
 end
