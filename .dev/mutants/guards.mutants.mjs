@@ -68,6 +68,22 @@ const guards = [
     killedBy: byGuard('runs before the guards of @UseGuards() on the same handler: /above'),
   },
   {
+    mistake: '@Public() on a class switches off the guard that a handler has by name',
+    in: 'AuthenticatedGuard.canActivate',
+    code: 'isGuardedBy(AuthenticatedGuard, context.getHandler())',
+    instead: 'false',
+    killedBy: byGuard('on express the decorator of a handler replaces that of its class: /named'),
+  },
+  {
+    mistake: 'Of two contradicting decorators on one handler, the upper one counts',
+    in: 'marked',
+    code: 'if (other !== undefined && other?.maxAge !== rule?.maxAge) {',
+    instead: 'if (false) {',
+    killedBy: byGuard(
+      'several of @Public(), @Authenticated() and @RecentlyAuthenticated() are refused where the class is defined: {"upper":0,"lower":1}',
+    ),
+  },
+  {
     mistake: 'A client of a gateway is not told why its message was refused',
     in: 'GatewayExplorer',
     code: 'for (const { controller } of this.#handlers()) putFilterLast(filter, controller);',

@@ -4,7 +4,7 @@ import type { RequestSession } from '../http/request-session.js';
 import { RequestSessions } from '../http/request-sessions.js';
 import { requestSessionOf } from '../http/session-of.js';
 import { AuthenticationRequiredError } from './authentication-required.error.js';
-import { AUTHENTICATION, type AuthenticationRule, SIGNED_IN } from './authentication-rule.js';
+import { AUTHENTICATION, type AuthenticationRule, isGuardedBy, PUBLIC, SIGNED_IN } from './authentication-rule.js';
 
 // Of a handler and its class, and of all routes, several guards may run: they get the same object. A refusal is not kept: a
 // guard of the application may ask only to know, and catch it.
@@ -30,7 +30,8 @@ export class AuthenticatedGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (passed.has(context)) return true;
     const handler = [context.getHandler(), context.getClass()];
-    const rule = this.reflector.getAllAndOverride<AuthenticationRule | undefined>(AUTHENTICATION, handler);
+    const marked = this.reflector.getAllAndOverride<AuthenticationRule | undefined>(AUTHENTICATION, handler);
+    const rule = marked === PUBLIC && isGuardedBy(AuthenticatedGuard, context.getHandler()) ? SIGNED_IN : marked;
     if (rule === null) return true;
     const session = requestSessionOf(context);
     const answer =

@@ -192,6 +192,37 @@ class PublicController {
   }
 }
 
+/** The same guard, under another name. */
+@Injectable()
+class MemberGuard extends AuthenticatedGuard {}
+
+@Controller('named')
+@Public()
+class NamedController {
+  @Get()
+  @UseGuards(AuthenticatedGuard)
+  named() {
+    return { is: 'named' };
+  }
+
+  @Get('also-public')
+  @Public()
+  @UseGuards(MemberGuard)
+  alsoPublic() {
+    return { is: 'named' };
+  }
+}
+
+@Controller('named-recent')
+@RecentlyAuthenticated('5m')
+class NamedRecentController {
+  @Get()
+  @UseGuards(AuthenticatedGuard)
+  recent() {
+    return { is: 'recent' };
+  }
+}
+
 @Controller('derived')
 class DerivedController extends ClosedController {
   @Get('more')
@@ -205,6 +236,8 @@ const CONTROLLERS: Type[] = [
   ClosedController,
   RecentController,
   PublicController,
+  NamedController,
+  NamedRecentController,
   DerivedController,
 ];
 
@@ -288,6 +321,9 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     { path: '/recent/any', stranger: 401, ann: 'any', later: 'any' },
     { path: '/public', stranger: 'public', ann: 'public', later: 'public' },
     { path: '/public/closed', stranger: 401, ann: 'closed', later: 'closed' },
+    { path: '/named', stranger: 401, ann: 'named', later: 'named' },
+    { path: '/named/also-public', stranger: 401, ann: 'named', later: 'named' },
+    { path: '/named-recent', stranger: 401, ann: 'recent', later: 401 },
     { path: '/derived', stranger: 401, ann: 'closed', later: 'closed' },
     { path: '/derived/more', stranger: 401, ann: 'more', later: 'more' },
     { path: '/derived/public', stranger: 'public', ann: 'public', later: 'public' },
@@ -364,4 +400,50 @@ it.each([
 ])('@RecentlyAuthenticated(%j) is refused at once', (maxAge, problem) => {
   expect(() => RecentlyAuthenticated(maxAge as string)).toThrow(TypeError);
   expect(() => RecentlyAuthenticated(maxAge as string)).toThrow(problem);
+});
+
+describe('several of @Public(), @Authenticated() and @RecentlyAuthenticated()', () => {
+  const decorators = [Public(), Authenticated(), RecentlyAuthenticated('5m'), RecentlyAuthenticated('1s')];
+  const names = ['@Public()', '@Authenticated()', "@RecentlyAuthenticated('300s')", "@RecentlyAuthenticated('1s')"];
+  const pairs = decorators.flatMap((_, upper) =>
+    decorators.flatMap((_, lower) => (upper === lower ? [] : [{ upper, lower }])),
+  );
+
+  function decorated({ upper, lower }: { readonly upper: number; readonly lower: number }) {
+    const both = <T extends object>(...place: [T, string, PropertyDescriptor] | [T]) => {
+      for (const each of [lower, upper]) decorators[each]!(...(place as [T, string, PropertyDescriptor]));
+    };
+    class Account {
+      orders() {}
+    }
+    return {
+      onMethod: () => both(Account.prototype, 'orders', Reflect.getOwnPropertyDescriptor(Account.prototype, 'orders')!),
+      onClass: () => both(Account),
+    };
+  }
+
+  it.each(pairs)('are refused where the class is defined: %j', ({ upper, lower }) => {
+    const { onMethod, onClass } = decorated({ upper, lower });
+    const problem = `has ${names[upper]} and ${names[lower]}: leave one of them`;
+    expect(onMethod).toThrow(new TypeError(`Account.orders ${problem}`));
+    expect(onClass).toThrow(new TypeError(`Account ${problem}`));
+  });
+
+  it('may be the same one twice, as that of a decorator of the application', () => {
+    for (const each of [0, 1, 2, 3]) {
+      const { onMethod, onClass } = decorated({ upper: each, lower: each });
+      expect([onMethod(), onClass()]).toEqual([undefined, undefined]);
+    }
+  });
+
+  it('may be on a class, the class that it extends, and their handlers', () => {
+    @Public()
+    class Derived extends ClosedController {
+      @Authenticated()
+      override recent() {
+        return { is: 'recent' };
+      }
+    }
+    expect(Derived.name).toBe('Derived');
+  });
 });
