@@ -3,6 +3,10 @@ const byGuard = (test) => ({ spec: 'authenticated.guard.spec.ts', test });
 const byIndexes = (test) => ({ spec: 'session-indexes.spec.ts', test });
 const byContract = (test) => ({ spec: 'map-session.repository.spec.ts', test: `indexed attributes ${test}` });
 const byRedisContract = (test) => ({ spec: 'redis-session.contract.spec.ts', test: `indexed attributes ${test}` });
+const byResolvers = (test) => ({
+  spec: 'authenticated-resolvers.spec.ts',
+  test: `a field, for which Nest calls no guards, ${test}`,
+});
 const byMessages = (test) => ({ spec: 'authenticated-messages.spec.ts', test });
 
 const guards = [
@@ -66,6 +70,20 @@ const guards = [
     code: '[enhancer, ...others]',
     instead: '[...others, enhancer]',
     killedBy: byGuard('runs before the guards of @UseGuards() on the same handler: /above'),
+  },
+  {
+    mistake: 'A field of GraphQL looks protected, and nobody is told that it is open',
+    in: 'GuardedFieldsCheck.onModuleInit',
+    code: 'if (open.length === 0) return;',
+    instead: 'return;',
+    killedBy: byResolvers('keeps the application from starting if it looks protected: EmployeeResolver.salary'),
+  },
+  {
+    mistake: 'A field of GraphQL looks protected by its class, and nobody is told that it is open',
+    in: 'GuardedFieldsCheck.#looksGuarded',
+    code: 'rule !== PUBLIC && isGuardedBy(AuthenticatedGuard, controller)',
+    instead: 'false',
+    killedBy: byResolvers('keeps the application from starting if it looks protected: ClosedResolver.salary'),
   },
   {
     mistake: '@Public() on a class switches off the guard that a handler has by name',

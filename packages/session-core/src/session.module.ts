@@ -10,6 +10,7 @@ import { DiscoveryModule, MetadataScanner, ModuleRef } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { AuthenticatedGuard } from './guards/authenticated.guard.js';
+import { GuardedFieldsCheck } from './guards/guarded-fields.check.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { RememberMe } from './http/remember-me.js';
 import { RequestSessions } from './http/request-sessions.js';
@@ -82,6 +83,7 @@ import {
     RouteExplorer,
     SessionRouteGuard,
     SessionEnhancers,
+    GuardedFieldsCheck,
   ],
   exports: [
     SESSION_OPTIONS,

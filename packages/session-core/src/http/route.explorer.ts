@@ -7,6 +7,13 @@ import type { Handler } from './put-first.js';
 import { SessionContext } from './session.context.js';
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
+type Module = NonNullable<ReturnType<ModulesContainer['get']>>;
+
+/** The options of a GraphQL module, as far as they are used here. */
+interface GraphqlOptions {
+  readonly include?: readonly unknown[];
+  readonly fieldResolverEnhancers?: readonly string[];
+}
 
 /** Finds out at start which parts of the application have to do with sessions, so that the others pay nothing. */
 @Injectable()
@@ -44,6 +51,35 @@ export class RouteExplorer {
     ]);
   }
 
+  /** The resolvers of fields for which GraphQL calls no guards: all of them, unless the application wants that. */
+  fieldsWithoutGuards(): Handler[] {
+    const unguarded = new Set<Module>();
+    for (const each of this.modules.values()) {
+      const options = each.providers.get(GRAPHQL_OPTIONS)?.instance as GraphqlOptions | undefined;
+      if (options && !options.fieldResolverEnhancers?.includes('guards')) {
+        for (const served of this.#servedBy(options)) unguarded.add(served);
+      }
+    }
+    return [...unguarded].flatMap(({ providers }) =>
+      [...providers.values()].flatMap(({ metatype, isFactory }) => {
+        if (!metatype || isFactory) return [];
+        const controller = metatype as Type;
+        const fields = this.#methodsOf(controller).filter(({ method }) => isFieldResolver(controller, method));
+        return fields.map(({ method }) => ({ controller, method }));
+      }),
+    );
+  }
+
+  /** The modules whose resolvers a GraphQL module serves: those that it includes, and what they import, or else all. */
+  #servedBy({ include = [] }: GraphqlOptions): Iterable<Module> {
+    const modules = [...this.modules.values()];
+    if (include.length === 0) return modules;
+    const served = new Set(modules.filter(({ metatype }) => include.includes(metatype)));
+    // Also those that are added meanwhile.
+    for (const { imports } of served) for (const each of imports) served.add(each);
+    return served;
+  }
+
   #handlersOf(wrapper: InstanceWrapper, isHandler: (method: object) => boolean): Handler[] {
     if (!wrapper.metatype || wrapper.isFactory) return [];
     const controller = wrapper.metatype as Type;
@@ -75,9 +111,17 @@ function isRootResolver(method: object): boolean {
   return ROOT_TYPES.has(Reflect.getMetadata(RESOLVER_TYPE, method));
 }
 
+/** Whether a method resolves a field, or a reference of a federation. */
+function isFieldResolver(controller: Type, method: object): boolean {
+  const type: unknown = Reflect.getMetadata(RESOLVER_TYPE, method) ?? Reflect.getMetadata(RESOLVER_TYPE, controller);
+  return FIELD_MARKS.some((key) => Reflect.hasMetadata(key, method)) && !ROOT_TYPES.has(type);
+}
+
 // Of @nestjs/graphql, which an application need not have.
+const GRAPHQL_OPTIONS = 'GqlModuleOptions';
 const RESOLVER_TYPE = 'graphql:resolver_type';
 const ROOT_TYPES = new Set<unknown>(['Query', 'Mutation', 'Subscription']);
+const FIELD_MARKS = ['graphql:resolve_property', 'graphql:resolve_reference'];
 
 function takesRequest(controller: Type, name: string): boolean {
   const parameters = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined;

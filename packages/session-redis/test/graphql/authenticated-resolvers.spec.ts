@@ -1,7 +1,23 @@
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
-import { GraphQLModule, Mutation, Query, Resolver, Subscription } from '@nestjs/graphql';
+import {
+  Field,
+  GraphQLModule,
+  Mutation,
+  ObjectType,
+  Query,
+  ResolveField,
+  Resolver,
+  Subscription,
+} from '@nestjs/graphql';
+import { Module, type Type, UseGuards } from '@nestjs/common';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
-import { Authenticated, Public, RecentlyAuthenticated, SessionRepository } from '@nest-session/core';
+import {
+  Authenticated,
+  AuthenticatedGuard,
+  Public,
+  RecentlyAuthenticated,
+  SessionRepository,
+} from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
 import { PubSub } from 'graphql-subscriptions';
@@ -39,17 +55,39 @@ class AccountResolver {
   }
 }
 
-const apollo = () =>
+@ObjectType()
+class Employee {
+  @Field()
+  name!: string;
+}
+
+@Resolver(() => Employee)
+class EmployeeResolver {
+  @Query(() => Employee)
+  employee() {
+    return { name: 'ada' };
+  }
+
+  @ResolveField(() => String)
+  @Authenticated()
+  salary() {
+    return 'secret';
+  }
+}
+
+const apollo = (options: Partial<ApolloDriverConfig> = {}) =>
   GraphQLModule.forRoot<ApolloDriverConfig>({
     driver: ApolloDriver,
     autoSchemaFile: true,
     subscriptions: { 'graphql-ws': true },
+    ...options,
   });
-const mercurius = () =>
+const mercurius = (options: Partial<MercuriusDriverConfig> = {}) =>
   GraphQLModule.forRoot<MercuriusDriverConfig>({
     driver: MercuriusDriver,
     autoSchemaFile: true,
     subscription: { fullWsTransport: true },
+    ...options,
   });
 
 let redis: RedisServer;
@@ -82,8 +120,8 @@ describe.each([
     app = await App.start({
       adapter,
       redis: { url: redis.url, notifications: 'off' },
-      imports: [graphql()],
-      providers: [AccountResolver],
+      imports: [graphql({ fieldResolverEnhancers: ['guards'] })],
+      providers: [AccountResolver, EmployeeResolver],
     });
   });
   afterAll(() => app.stop());
@@ -112,6 +150,13 @@ describe.each([
     }
   });
 
+  it('guards a field', async () => {
+    expect(await ask(ada, '{ employee { salary } }')).toEqual({ data: { employee: { salary: 'secret' } } });
+    expect(await ask(stranger, '{ employee { name } }')).toEqual({ data: { employee: { name: 'ada' } } });
+    const refused = await ask(stranger, '{ employee { salary } }');
+    expect([refused.data ?? null, errorOf(refused).message]).toEqual([null, 'Sign in first']);
+  });
+
   it('requires a recent sign-in by the clock of Redis', async () => {
     await signedInAgo(0);
     expect((await ask(ada, 'mutation { changePassword }')).data).toEqual({ changePassword: true });
@@ -135,5 +180,89 @@ describe.each([
         (error: unknown) => JSON.stringify(error),
       );
     expect(said).toContain('Sign in first');
+  });
+});
+
+describe('a field, for which Nest calls no guards,', () => {
+  @Resolver(() => Employee)
+  class NamedResolver {
+    @ResolveField(() => String)
+    @UseGuards(AuthenticatedGuard)
+    salary() {
+      return 'secret';
+    }
+  }
+
+  @Resolver(() => Employee)
+  @RecentlyAuthenticated('5m')
+  class ClosedResolver {
+    @Query(() => Employee)
+    employee() {
+      return { name: 'ada' };
+    }
+
+    @ResolveField(() => String)
+    salary() {
+      return 'secret';
+    }
+
+    @ResolveField(() => String)
+    @Public()
+    title() {
+      return 'countess';
+    }
+  }
+
+  @Resolver(() => Employee)
+  @Public()
+  class OpenResolver {
+    @Query(() => Employee)
+    @Authenticated()
+    employee() {
+      return { name: 'ada' };
+    }
+
+    @ResolveField(() => String)
+    title() {
+      return 'countess';
+    }
+  }
+
+  const redisOptions = () => ({ url: redis.url, notifications: 'off' }) as const;
+  const start = (providers: Type[], options?: Partial<ApolloDriverConfig>) =>
+    App.start({ redis: redisOptions(), imports: [apollo(options)], providers });
+
+  it.each<[string, Type, Partial<ApolloDriverConfig>]>([
+    ['EmployeeResolver.salary', EmployeeResolver, {}],
+    ['NamedResolver.salary', NamedResolver, { fieldResolverEnhancers: ['interceptors'] }],
+    ['ClosedResolver.salary', ClosedResolver, {}],
+  ])('keeps the application from starting if it looks protected: %s', async (name, resolver, options) => {
+    await expect(start([AccountResolver, resolver], options)).rejects.toThrow(
+      `SessionModule: ${name} would be open to everybody: of a field, Nest calls neither its guards nor those of its class. ` +
+        "Set `fieldResolverEnhancers: ['guards']` in GraphQLModule.forRoot(), or mark the field @Public().",
+    );
+  });
+
+  it('may be public beside what is protected', async () => {
+    app = await start([OpenResolver]);
+    ada = await signIn(app.nest, { principalName: 'ada' });
+    expect(await ask(ada, '{ employee { title } }')).toEqual({ data: { employee: { title: 'countess' } } });
+    await app.stop();
+  });
+
+  it('counts only where a GraphQL module serves it', async () => {
+    @Module({ providers: [EmployeeResolver] })
+    class ImportedModule {}
+    @Module({ imports: [ImportedModule] })
+    class StaffModule {}
+    @Module({ providers: [AccountResolver] })
+    class AccountModule {}
+    const imports = (include: Type) => [apollo({ include: [include] }), StaffModule, AccountModule];
+    app = await App.start({ redis: redisOptions(), imports: imports(AccountModule) });
+    expect(await ask(await HttpAgent.for(app.nest), '{ news }')).toEqual({ data: { news: 'news' } });
+    await app.stop();
+    await expect(App.start({ redis: redisOptions(), imports: imports(StaffModule) })).rejects.toThrow(
+      'EmployeeResolver.salary would be open',
+    );
   });
 });

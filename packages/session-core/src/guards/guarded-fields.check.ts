@@ -1,0 +1,36 @@
+import { Inject, Injectable, type OnModuleInit, type Type } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import type { Handler } from '../http/put-first.js';
+import { RouteExplorer } from '../http/route.explorer.js';
+import { AuthenticatedGuard } from './authenticated.guard.js';
+import { AUTHENTICATION, type AuthenticationRule, isGuardedBy, PUBLIC } from './authentication-rule.js';
+
+/** Refuses an application whose fields of GraphQL look protected and are not, because Nest calls no guards for fields. */
+@Injectable()
+export class GuardedFieldsCheck implements OnModuleInit {
+  constructor(
+    @Inject(RouteExplorer) private readonly routes: RouteExplorer,
+    @Inject(Reflector) private readonly reflector: Reflector,
+  ) {}
+
+  /** @throws InvalidSessionOptionsError that names these fields */
+  onModuleInit(): void {
+    const open = this.routes.fieldsWithoutGuards().filter((field) => this.#looksGuarded(field));
+    if (open.length === 0) return;
+    const names = open.map(({ controller, method }) => `${controller.name}.${(method as Type).name}`);
+    throw new InvalidSessionOptionsError('SessionModule', [
+      `${[...new Set(names)].join(', ')} would be open to everybody: of a field, Nest calls neither its guards nor those ` +
+        "of its class. Set `fieldResolverEnhancers: ['guards']` in GraphQLModule.forRoot(), or mark the field @Public().",
+    ]);
+  }
+
+  #looksGuarded({ controller, method }: Handler): boolean {
+    if (isGuardedBy(AuthenticatedGuard, method)) return true;
+    const rule = this.reflector.getAllAndOverride<AuthenticationRule | undefined>(AUTHENTICATION, [
+      method as Type,
+      controller,
+    ]);
+    return rule !== PUBLIC && isGuardedBy(AuthenticatedGuard, controller);
+  }
+}
