@@ -38,6 +38,16 @@ const planted = [
     killedBy: bySeveralCookies('behind five in vain: of which the fifth opens the session of a principal'),
   },
   {
+    mistake: 'Each made-up cookie costs a load',
+    in: 'RedisSessionRepository.load',
+    code: 'if (ids.length <= LOADED_UNSEEN) return this.#loadAll(ids);',
+    instead: 'if (ids.length > 0) return this.#loadAll(ids);',
+    killedBy: {
+      spec: 'made-up-cookies.spec.ts',
+      test: 'made-up cookies on express, 1 partition(s) cost one command, and only what is alive is loaded',
+    },
+  },
+  {
     mistake: 'A sign-out leaves the cookies signed in that were not looked up',
     in: 'RequestSessionLoader.#endsOf',
     code: 'sessions[i] !== null',

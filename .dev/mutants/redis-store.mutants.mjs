@@ -573,7 +573,7 @@ const repository = [
   },
   {
     mistake: 'A load is forwarded to the session after the login',
-    in: 'RedisSessionRepository.load',
+    in: 'RedisSessionRepository.#loadAll',
     code: 'return Promise.all([...ids.flatMap((id) => this.#read(client, id)), ...asked]);',
     instead: `return Promise.all(
         ids.map(async (id) => (await client.get(this.#partitions.of(id).forwardingMark(id))) ?? id),

@@ -131,7 +131,8 @@ export abstract class SessionRepository {
   }
 
   /**
-   * The live sessions with these ids, in their order, with null where there is none. One round trip to the store.
+   * The live sessions with these ids, in their order, with null where there is none. One round trip to the store, or two
+   * for many ids.
    * @throws SessionStoreError when the store failed
    */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
