@@ -149,12 +149,8 @@ export class SessionLedger {
     for (let wait = SHORTEST_WAIT; place.word === 'full';) {
       const { missing, ending, others } = place;
       const all = [...ending, ...others];
-      const looks = this.#find(
-        sign,
-        all.filter((each) => !isOver(each)),
-        known,
-      );
-      const [isGone] = await Promise.all([this.#isGone(sign), looks]);
+      const unknown = all.filter((each) => !isOver(each));
+      const [isGone] = await Promise.all([this.#isGone(sign), this.#find(sign, unknown, known)]);
       const hasEnded = () => missing === 0 && ending.every(isOver);
       if (!hasEnded() && !others.some(isOver)) {
         if (sign.limit.whenReached === 'refuse') return 'refused';

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { IndexedSessionRepository, type SessionInfo, SessionStoreError } from '@nest-session/core';
+import { IndexedSessionRepository, type SessionInfo } from '@nest-session/core';
 import type {
   CreateReply,
   CreateSession,
@@ -21,6 +21,7 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import { ListedSessions } from './listed-sessions.js';
 import { toLiveRecord } from './redis-session.mapper.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
@@ -44,6 +45,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #encryption: SessionEncryption;
   readonly #epochs: SessionEpochs;
   readonly #indexes: SessionIndexReader;
+  readonly #listed: ListedSessions;
   readonly #ledger: SessionLedger | undefined;
   readonly #maxSessions: SessionRepositoryOptions['maxSessions'];
   readonly #extension: Pick<SessionExtension, 'takeover'>;
@@ -68,6 +70,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#extension = extension;
     this.#ledger = partitions.all.length > 1 ? ledger : undefined;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
+    this.#listed = new ListedSessions(connection, scripts, partitions);
   }
 
   /** Loads the live sessions with these ids, in one round trip; of many ids, asks which are alive in one before that. */
@@ -150,45 +153,14 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return this.#indexes.list(indexName, value);
   }
 
-  protected override async count(indexName: string, value: string): Promise<number> {
-    return (await this.#sizesOf(indexName, value)).reduce((sum, size) => sum + size, 0);
+  protected override count(indexName: string, value: string): Promise<number> {
+    return this.#listed.count(indexName, value);
   }
 
   protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
     // First: what is taken over before is listed, and what comes later is refused.
-    if (this.#extension.takeover) await this.#refuseTakeovers(indexName, value);
-    const sizes = await this.#sizesOf(indexName, value);
-    const listing = this.#partitions.all.filter((_, i) => sizes[i]! > 0);
-    const problems: string[] = [];
-    let ended = 0;
-    for (const keys of listing) ended += await this.#endIn(keys, keys.index(indexName, value), except, problems);
-    if (problems[0] !== undefined) throw new SessionStoreError(`Redis failed: ${problems[0]}`);
-    return ended;
-  }
-
-  /** No session that another library keeps comes under an index and a value any more. */
-  async #refuseTakeovers(indexName: string, value: string): Promise<void> {
-    await this.#inAll((client, keys) => client.set(keys.revocationMark(indexName, value), '', 'EX', LONGEST_TAKEOVER));
-  }
-
-  /** Ends what an index of one partition lists, in batches. What a foreign key keeps alive does not hold up the others. */
-  async #endIn(keys: SessionKeys, index: string, except: readonly string[], problems: string[]): Promise<number> {
-    const stays = except.filter((id) => this.#partitions.of(id) === keys);
-    let ended = 0;
-    let latest: string | undefined;
-    do {
-      const bounds = { latest, stays };
-      const batch = await this.#connection.run(() => this.#scripts.endListed(keys, index, ENDED_AT_ONCE, bounds));
-      ended += batch.ended;
-      stays.push(...batch.foreign);
-      if (batch.problem !== undefined) problems.push(batch.problem);
-      ({ latest } = batch);
-    } while (latest !== undefined);
-    return ended;
-  }
-
-  #sizesOf(indexName: string, value: string): Promise<number[]> {
-    return this.#inAll((client, keys) => client.zcard(keys.index(indexName, value)));
+    if (this.#extension.takeover) await this.#listed.refuseTakeovers(indexName, value);
+    return this.#listed.end(indexName, value, except);
   }
 
   protected override async endEvery(): Promise<void> {
@@ -288,10 +260,6 @@ const LOADED_AT_ONCE = 500;
 // How many sessions a call reads without knowing that they are alive. A request with more has probably made them up, and
 // must not cost a load of each.
 const LOADED_UNSEEN = 10;
-// A call blocks Redis for about 0.8 ms.
-const ENDED_AT_ONCE = 50;
-// Seconds: 400 days, the longest that browsers keep a cookie.
-const LONGEST_TAKEOVER = 400 * 86_400;
 
 // For a session that is nobody's, as far as the request knows.
 const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
