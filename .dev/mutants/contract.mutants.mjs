@@ -298,6 +298,70 @@ const texts = [
   ),
 ];
 
+const AT_ONCE = 'bounds of a session hold for updates at once, of which as many are made as there is room for';
+const LARGER = 'bounds of a session leave a session that exceeds them changeable, as long as it does not grow';
+
+const bounds = [
+  inMemory(
+    'what others have stored meanwhile does not count',
+    "    if (bound) return { outcome: 'full', bound };\n",
+    '',
+    AT_ONCE,
+  ),
+  inScript(
+    'save-session',
+    'what others have stored meanwhile does not count',
+    'if largest then',
+    'if false then',
+    AT_ONCE,
+  ),
+  inScript('includes/fit', 'only bytes are counted', 'size % 1000000 <= most_attributes and ', '', AT_ONCE),
+  inScript(
+    'includes/fit',
+    'only attributes are counted',
+    ' and size < largest - most_attributes + 1000000',
+    '',
+    AT_ONCE,
+  ),
+  inScript(
+    'includes/count',
+    'what is replaced counts as well',
+    'for i = first_attribute, last, 2 do bytes_of[ARGV[i]] = bytes_in(ARGV[i], ARGV[i + 1]) end',
+    `for i = first_attribute, last, 2 do
+      bytes_of[ARGV[i]] = (bytes_of[ARGV[i]] or 0) + (bytes_in(ARGV[i], ARGV[i + 1]) or 0)
+    end`,
+    'bounds of a session count what is there: neither what is replaced, nor what is removed',
+  ),
+  inScript(
+    'includes/count',
+    'a session that exceeds a bound can be changed no more',
+    'if bytes > math.max(most_bytes, bytes_before) then',
+    'if bytes > most_bytes then',
+    LARGER,
+  ),
+  inScript(
+    'includes/count',
+    'the principal counts like any attribute',
+    'own[field] or string.sub',
+    'string.sub',
+    "bounds of a session do not count the library's own attributes",
+  ),
+  inScript(
+    'includes/count',
+    'a full session cannot be signed in to',
+    'if not signs_in then',
+    'if true then',
+    'bounds of a session neither keep anybody from signing in, nor a session from ending',
+  ),
+  inScript(
+    'includes/count',
+    'what a change clears counts',
+    'for _, field in ipairs(stale or {}) do bytes_of[field] = nil end',
+    '',
+    'bounds of a session count only what a session keeps that is cleared',
+  ),
+];
+
 const indexes = [
   inMemory(
     'an update of an attribute changes no index',
@@ -388,7 +452,7 @@ ${WRITTEN}`,
   inScript(
     'save-session',
     'a rotation counts as a sign-in',
-    "if not signs_in then score = kept_rule == '' and tonumber(fields[6]) or tonumber(fields[7]) or now end",
+    "if not signs_in then score = kept_rule == '' and tonumber(fields[7]) or tonumber(fields[8]) or now end",
     '',
     'listing keeps the place of a session that is rotated',
   ),
@@ -520,4 +584,4 @@ const events = [
   ),
 ];
 
-export const contract = [...ids, ...changesOfId, ...times, ...texts, ...indexes, ...events];
+export const contract = [...ids, ...changesOfId, ...times, ...texts, ...bounds, ...indexes, ...events];

@@ -272,6 +272,13 @@ const bounds = [
     killedBy: byBounds('lets somebody sign in whose session exceeds a bound by what is kept'),
   },
   {
+    mistake: 'A save that the store has found too large ends the session of the request',
+    in: 'SessionSaver',
+    code: "if (reply.outcome === 'full' && save.kind === 'update') throw this.#full(reply.bound, save.attributes);",
+    instead: '',
+    killedBy: byBounds('rejects a save and an update that the store answers with a bound, and keeps all changes'),
+  },
+  {
     mistake: 'What objects have become in place exceeds the bound of the session',
     in: 'TrackedAttributes.changes',
     code: 'if (inPlace !== undefined) this.#assertFits(changes, inPlace);',

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import type {
-  CreateSession,
-  SessionChange,
-  SessionRecord,
-  SessionRepositoryOptions,
-  UpdateSession,
-  WriteReply,
+import {
+  type CreateSession,
+  exceededBound,
+  type SessionChange,
+  type SessionRecord,
+  type SessionRepositoryOptions,
+  type UpdateSession,
+  type WriteReply,
 } from '@nest-session/core/store';
 import {
   apply,
@@ -159,7 +160,9 @@ export class FileSessionRepository extends IndexedSessionRepository {
     if (isForwarded && (newId !== undefined || changesTimes || change.indexes.size > 0)) return { outcome: 'gone' };
     const current = expected && new Map(session.attributes).get(expected.name);
     if (current !== expected?.text) return isForwarded ? { outcome: 'gone' } : { outcome: 'conflict', current };
-    return newId !== undefined && this.#isTaken(newId) ? { outcome: 'collision' } : undefined;
+    if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
+    const bound = exceededBound(change, session.attributes);
+    return bound ? { outcome: 'full', bound } : undefined;
   }
 
   async #update(name: string, session: StoredSession, change: UpdateSession, now: number): Promise<void> {

@@ -10,6 +10,7 @@ export { toSessionInfo } from './session/session-info.js';
 export type { SessionRecord, StoredText, UnreadText } from './session/session-record.js';
 export type {
   AttributeChanges,
+  ContentBounds,
   CreateReply,
   CreateSession,
   DeleteReply,
@@ -25,6 +26,8 @@ export type {
   WriteReply,
 } from './session/session-change.js';
 export type { MaxSessions } from './session/session-limit.js';
+export { isOwnAttribute } from './session/own-attributes.js';
+export { exceededBound, type SessionBounds } from './session/session-bounds.js';
 export { isKept } from './session/sign-in.js';
 export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';
@@ -50,7 +53,6 @@ export { shownError, shownStack, shownText } from './logging/shown-error.js';
 
 // the module of a store
 export { SESSION_OPTIONS } from './configuration/session.module-definition.js';
-export type { SessionBounds } from './session/session-bounds.js';
 export type { ResolvedSessionOptions } from './configuration/session.options.js';
 export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';

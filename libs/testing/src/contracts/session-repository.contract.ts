@@ -1,6 +1,7 @@
 import type { ContractCheck } from './contract.check.js';
 import { ABSOLUTE_END } from './session-repository/absolute-end.checks.js';
 import { ATTRIBUTE_UPDATE } from './session-repository/attribute-update.checks.js';
+import { SESSION_BOUNDS } from './session-repository/bounds.checks.js';
 import type { CheckGroup } from './session-repository/check.group.js';
 import type { SessionRepositoryContractOptions } from './session-repository/contract.store.js';
 import { CREATION } from './session-repository/creation.checks.js';
@@ -33,6 +34,7 @@ const GROUPS: readonly CheckGroup[] = [
   INTERVAL,
   ABSOLUTE_END,
   ATTRIBUTE_UPDATE,
+  SESSION_BOUNDS,
   NAMES_AND_VALUES,
   INDEX,
   INDEXED_ATTRIBUTES,

@@ -3,8 +3,8 @@ import type { SessionBounds } from '../session/session-bounds.js';
 
 /**
  * Options that bound what a session may hold. A change that would exceed one throws a `SessionBoundError`, 413. What is
- * stored already stays readable, and may be changed as long as it does not grow. A request knows what it has loaded: two
- * requests at once can exceed a bound by what the other one adds.
+ * stored already stays readable, and may be changed as long as it does not grow. What other requests store at the same
+ * time counts as well.
  */
 export interface BoundsOptions {
   /** How many attributes a session may have, at most 10000; the library's own do not count. @default 256 */

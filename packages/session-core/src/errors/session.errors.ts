@@ -121,7 +121,8 @@ export type SessionBound = 'maxAttributes' | 'maxAttributeNameSize' | 'maxAttrib
 
 /**
  * Thrown when an attribute is set, or was changed in place and is saved, and the session would hold more than a bound
- * allows. The attribute stays as it was; nothing of a save with such an attribute is stored. The message names the
+ * allows; or when a change is saved that would make that much together with what other requests have stored in the
+ * meantime. The attribute stays as it was; nothing of a save with such an attribute is stored. The message names the
  * attribute, never its value. Nest answers this HTTP exception with a 413 response, which names nothing, unless an
  * exception filter decides otherwise.
  */

@@ -18,6 +18,7 @@ import type {
 } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
+import { exceededBound } from '../session/session-bounds.js';
 import { SessionIds } from '../session/session-ids.js';
 import { signInTimeOf } from '../session/session-info.js';
 import { isKept } from '../session/sign-in.js';
@@ -149,6 +150,8 @@ export class MapSessionStore {
       return { outcome: 'conflict', current: session.attributes.get(expected.name) };
     }
     if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
+    const bound = exceededBound(change, session.attributes);
+    if (bound) return { outcome: 'full', bound };
     const endsNow = maxInactiveInterval === 0 || absoluteTimeout === 0;
     if (!endsNow && !this.#makesRoom(change, id)) return { outcome: 'refused' };
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ClientDisconnectedError, SessionConflictError } from '../errors/session.errors.js';
-import type { IndexChanges, SessionChange, UpdateSession, WriteReply } from './session-change.js';
+import type { ContentBounds, IndexChanges, SessionChange, UpdateSession, WriteReply } from './session-change.js';
 import { type StepBefore, TurnQueue } from './turn.queue.js';
 
 /** What an update makes of an attribute. */
@@ -18,7 +18,7 @@ export interface AttributeUpdate {
   readonly name: string;
   /** The text that the request knows. */
   readonly known: string | undefined;
-  readonly access: Pick<UpdateSession, 'keepsIdle' | 'memo'>;
+  readonly access: Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'>;
   readonly client: { readonly isAborted?: boolean } | undefined;
   /** What it makes of a text of the attribute. May throw, and may be called again. */
   apply(text: string | undefined): UpdatedAttribute;
@@ -26,7 +26,9 @@ export interface AttributeUpdate {
 
 /** How the store answered an update: `text` is what this update has made of the attribute. */
 export type UpdateResult =
-  { readonly outcome: 'saved'; readonly text: string | undefined } | { readonly outcome: 'gone' };
+  | { readonly outcome: 'saved'; readonly text: string | undefined }
+  | { readonly outcome: 'full'; readonly bound: keyof ContentBounds }
+  | { readonly outcome: 'gone' };
 
 interface WaitingUpdate extends AttributeUpdate {
   /** When it began to wait, by `performance.now()`. */
@@ -110,7 +112,7 @@ export class AttributeUpdates {
         return { text: known, memo };
       }
       const keepsIdle = waiting.every((update) => update.access.keepsIdle);
-      const common = { ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
+      const common = { ...(keepsIdle && { keepsIdle }), ...(memo && { memo }), bounds: access.bounds };
       const attributes = new Map([[name, last.text]]);
       const expected = { name, text: known };
       try {
@@ -123,7 +125,7 @@ export class AttributeUpdates {
           settle();
           return { text: last.text ?? undefined, memo };
         }
-        for (const update of waiting) update.resolve({ outcome: 'gone' });
+        for (const update of waiting) update.resolve(reply.outcome === 'full' ? reply : { outcome: 'gone' });
       } catch (error) {
         for (const update of waiting) update.reject(error);
       }

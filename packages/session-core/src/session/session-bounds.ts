@@ -1,5 +1,6 @@
 import { type SessionBound, SessionBoundError } from '../errors/session.errors.js';
 import { isOwnAttribute } from './own-attributes.js';
+import type { AttributeChanges, ContentBounds, UpdateSession } from './session-change.js';
 import type { StoredText } from './session-record.js';
 
 /** How much a session may hold; Infinity: any amount. */
@@ -86,6 +87,34 @@ export function assertSessionFits(
     const problem = `would make its session take ${bytes} bytes`;
     throw refusal(session, 'maxSessionSize', name, problem, ELSEWHERE);
   }
+}
+
+/** The bound that an update would exceed in a session with these texts; undefined when it may be made. */
+export function exceededBound(
+  change: UpdateSession,
+  texts: Iterable<readonly [name: string, text: string]>,
+): keyof ContentBounds | undefined {
+  const { bounds, attributes, clears, signIn, maxInactiveInterval, absoluteTimeout } = change;
+  if (!bounds || signIn || maxInactiveInterval === 0 || absoluteTimeout === 0) return undefined;
+  const stored = new Map(texts);
+  const before = SessionContent.of(stored);
+  let after = before;
+  if (clears) after = SessionContent.of([]);
+  for (const [name, text] of attributes) after = after.with(name, clears ? null : stored.get(name), text);
+  if (after.attributes > Math.max(bounds.maxAttributes, before.attributes)) return 'maxAttributes';
+  return after.bytes > Math.max(bounds.maxSessionSize, before.bytes) ? 'maxSessionSize' : undefined;
+}
+
+/** The error for changes of attributes that the store has answered `full`. */
+export function fullError(
+  bound: keyof ContentBounds,
+  bounds: ContentBounds,
+  changes: AttributeChanges,
+): SessionBoundError {
+  const [name] = [...changes].findLast(([each, text]) => text !== null && !isOwnAttribute(each)) ?? [''];
+  const what = bound === 'maxAttributes' ? 'too many attributes' : 'too many bytes';
+  const problem = `would make, with what other requests have stored in the meantime, ${what}`;
+  return new SessionBoundError(bound, bounds[bound], name, problem, bound === 'maxAttributes' ? TOGETHER : ELSEWHERE);
 }
 
 function refusal(

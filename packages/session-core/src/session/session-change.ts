@@ -43,6 +43,8 @@ export interface CreateSession {
   readonly indexes: IndexChanges;
   /** How many sessions the principal of the new session may have; undefined: any number. */
   readonly limit?: SessionLimit | undefined;
+  /** How much the session may hold, for a store that counts from here on. It refuses no creation: all of it was counted. */
+  readonly bounds?: ContentBounds | undefined;
 }
 
 /**
@@ -52,6 +54,7 @@ export interface CreateSession {
  * - `gone`;
  * - `collision`: another session has `newId`;
  * - `refused`: see `SessionLimit`;
+ * - `full`: see `ContentBounds`;
  * - `conflict`: `expected` is not met.
  *
  * A rotation that arrives a second time, because its reply was lost, is answered `saved` and not made again.
@@ -99,6 +102,8 @@ export interface UpdateSession {
    * session under a principal, and with every `newId` of a session that has one.
    */
   readonly limit?: SessionLimit | undefined;
+  /** How much the session may hold; undefined: any amount. */
+  readonly bounds?: ContentBounds | undefined;
   /**
    * Answer `conflict` and write nothing unless the attribute has exactly this text; undefined: no such attribute. This
    * also holds when the attribute already has the new text. A forwarded change is answered `gone`, without the text.
@@ -147,6 +152,20 @@ export interface SessionLimit {
   readonly whenReached: 'end-oldest' | 'refuse';
 }
 
+/**
+ * How much a session may hold, without the library's own attributes; Infinity: any amount. The caller has counted what it
+ * has loaded. The store counts what others have stored since then: an update after which the session would exceed a
+ * bound, and hold more than before, is answered `full`, with the name of that bound. A session must remain usable by who
+ * signs in, and it must be possible to end it: updates with `signIn`, and those that end their session, are never `full`.
+ * `exceededBound()` decides.
+ */
+export interface ContentBounds {
+  /** The number of attributes. */
+  readonly maxAttributes: number;
+  /** Bytes that the names and texts of all attributes take in UTF-8. */
+  readonly maxSessionSize: number;
+}
+
 /** Which attributes a session keeps when somebody signs in. */
 export interface KeptAttributes {
   /** Exactly these; unset: all but those that are bound to the visitor. */
@@ -176,6 +195,7 @@ export type CreateReply =
 export type UpdateReply =
   | { readonly outcome: 'saved'; readonly authenticatedAt?: number }
   | { readonly outcome: 'forwarded' | 'gone' | 'collision' | 'refused' }
+  | { readonly outcome: 'full'; readonly bound: keyof ContentBounds }
   | { readonly outcome: 'conflict'; readonly current: string | undefined };
 
 /** How a store answers a `TouchSession`. */
@@ -195,6 +215,6 @@ export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
 
 /**
  * How a store answers a change. `created`, `saved`, `touched`, `deleted` and `forwarded`: the whole change was made,
- * but for what a sign-in kept out of a forwarded one. `gone`, `collision`, `refused` and `conflict`: nothing was.
+ * but for what a sign-in kept out of a forwarded one. `gone`, `collision`, `refused`, `full` and `conflict`: nothing was.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;

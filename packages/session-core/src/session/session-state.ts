@@ -187,11 +187,12 @@ export class SessionState {
     this.authentication = authentication;
   }
 
-  /** The parts of an update that do not depend on what it changes: whether it counts as an access, and the memo. */
-  get access(): Pick<UpdateSession, 'keepsIdle' | 'memo'> {
+  /** The parts of an update that do not depend on what it changes: whether it counts as an access, memo and bounds. */
+  get access(): Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'> {
     const { memo } = this;
+    const { bounds } = this.writer;
     // Whoever signs in is there, whatever the route says.
-    const access = this.keepsIdle && !this.authentication.kept ? { keepsIdle: true } : {};
+    const access = this.keepsIdle && !this.authentication.kept ? { keepsIdle: true, bounds } : { bounds };
     return memo ? { ...access, memo } : access;
   }
 
@@ -235,7 +236,9 @@ export class SessionState {
     const device = this.client?.device?.();
     const indexes = this.#indexesOf(attributes);
     const limit = this.#limitOf(indexes);
-    const creation = { kind: 'create', id, presentedIds, ...timeouts.all, device, attributes, indexes, limit } as const;
+    const { bounds } = this.writer;
+    const content = { attributes, indexes, limit, bounds };
+    const creation = { kind: 'create', id, presentedIds, ...timeouts.all, device, ...content } as const;
     return this.authentication.signsIn() ? { ...creation, signsIn: true } : creation;
   }
 

@@ -1,10 +1,12 @@
 import {
+  type SessionBoundError,
   SessionConflictError,
   SessionGoneError,
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
-import type { WriteReply } from './session-change.js';
+import { fullError } from './session-bounds.js';
+import type { AttributeChanges, ContentBounds, WriteReply } from './session-change.js';
 import type { SessionSave, SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
 import { NOT_SIGNED_IN } from './sign-in.js';
@@ -38,8 +40,8 @@ export class SessionSaver {
 
   /**
    * Saves all changes.
-   * @throws SessionStoreError when the store failed; TooManySessionsError when a sign-in was refused; SessionGoneError, see
-   *   there
+   * @throws SessionStoreError when the store failed; TooManySessionsError when a sign-in was refused; SessionBoundError
+   *   when the session would hold too much; SessionGoneError, see there
    */
   save(): Promise<SaveOutcome> {
     if (this.#turn) return this.#inTurn(() => this.#save());
@@ -90,14 +92,15 @@ export class SessionSaver {
   }
 
   /**
-   * @throws TooManySessionsError when a sign-in was refused, which leaves all changes unsaved; SessionGoneError when the
-   *   save should have started a session, or signed somebody in
+   * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave all
+   *   changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in
    */
   #settle(save: SessionSave, reply: WriteReply): SaveOutcome {
     if (reply.outcome === 'refused') {
       this.state.reportLimit('maxSessions');
       throw new TooManySessionsError(this.writer.maxSessions?.perPrincipal ?? 0);
     }
+    if (reply.outcome === 'full' && save.kind === 'update') throw this.#full(reply.bound, save.attributes);
     const outcome = this.state.settle(save, reply);
     if (outcome !== 'gone') return outcome;
     if (save.kind === 'create') {
@@ -108,6 +111,11 @@ export class SessionSaver {
     }
     if (save.kind === 'update' && save.signIn) throw new SessionGoneError(NOT_SIGNED_IN);
     return outcome;
+  }
+
+  #full(bound: keyof ContentBounds, changes: AttributeChanges): SessionBoundError {
+    this.state.reportLimit(bound);
+    return fullError(bound, this.writer.bounds, changes);
   }
 
   #write(save: SessionSave): Promise<WriteReply> {
@@ -151,6 +159,7 @@ export class SessionSaver {
       throw error;
     });
     if (result.outcome === 'gone') return (this.state.ended = 'gone');
+    if (result.outcome === 'full') throw this.#full(result.bound, new Map([[name, '']]));
     attributes.refresh(name, result.text);
     return 'saved';
   }

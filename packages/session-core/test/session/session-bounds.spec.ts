@@ -4,6 +4,7 @@ import { COOKIE_MAX_AGE_ATTRIBUTE, CSRF_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from 
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../../src/session/session.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
+import { SecurityEvents } from '../../src/security-events/security.events.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 const SECRET = 'hunter2';
@@ -52,6 +53,29 @@ describe('a session with bounds', () => {
     const error = errorOf(() => created().setAttribute('n'.repeat(100_000), 1)) as SessionBoundError;
     expect(error.message).toContain(`"${'n'.repeat(64)}..." has a name of 100000 bytes`);
     expect(error.attributeName.length).toBeLessThan(100);
+  });
+
+  it('rejects a save and an update that the store answers with a bound, and keeps all changes', async () => {
+    const reached: unknown[] = [];
+    writer.securityEvents = new SecurityEvents({ shownId: (id) => id, factsOf: () => ({}) });
+    writer.securityEvents.listen({ listensTo: () => true, hear: ({ limit }) => reached.push(limit) });
+    const [first, second] = [writer.restore(attributes(2)), writer.restore(attributes(2))];
+    first.setAttribute('b', 1);
+    first.removeAttribute('a0');
+    writer.reply({ outcome: 'full', bound: 'maxAttributes' }, { outcome: 'full', bound: 'maxSessionSize' });
+    const message =
+      'Session attribute "b" would make, with what other requests have stored in the meantime, too many attributes, ' +
+      'more than the option `maxAttributes` allows (3): ';
+    const errors = [
+      { bound: 'maxAttributes', limit: 3, attributeName: 'b', message: expect.stringContaining(message) as string },
+      { bound: 'maxSessionSize', limit: 200, attributeName: 'c' },
+    ];
+    await expect(first.save()).rejects.toMatchObject(errors[0]!);
+    await expect(second.updateAttribute('c', () => 1)).rejects.toMatchObject(errors[1]!);
+    expect(reached).toEqual(['maxAttributes', 'maxSessionSize']);
+    expect([first.isDirty, first.isGone, second.isDirty, second.isGone]).toEqual([true, false, false, false]);
+    await expect(first.save()).resolves.toBe('saved');
+    expect(writer.attributes).toEqual([{ b: '1', a0: null }, { c: '1' }, { b: '1', a0: null }]);
   });
 
   it('keeps an attribute as it was when a change of it is refused', async () => {

@@ -10,6 +10,7 @@ import type { UpdateSession } from '../../src/session/session-change.js';
 import type { Session } from '../../src/session/session.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
+import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
@@ -47,6 +48,7 @@ describe('TrackedSession', () => {
           ...TIMEOUTS,
           attributes: new Map([['a', '1']]),
           indexes: new Map(),
+          bounds: UNBOUNDED,
         },
       ]);
       expect(session).toMatchObject({ isNew: false, creationTime: 42, lastAccessedTime: 42, storedId: session.id });
@@ -129,6 +131,7 @@ describe('TrackedSession', () => {
             ['d', '[4]'],
           ]),
           indexes: new Map(),
+          bounds: UNBOUNDED,
         },
       ]);
       expect(session.attributeNames.sort()).toEqual(['a', 'b', 'd']);
@@ -410,6 +413,7 @@ describe('TrackedSession', () => {
         id: session.storedId,
         attributes: new Map([['n', '2']]),
         indexes: new Map(),
+        bounds: UNBOUNDED,
         expected: { name: 'n', text: '1' },
       });
       await session.save();

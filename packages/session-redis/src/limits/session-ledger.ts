@@ -96,7 +96,7 @@ export class SessionLedger {
       return { outcome: ended };
     }
     const reply = await store({ until: sign.latest, principal: sign.limit.principal });
-    if (reply.outcome === 'gone' || reply.outcome === 'unplaced') await this.#release(sign);
+    if (reply.outcome === 'gone' || reply.outcome === 'full' || reply.outcome === 'unplaced') await this.#release(sign);
     // Not awaited: until then, the place only seems to be open.
     if (reply.outcome === 'created' || reply.outcome === 'saved') void this.#settle(sign, { isStored: true, ended });
     if (reply.outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);

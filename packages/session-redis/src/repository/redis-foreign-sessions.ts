@@ -56,12 +56,13 @@ export class RedisForeignSessions extends ForeignSessions {
   #sessionOf(id: string, { attributes, principalName }: ForeignSessionData): TakenOverSession {
     const { timeout = 1800, anonymousTimeout = timeout, absoluteTimeout = -1 } = this.#options;
     const { serializer = new JsonAttributeSerializer() } = this.#options;
+    const { maxAttributes = Infinity, maxSessionSize = Infinity } = this.#options;
     const values = new Map(attributes);
     if (principalName !== undefined) values.set(PRINCIPAL_NAME_INDEX_NAME, principalName);
     const texts = new Map([...values].map(([name, value]) => [name, serializer.serialize(value)]));
     const indexes = (this.#options.indexes ?? new SessionIndexes()).changesOf(texts, serializer);
     const times = { maxInactiveInterval: principalName === undefined ? anonymousTimeout : timeout, absoluteTimeout };
-    return { id, ...times, attributes: texts, indexes };
+    return { id, ...times, attributes: texts, indexes, bounds: { maxAttributes, maxSessionSize } };
   }
 }
 

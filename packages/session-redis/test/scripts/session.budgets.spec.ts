@@ -64,6 +64,22 @@ describe('runs no more commands than these for', () => {
     expect(args).toHaveLength(1 + 1 + 4 + 5 + 2);
   });
 
+  it('a save of attributes of a session with bounds, which is counted only near them, or for the first time', async () => {
+    const bounds = { maxAttributes: 100, maxSessionSize: 1000 };
+    const id = await openSession();
+    const attributes = [['a', 'x'.repeat(99)]] as const;
+    const first = await commandsOf(() => store.save(id, { attributes, bounds }));
+    expect(first).toEqual({ ...RENEWED, hset: 1, hgetall: 1 });
+    expect(await store.session(id)).toMatchObject({ size: '102000002' });
+    await store.client.hincrby(store.keys.session(id), 'lastAccessedTime', -1000);
+    const later = await commandsOf(() => store.save(id, { attributes, bounds }));
+    expect(later).toEqual({ ...RENEWED, hset: 1 });
+    expect(await store.session(id)).toMatchObject({ size: '202000003' });
+    for (let saves = 0; saves < 30; saves++) await store.save(id, { attributes, bounds });
+    const [size = ''] = await store.client.hmget(store.keys.session(id), 'size');
+    expect(Number(size)).toBeLessThan(1001 * 1_000_000);
+  });
+
   it('a save that removes attributes', async () => {
     expect(await save({ attributes: [['a', null]] })).toEqual({ ...RENEWED, hset: 1, hdel: 1 });
   });

@@ -1,3 +1,6 @@
+import { jest } from '@jest/globals';
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { Body, Controller, Get, type INestApplication, Module, Param, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -12,7 +15,7 @@ import {
 import { storePrimitivesOf } from '@nest-session/core/store';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
-import { HttpAgent, RedisServer } from '@nest-session/testing';
+import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 
 LeakGuard.install();
@@ -40,6 +43,11 @@ class BoundsController {
   @Post('push/:name')
   push(@Session() session: Session, @Param('name') name: string, @Body('value') value: string) {
     return session.updateAttribute<string[]>(name, (list = []) => [...list, value]);
+  }
+
+  @Post('put/:name')
+  put(@Session() session: Session, @Param('name') name: string, @Body('value') value: string) {
+    return session.updateAttribute(name, () => value);
   }
 
   @Post('change/:name')
@@ -101,6 +109,22 @@ async function start(store: keyof typeof STORES, platform: 'express' | 'fastify'
   return { app, log, agent, shown, sessions: app.get(SessionRepository, { strict: false }) };
 }
 
+/** Sends the headers of a request, and the first byte of its body. `finish()` sends the rest; its status. */
+function late(agent: Agent, url: string, cookie: string, content: unknown) {
+  const body = JSON.stringify(content);
+  const headers = { cookie, 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) };
+  const sent = request(url, { agent, method: 'POST', headers });
+  sent.write(body.slice(0, 1));
+  return {
+    async finish(): Promise<number> {
+      sent.end(body.slice(1));
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      response.resume();
+      return response.statusCode!;
+    },
+  };
+}
+
 const ROWS = [
   { store: 'memory', platform: 'express' },
   { store: 'memory', platform: 'fastify' },
@@ -151,6 +175,37 @@ describe.each(ROWS)('with sessions in $store, on $platform', ({ store, platform 
       expect((await visitor.post(path, { value: 'x'.repeat(700) })).status).toBe(413);
     }
     expect((await visitor.post('/set/other', { value: 'x'.repeat(400) })).status).toBe(201);
+  });
+
+  it('requests whose bodies come late make a session hold no more than the bounds allow together (H2)', async () => {
+    const bounds = { maxAttributes: 100, maxAttributeSize: 1000, maxSessionSize: 40_000 };
+    const { app, sessions } = await start(store, platform, bounds);
+    const [origin, agent] = [await app.getUrl(), new Agent()];
+    for (const [value, stored] of [
+      ['x'.repeat(900), 44],
+      ['x', 100],
+    ] as const) {
+      const loads = jest.spyOn(sessions, 'findByIds');
+      const visitor = new HttpAgent(origin);
+      const [cookie = ''] = (await visitor.post('/set/name', { value: 1 })).setCookies;
+      const routes = Array.from({ length: 400 }, (_, i) => `/${i % 2 ? 'set' : 'put'}/draft.${i}`);
+      const before = loads.mock.calls.length;
+      const requests = routes.map((route) => late(agent, `${origin}${route}`, cookie.split(';')[0]!, { value }));
+      await eventually(() => expect(loads.mock.calls.length).toBe(before + 400));
+      await Promise.all(loads.mock.results.map(({ value: loaded }) => loaded));
+      const statuses = await Promise.all(requests.map((each) => each.finish()));
+      expect(new Set(statuses)).toEqual(new Set([201, 413]));
+      const { id } = (await visitor.get('/')).json<Shown>();
+      const { attributeNames } = (await sessions.findById(id))!;
+      expect(attributeNames).toHaveLength(1 + statuses.filter((status) => status === 201).length);
+      expect(attributeNames.length).toBe(stored);
+      if (store === 'Redis') {
+        const usage = await client.memory('USAGE', `nest:session:sessions:${id}`, 'SAMPLES', 0);
+        expect(usage).toBeLessThan(2 * bounds.maxSessionSize);
+      }
+      loads.mockRestore();
+    }
+    agent.destroy();
   });
 
   it('what was stored before a bound stays readable, and can be changed while it does not grow', async () => {

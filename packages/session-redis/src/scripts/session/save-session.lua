@@ -32,6 +32,8 @@
   ARGV[15] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms> <name>'
            when there is room for a session of this principal until then; empty: none
   ARGV[16..] index and value (empty: leave the index) of each change, fields to remove, field and text of each attribute.
+             Then, if the session has bounds and the save sets attributes that count, 'size', the size of these, and the
+             largest size of the session: see includes/fit.
              Then, unless ARGV[5] is 0, the data key of encrypted attributes if it is to be stored: 'dataKey:', the id
              for which it is wrapped, and its text; once for each id that the session may have in the end
 
@@ -42,6 +44,7 @@
                          attributes or its condition is false: a request that was open during a login must not change
                          or read what belongs to the login
     {'collision'}        the new id is taken
+    {'full', bound}      the session would hold more than this bound allows, and more than before
     {'refused'}          the principal has as many sessions as the limit allows
     {'again'}            the limit has ended some sessions; repeat the call, because there are more
     {'late'}             the time of the limit has passed
@@ -72,12 +75,14 @@ if first_attribute > 6 then
     data_keys[string.sub(ARGV[last - 1], 9)], last = ARGV[last], last - 2
   end
 end
+local largest, added
+if (last - first_attribute) % 2 == 0 then added, largest, last = ARGV[last - 1], ARGV[last], last - 3 end
 local fields
 if rotates or changes_index then
-  fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'index',
-    'authenticatedAt', 'creationTime', 'dataKey')
+  fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'size',
+    'index', 'authenticatedAt', 'creationTime', 'dataKey')
 else
-  fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket')
+  fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'size')
 end
 if not fields[1] then
   -- include: incomplete
@@ -139,13 +144,16 @@ if ends then
   -- There is nothing left to write to.
   if not is_wanted then return { reply, signs_in and now or nil } end
 else
+  if largest then
+    -- include: fit
+  end
   if sets_end or rotates then
     -- include: check-bucket
   end
   local leaving, joining
-  if changes_index or fields[5] then
+  if changes_index or fields[6] then
     -- include: index
-    leaving, joining = recorded_entries(fields[5]), new_entries(16, first_removed - 1)
+    leaving, joining = recorded_entries(fields[6]), new_entries(16, first_removed - 1)
     if changes_index and limit ~= '' then
       local kept = ARGV[4]
       -- include: limit
@@ -188,7 +196,7 @@ else
   end
   if joining then
     local score = now
-    if not signs_in then score = kept_rule == '' and tonumber(fields[6]) or tonumber(fields[7]) or now end
+    if not signs_in then score = kept_rule == '' and tonumber(fields[7]) or tonumber(fields[8]) or now end
     for _, entry in ipairs(leaving) do redis.call('ZREM', entry.set, id) end
     for _, entry in ipairs(joining) do redis.call('ZADD', entry.set, score, new_id) end
   end

@@ -1,6 +1,8 @@
 import type {
   AttributeChanges,
+  ContentBounds,
   CreateReply,
+  CreateSession,
   IndexChanges,
   SessionLimit,
   UpdateReply,
@@ -10,6 +12,9 @@ import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import { DataKeyConflictError } from '../../encryption/session-encryption.error.js';
 import { hashOfText } from './hash-of-text.js';
+import { isBounded, largestSize, sizeOf } from './session-size.js';
+
+type Content = 'attributes' | 'bounds';
 
 /** The reply of every script for one session. */
 export type Reply<Word extends string> = [outcome: Word, detail?: string | null];
@@ -40,6 +45,7 @@ export interface Room {
 export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
   const [outcome, detail, wrapped] = reply as SaveReply;
   if (outcome === 'resealed') throw new DataKeyConflictError(detail, wrapped ?? undefined);
+  if (outcome === 'full') return { outcome, bound: detail as keyof ContentBounds };
   if (outcome === 'conflict') return { outcome, current: detail ?? undefined };
   if (outcome === 'unplaced') return { outcome, principal: detail ?? '' };
   return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
@@ -79,6 +85,18 @@ export function onlySetsAttributes(change: EncryptedUpdate): boolean {
     return false;
   for (const text of attributes.values()) if (text === null) return false;
   return true;
+}
+
+/** How much a new session holds: the field `size`. */
+export function pushSize(args: (string | number)[], { attributes, bounds }: Pick<CreateSession, Content>): void {
+  if (isBounded(bounds)) args.push('size', sizeOf(attributes));
+}
+
+/** How much a save adds. What adds nothing is not counted. */
+export function pushAdded(args: (string | number)[], { attributes, bounds }: Pick<UpdateSession, Content>): void {
+  if (!isBounded(bounds)) return;
+  const added = sizeOf(attributes);
+  if (added > 0) args.push('size', added, largestSize(bounds));
 }
 
 function conditionOf({ expected, clears }: UpdateSession): string[] {

@@ -17,9 +17,11 @@ import {
   keysOf,
   limitOf,
   onlySetsAttributes,
+  pushAdded,
   pushAttributes,
   pushDevice,
   pushIndexes,
+  pushSize,
   type Reply,
   type Room,
   type StoreReply,
@@ -99,6 +101,7 @@ export class SessionScripts {
     pushIndexes(args, indexes);
     pushAttributes(args, attributes);
     pushDevice(args, device);
+    pushSize(args, change);
     if (dataKey !== undefined) args.push('dataKey', dataKey);
     return toCreateReply(await this.#run('createSession', keys, args));
   }
@@ -121,6 +124,7 @@ export class SessionScripts {
     ];
     pushIndexes(args, indexes);
     pushAttributes(args, attributes);
+    pushSize(args, session);
     if (session.dataKey !== undefined) args.push('dataKey', session.dataKey);
     const keys = [...keysOf(partition, id), ...marks];
     const [word] = (await this.#run('takeOverSession', keys, args)) as [TakeOverReply];
@@ -147,8 +151,7 @@ export class SessionScripts {
     }
     pushAttributes(args, change.attributes);
     pushDevice(args, change.device);
-    // The script decides which one it stores, because it knows the id that the session has in the end.
-    for (const [wrappedFor, dataKey] of change.dataKeys ?? []) args.push(`dataKey:${wrappedFor}`, dataKey);
+    pushAdded(args, change);
     // The script decides which one it stores, because it knows the id that the session has in the end.
     for (const [wrappedFor, dataKey] of change.dataKeys ?? []) args.push(`dataKey:${wrappedFor}`, dataKey);
     const script = maxInactiveInterval === 0 || absoluteTimeout === 0 ? 'endSession' : 'saveSession';

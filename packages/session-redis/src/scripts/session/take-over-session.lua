@@ -13,8 +13,7 @@
   KEYS[6] which events each group wants; empty: all
   KEYS[7] exists while broadcast handlers want `created`
   KEYS[8] takeover mark of the id
-  KEYS[9] epoch
-  KEYS[10..] revocation marks of its principal, and of what else it is indexed by
+  KEYS[9..] epoch; revocation marks of its principal, and of what else it is indexed by
   ARGV[1] prefix of the partition's keys
   ARGV[2] id
   ARGV[3] grace in ms
