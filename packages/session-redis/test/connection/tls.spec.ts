@@ -99,19 +99,25 @@ describe('over TLS', () => {
 
   it('a certificate of an unknown authority is one log line, and no connection', async () => {
     const lines = await failureOf({ url: open.url, tls: { ca: foreign.own.cert } });
-    expect(lines).toEqual([expect.stringMatching(/^error .*retrying: "Error: self-signed certificate in certificate chain"/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(/^error .*retrying: "Error: self-signed certificate in certificate chain"/),
+    ]);
     expect(await connectionsTo(admin)).toEqual([]);
   });
 
   it('a certificate of an authority that Node.js does not know needs the option `ca`', async () => {
     const lines = await failureOf({ url: open.url });
-    expect(lines).toEqual([expect.stringMatching(/^error .*retrying: "Error: self-signed certificate in certificate chain"/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(/^error .*retrying: "Error: self-signed certificate in certificate chain"/),
+    ]);
   });
 
   it('with requireAtStart, a certificate of an unknown authority prevents the start', async () => {
     const started = start({ url: open.url, tls: { ca: foreign.own.cert }, requireAtStart: true });
     await expect(started).rejects.toThrow('Redis cannot be reached, and option `requireAtStart` is set');
-    expect(EventInstance.log.matching(/cannot be reached, retrying: "Error: self-signed certificate in/)).toHaveLength(1);
+    expect(EventInstance.log.matching(/cannot be reached, retrying: "Error: self-signed certificate in/)).toHaveLength(
+      1,
+    );
   });
 
   it('rejectUnauthorized: false accepts every certificate', async () => {
