@@ -33,7 +33,7 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
 }
 
 /**
- * Keeps sessions in Redis. A load is one round trip, or two for more than ten ids, and a write is one: one script does all
+ * Keeps sessions in Redis. A load is one round trip, or two for more than twenty ids, and a write is one: one script does all
  * of it or nothing. A call that fails, or takes longer than `commandTimeout`, throws a SessionStoreError; a write may then
  * still take effect.
  */
@@ -259,7 +259,7 @@ const MOST_READS = 5;
 const LOADED_AT_ONCE = 500;
 // How many sessions a call reads without knowing that they are alive. A request with more has probably made them up, and
 // must not cost a load of each.
-const LOADED_UNSEEN = 10;
+const LOADED_UNSEEN = 20;
 
 // For a session that is nobody's, as far as the request knows.
 const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
