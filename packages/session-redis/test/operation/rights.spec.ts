@@ -181,7 +181,7 @@ async function serve(): Promise<void> {
   session.absoluteTimeout = 'never';
   await session.save();
   await repository.touch(found!);
-  const others = Array.from({ length: 10 }, () => repository.createSession().id);
+  const others = Array.from({ length: 20 }, () => repository.createSession().id);
   expect((await repository.findByIds([...others, session.id])).at(-1)?.id).toBe(session.id);
   found!.invalidate();
   await found!.save();
