@@ -6,8 +6,8 @@ import { requestSessionOf } from '../http/session-of.js';
 import { AuthenticationRequiredError } from './authentication-required.error.js';
 import { AUTHENTICATION, type AuthenticationRule, isGuardedBy, PUBLIC, SIGNED_IN } from './authentication-rule.js';
 
-// Of a handler and its class, and of all routes, several guards may run: they get the same object. A refusal is not kept: a
-// guard of the application may ask only to know, and catch it.
+// Of a handler and its class, and of all routes, several guards may run: they get the same object. A refusal is not kept,
+// because a guard of the application may ask only to know, and catch it.
 const passed = new WeakSet<ExecutionContext>();
 
 /**

@@ -112,8 +112,7 @@ export function fullError(
   changes: AttributeChanges,
 ): SessionBoundError {
   const [name] = [...changes].findLast(([each, text]) => text !== null && !isOwnAttribute(each)) ?? [''];
-  const what = bound === 'maxAttributes' ? 'too many attributes' : 'too many bytes';
-  const problem = `would make, with what other requests have stored in the meantime, ${what}`;
+  const problem = 'is too much together with what other requests have stored';
   return new SessionBoundError(bound, bounds[bound], name, problem, bound === 'maxAttributes' ? TOGETHER : ELSEWHERE);
 }
 

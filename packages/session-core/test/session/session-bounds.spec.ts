@@ -64,7 +64,7 @@ describe('a session with bounds', () => {
     first.removeAttribute('a0');
     writer.reply({ outcome: 'full', bound: 'maxAttributes' }, { outcome: 'full', bound: 'maxSessionSize' });
     const message =
-      'Session attribute "b" would make, with what other requests have stored in the meantime, too many attributes, ' +
+      'Session attribute "b" is too much together with what other requests have stored, ' +
       'more than the option `maxAttributes` allows (3): ';
     const errors = [
       { bound: 'maxAttributes', limit: 3, attributeName: 'b', message: expect.stringContaining(message) as string },

@@ -33,8 +33,8 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
 }
 
 /**
- * Keeps sessions in Redis. A load is one round trip, or two for more than twenty ids, and a write is one: one script does all
- * of it or nothing. A call that fails, or takes longer than `commandTimeout`, throws a SessionStoreError; a write may then
+ * Keeps sessions in Redis. A load is one round trip, or two for more than twenty ids. A write is one: one script does all
+ * of it or nothing. A call that fails, or takes longer than `commandTimeout`, throws a SessionStoreError. A write may then
  * still take effect.
  */
 @Injectable()

@@ -1,4 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import * as ownAttributes from '../../../session-core/src/session/own-attributes.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
 import { Store } from '../support/store.fixture.js';
@@ -129,4 +131,13 @@ describe('the bucket of a session that ends', () => {
     const reply = await store.client.eval(script, 0, 'prefix', endsAt);
     expect(reply).toBe(minute);
   });
+});
+
+it('the count of a session leaves out exactly the attributes of the library itself', () => {
+  const source = readFileSync(new URL('includes/count.lua', folder), 'utf8');
+  const named = [.../ipairs\(\{([\s\S]*?)\}\)/.exec(source)![1]!.matchAll(/'([^']+)'/g)].map((match) => match[1]);
+  const constants = [PRINCIPAL_NAME_INDEX_NAME, ...Object.values(ownAttributes)].filter(
+    (value) => typeof value === 'string',
+  );
+  expect(new Set(named)).toEqual(new Set(constants.filter(ownAttributes.isOwnAttribute)));
 });

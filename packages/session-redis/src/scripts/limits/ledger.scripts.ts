@@ -38,8 +38,8 @@ export interface PlaceFindings {
 
 /**
  * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `full`: when the sessions of
- * `ending` have ended, and `missing` other places are free, of which other sign-ins decide; or one of `others` turns out
- * to be over.
+ * `ending` have ended, and `missing` more places have become free, which other sign-ins may bring about; or one of
+ * `others` turns out to be over.
  */
 export type Reservation =
   | { readonly word: 'unknown' }

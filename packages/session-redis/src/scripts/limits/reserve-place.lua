@@ -19,10 +19,10 @@
   Returns
     {'unknown'}  there is no ledger
     {'room', latest}  the session may be stored until then, in epoch ms
-    {'full', latest, missing, ending, others}  it may be stored until then, once there is room. `missing`: how many places
-      must get free for it besides, of which other sign-ins decide, all with 'refuse'; `ending`: the places whose sessions
-      end for it; `others`: other places whose sessions stay. Of each place its field, `latest`, 1 when its session may not
-      be stored yet, and its ids
+    {'full', latest, missing, ending, others}  it may be stored until then, once there is room. `ending`: the places whose
+      sessions end for it, none with 'refuse'; `missing`: how many more places must become free, which other sign-ins may
+      bring about; `others`: places whose sessions stay. Of each place its field, `latest`, 1 when its session may not be
+      stored yet, and its ids
 ]]
 if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
 -- include: ledger
