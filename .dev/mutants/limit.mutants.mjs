@@ -81,9 +81,7 @@ const inLedger = [
     mistake: 'A place does not learn the new id of its session',
     code: 'table.insert(own.ids, id)',
     instead: '',
-    killedBy: byPartitions(
-      'a limit of sessions counts a session that signs in again, is rotated or gets its principal again once',
-    ),
+    killedBy: byLedger('learns the new id of a session that a request rotates without knowing of its principal'),
   },
   {
     mistake: 'A sign-in that comes too late takes the id of its session from the place',
@@ -142,7 +140,7 @@ const inLedger = [
     code: `await this.#release(sign);
       return { outcome: ended };`,
     instead: 'return { outcome: ended };',
-    killedBy: byPartitions(REFUSES),
+    killedBy: byLedger('gives back the place of a sign-in that is refused'),
   },
 ].map((mutant) => ({ in: 'reserve-place', store: 'Redis with four partitions', ...mutant }));
 

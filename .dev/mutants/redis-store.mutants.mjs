@@ -67,7 +67,7 @@ elseif text ~= '' then`,
   {
     mistake: 'A save changes the index before it compares',
     code: `if condition ~= 'any' and not clears then`,
-    instead: `for i = 15, first_removed - 1, 2 do redis.call('ZADD', prefix .. 'index:' .. ARGV[i] .. ':' .. ARGV[i + 1], 1, id) end
+    instead: `for i = 16, first_removed - 1, 2 do redis.call('ZADD', prefix .. 'index:' .. ARGV[i] .. ':' .. ARGV[i + 1], 1, id) end
 if condition ~= 'any' and not clears then`,
     killedBy: byContract(
       'index is not changed by an update that is a conflict, nor by a rotation to an id that is taken',

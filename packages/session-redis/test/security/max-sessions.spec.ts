@@ -257,6 +257,15 @@ describe('the ledger', () => {
     expect(await store.client.hlen(key)).toBe(2);
   });
 
+  it('gives back the place of a sign-in that is refused', async () => {
+    const [first, second] = [await signIn(), await signIn()];
+    const change = { ...creation(), limit: { ...limit, whenReached: 'refuse' } as const };
+    const reply = await ledger.write(change, () => Promise.reject(new Error('It is not to be stored')));
+    expect(reply.outcome).toBe('refused');
+    const places = await store.client.hkeys(store.partitions.of('ann').ledger('ann'));
+    expect(places.toSorted()).toEqual([first, second].toSorted());
+  });
+
   it('keeps the place of a session to which somebody signs in twice at once', async () => {
     const id = await signIn();
     const { attributes, indexes } = creation();

@@ -95,6 +95,12 @@ export const SESSION_BOUNDS: CheckGroup = {
         assert.deepEqual(await t.write(update(id, { c: '1' }, { bounds: SMALL })), { outcome: 'saved' });
       }
       assert.deepEqual(await t.attributesOf(id), { b19: 1, c: 1 });
+      assert.deepEqual(await t.write(update(id, { c: textOf(6000), d: textOf(3000) }, { bounds: SMALL })), {
+        outcome: 'saved',
+      });
+      // Of what is removed, a store that counts roughly learns the size only by counting everything.
+      const replacing = { c: textOf(6000), d: null, e: textOf(3500) };
+      assert.deepEqual(await t.write(update(id, replacing, { bounds: SMALL })), { outcome: 'saved' });
     },
 
     'leave a session that exceeds them changeable, as long as it does not grow': async (t) => {
@@ -118,7 +124,8 @@ export const SESSION_BOUNDS: CheckGroup = {
       const texts = Object.fromEntries(OWN.map((name) => [name, textOf(4000)]));
       for (const bounds of [FEW, SMALL]) {
         assert.deepEqual(await t.write(update(id, texts, { bounds })), { outcome: 'saved' });
-        assert.deepEqual(await t.write(update(id, { b0: textOf(9000) }, { bounds })), { outcome: 'saved' });
+        assert.deepEqual(await t.write(update(id, { b0: textOf(9000), d: null }, { bounds })), { outcome: 'saved' });
+        assert.deepEqual(await t.write(update(id, { b0: null, d: textOf(9200) }, { bounds })), { outcome: 'saved' });
       }
     },
 

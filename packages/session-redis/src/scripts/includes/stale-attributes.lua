@@ -3,5 +3,5 @@
 -- include: kept
 local is_kept = not clears and kept_by(kept_rule)
 for _, field in ipairs(redis.call('HKEYS', key)) do
-  if (clears or not is_kept(field)) and string.sub(field, 1, 12) == 'sessionAttr:' then table.insert(stale, field) end
+  if string.sub(field, 1, 12) == 'sessionAttr:' and (clears or not is_kept(field)) then table.insert(stale, field) end
 end

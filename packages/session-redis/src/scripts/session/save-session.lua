@@ -153,7 +153,7 @@ else
   local leaving, joining
   if changes_index or fields[6] then
     -- include: index
-    leaving, joining = recorded_entries(fields[6]), new_entries(16, first_removed - 1)
+    leaving, joining = fields[6] and recorded_entries(fields[6]) or {}, new_entries(16, first_removed - 1)
     if changes_index and limit ~= '' then
       local kept = ARGV[4]
       -- include: limit
