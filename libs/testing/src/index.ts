@@ -16,4 +16,5 @@ export { HttpAgent, type HttpAgentOptions, type HttpRequestOptions, type HttpRes
 
 // a private Redis
 export { RedisServer, type RedisServerOptions } from './redis/redis.server.js';
+export { RedisCluster, type RedisClusterOptions } from './redis/redis-cluster.js';
 export { freePort } from './net/free-port.js';
