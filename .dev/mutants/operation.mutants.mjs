@@ -100,7 +100,7 @@ export const operation = [
   },
   {
     mistake: 'Each outage leaves a listener',
-    in: 'RequestConnection.#nextReady',
+    in: 'SingleNode.#nextReady',
     code: "client.off('end', onEnd);",
     instead: '',
     ...REQUESTS,
@@ -108,7 +108,7 @@ export const operation = [
   {
     mistake: 'A command leaves after its call has timed out',
     in: 'RequestConnection.#giveUp',
-    code: 'this.#writes.flush();',
+    code: 'if (call.sentOn) this.#writes.get(call.sentOn)?.flush();',
     instead: '',
     ...inSpec(
       'request.connection',
@@ -131,6 +131,30 @@ export const operation = [
     code: "if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');",
     instead: '',
     ...inSpec('request.connection', 'a call that has failed sends no further command'),
+  },
+  {
+    mistake: 'A call that has timed out is sent to the node to which keys are moving',
+    in: 'whileKeysMove',
+    code: "!isReply(error, 'ASK') || !isOpen()",
+    instead: "!isReply(error, 'ASK')",
+    ...inSpec('cluster.connection', 'a call that has failed sends no further command when a key has moved'),
+  },
+  {
+    mistake: 'While keys move, a call asks for all of them on the node that has one of them',
+    in: 'RequestConnection.#sendLater',
+    code: 'this.#sendOn(node, call, whileKeysMove(node, target, isOpen))',
+    instead: 'this.#sendOn(node, call, whileKeysMove(target, target, isOpen))',
+    ...inSpec('cluster.connection', 'a call that reads two keys finds both when the first key has moved'),
+  },
+  {
+    mistake: 'A call without a reply waits for the command timeout when its node is killed',
+    in: 'RequestConnection.#failSentOn',
+    code: 'call.sentOn === client',
+    instead: 'call.sentOn !== client',
+    ...inSpec(
+      'cluster.connection',
+      'a request whose reply is lost with its connection fails at once, and is never sent again',
+    ),
   },
   {
     mistake: 'Each command leaves in a write of its own',
@@ -434,9 +458,9 @@ export const operation = [
   },
   {
     mistake: 'The pause of requests between two attempts to connect is longer than they wait',
-    in: 'createConnections',
-    code: 'options.commandTimeout / 4',
-    instead: 'options.commandTimeout * 4',
+    in: 'rulesOfRequests',
+    code: 'commandTimeout / 4',
+    instead: 'commandTimeout * 4',
     ...inSpec(
       'redis.connections',
       'the connection of requests pauses between two attempts for a quarter of the command timeout at most',
@@ -472,9 +496,9 @@ export const operation = [
   },
   {
     mistake: 'The options of TLS are used for no connection',
-    in: 'createConnections',
-    code: '{ ...all, tls: connection.tls }',
-    instead: 'all',
+    in: 'openRedis',
+    code: '{ ...rules, tls: address.tls }',
+    instead: 'rules',
     ...inSpec('tls', 'rejectUnauthorized: false accepts every certificate'),
   },
   {

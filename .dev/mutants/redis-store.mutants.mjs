@@ -573,11 +573,11 @@ const repository = [
   },
   {
     mistake: 'A load is forwarded to the session after the login',
-    in: 'RedisSessionRepository.#loadAll',
-    code: 'return Promise.all([...ids.flatMap((id) => this.#read(client, id)), ...asked]);',
+    in: 'RedisSessionRepository.#loadIn',
+    code: 'return Promise.all([...ids.flatMap((id) => readIn(client, keys, id)), ...asked]);',
     instead: `return Promise.all(
-        ids.map(async (id) => (await client.get(this.#partitions.of(id).forwardingMark(id))) ?? id),
-      ).then((current) => Promise.all([...current.flatMap((id) => this.#read(client, id)), ...asked]));`,
+        ids.map(async (id) => (await client.get(keys.forwardingMark(id))) ?? id),
+      ).then((current) => Promise.all([...current.flatMap((id) => readIn(client, keys, id)), ...asked]));`,
     killedBy: byContract('rotation ends the old id for loading at once'),
   },
   {

@@ -1,5 +1,6 @@
 // a private Redis whose clock can be stepped
 export { SteppableRedisServer } from './redis/steppable-redis.server.js';
+export { SteppableRedisCluster } from './redis/steppable-redis-cluster.js';
 
 // between client and server
 export { type BurstMatcher, TcpProxy, type TcpTarget } from './net/tcp.proxy.js';

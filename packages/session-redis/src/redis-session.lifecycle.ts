@@ -12,7 +12,8 @@ import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
 import { settledWithin } from './timing/settled-within.js';
 import { closeConnection } from './connection/close-connection.js';
-import type { RedisConnections } from './connection/redis-connections.js';
+import { closeConnections, type RedisConnections } from './connection/redis-connections.js';
+import type { RequestNodes } from './connection/request-nodes.js';
 import { isAnswer } from './connection/reply.errors.js';
 import { RequestConnection } from './connection/request.connection.js';
 import { checkStore } from './connection/check-store.js';
@@ -67,7 +68,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
       await this.#open();
     } catch (error) {
       // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
-      Object.values(this.connections).forEach((client) => void closeConnection(client));
+      void closeConnections(this.connections);
       throw error;
     }
     if (this.options.grace < RECOMMENDED_GRACE) {
@@ -104,8 +105,8 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     const { request, background } = this.connections;
     // The dispatcher has waited for the handlers. This waits until Redis knows their results.
     if (background.status === 'ready') await this.#finish(this.consumer.drain());
-    await this.#finish(Promise.all([quit(request), quit(background)]));
-    Object.values(this.connections).forEach((client) => void closeConnection(client));
+    await this.#finish(Promise.all([...request.all, background].map(quit)));
+    void closeConnections(this.connections);
   }
 
   /** The time begins now, not when the requests in flight have finished, which may take long. */
@@ -142,8 +143,8 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     }
   }
 
-  async #connect(client: Redis): Promise<void> {
-    const connected = client.connect();
+  async #connect(nodes: RequestNodes): Promise<void> {
+    const connected = nodes.connect();
     if (this.options.requireAtStart) {
       await connected.catch((cause: unknown) => {
         throw new SessionStoreError('Redis cannot be reached, and option `requireAtStart` is set', { cause });
@@ -156,7 +157,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   /** False when Redis cannot be reached, or does not reply within `commandTimeout`. */
   async #isChecked(): Promise<boolean> {
-    if (this.connections.request.status !== 'ready') return false;
+    if (this.connections.request.of(undefined)?.status !== 'ready') return false;
     try {
       await checkStore(this.requestConnection, this.partitions);
       return true;

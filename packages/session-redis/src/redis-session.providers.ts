@@ -31,6 +31,7 @@ import {
   SESSION_REPOSITORY_OPTIONS,
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
+import { isOfCluster } from './configuration/redis-address.options.js';
 import { connectionToken, createConnections, type RedisConnections } from './connection/redis-connections.js';
 import { RequestConnection } from './connection/request.connection.js';
 import { ConsumerGroupMember } from './delivery/consumer-group-member.js';
@@ -53,8 +54,11 @@ import { type RedisRepositoryOptions, RedisSessionRepository } from './repositor
 import { SessionEpochs } from './repository/session-epochs.js';
 import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
+import { type ScriptsOn, scriptsOn } from './scripts/define-scripts.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
+
+const NO_CLUSTER = 'Redis Cluster is not supported in this version: its events cannot be delivered yet.';
 
 const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
 
@@ -72,10 +76,23 @@ const VALUES: Provider[] = [
   connection('reader'),
   connection('broadcast'),
   { provide: SessionPartitions, inject: [REDIS_SESSION_OPTIONS], useFactory: partitionsOf },
-  sessionScripts(REQUEST_SESSION_SCRIPTS, 'request'),
-  sessionScripts(BACKGROUND_SESSION_SCRIPTS, 'background'),
-  streamScripts(REQUEST_STREAM_SCRIPTS, 'request'),
-  streamScripts(BACKGROUND_STREAM_SCRIPTS, 'background'),
+  {
+    provide: REQUEST_SESSION_SCRIPTS,
+    inject: [SessionPartitions, EVENT_RULES],
+    useFactory: (partitions: SessionPartitions, rules: KeepingRules) =>
+      scriptsOn((client) => new SessionScripts(client, partitions, rules)),
+  },
+  {
+    provide: BACKGROUND_SESSION_SCRIPTS,
+    inject: [REQUEST_SESSION_SCRIPTS, connectionToken('background')],
+    useFactory: onConnection<SessionScripts>,
+  },
+  { provide: REQUEST_STREAM_SCRIPTS, useFactory: () => scriptsOn((client) => new EventStreamScripts(client)) },
+  {
+    provide: BACKGROUND_STREAM_SCRIPTS,
+    inject: [REQUEST_STREAM_SCRIPTS, connectionToken('background')],
+    useFactory: onConnection<EventStreamScripts>,
+  },
   listener(SHADOW_KEY_LISTENER, 'subscriber'),
   // On a connection of its own: the application's key events must not delay those of shadow keys.
   listener(KeyspaceNotificationListener, 'notifications'),
@@ -129,7 +146,9 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
 async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessionOptions> {
   const bareClass = () => new InvalidSessionOptionsError('RedisSessionModule', [BARE_CLASS]);
   const [options] = await injectDependencies(moduleRef, [REDIS_SESSION_MODULE_OPTIONS], bareClass);
-  return resolveRedisSessionOptions(options as RedisSessionModuleOptions);
+  const resolved = resolveRedisSessionOptions(options as RedisSessionModuleOptions);
+  if (isOfCluster(resolved.connection)) throw new InvalidSessionOptionsError('RedisSessionModule', [NO_CLUSTER]);
+  return resolved;
 }
 
 function partitionsOf({ namespace, partitions }: ResolvedRedisSessionOptions): SessionPartitions {
@@ -141,17 +160,8 @@ function connection(name: keyof RedisConnections): Provider {
   return { provide: connectionToken(name), inject: [REDIS_CONNECTIONS], useFactory };
 }
 
-function sessionScripts(provide: symbol, name: keyof RedisConnections): Provider {
-  return {
-    provide,
-    inject: [connectionToken(name), SessionPartitions, EVENT_RULES],
-    useFactory: (client: Redis, partitions: SessionPartitions, rules: KeepingRules) =>
-      new SessionScripts(client, partitions, rules),
-  };
-}
-
-function streamScripts(provide: symbol, name: keyof RedisConnections): Provider {
-  return { provide, inject: [connectionToken(name)], useFactory: (client: Redis) => new EventStreamScripts(client) };
+function onConnection<Scripts>(scripts: ScriptsOn<Scripts>, client: Redis): Scripts {
+  return scripts(client);
 }
 
 function listener(provide: symbol | typeof KeyspaceNotificationListener, name: keyof RedisConnections): Provider {

@@ -17,9 +17,12 @@ export class SteppableRedisServer extends RedisServer {
     await this.#clock.step(milliseconds);
   }
 
-  /** Stops the wall clock of Redis, also after a restart: from now on only `stepClock()` moves it. */
-  async stopClock(): Promise<void> {
-    await this.#clock.stop();
+  /**
+   * Stops the wall clock of Redis, also after a restart: from now on only `stepClock()` moves it. `at`: a time of the clock of
+   * this process, by default now.
+   */
+  async stopClock(at?: number): Promise<void> {
+    await this.#clock.stop(at);
   }
 
   protected override environment(): Promise<Readonly<Record<string, string>>> {

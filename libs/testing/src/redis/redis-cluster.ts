@@ -38,7 +38,9 @@ export class RedisCluster {
   static async start(options: RedisClusterOptions = {}): Promise<RedisCluster> {
     const { primaries = 3, replicas = 0, nodeTimeout = 2000, args = [] } = options;
     const started = await Promise.allSettled(
-      Array.from({ length: primaries * (1 + replicas) }, () => this.#startNode(nodeTimeout, args)),
+      Array.from({ length: primaries * (1 + replicas) }, () =>
+        startNode((node) => this.startServer(node), nodeTimeout, args),
+      ),
     );
     const cluster = new this(started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])));
     try {
@@ -55,28 +57,6 @@ export class RedisCluster {
   /** For subclasses: starts one node. */
   protected static startServer(options: RedisServerOptions): Promise<RedisServer> {
     return RedisServer.start(options);
-  }
-
-  static async #startNode(nodeTimeout: number, args: readonly string[]): Promise<RedisServer> {
-    for (let attempt = 1; ; attempt++) {
-      const cluster = {
-        enabled: 'yes',
-        port: await freePort(),
-        'node-timeout': nodeTimeout,
-        'config-file': 'nodes.conf',
-        'announce-ip': '127.0.0.1',
-        'require-full-coverage': 'no',
-        'allow-replica-migration': 'no',
-      };
-      const own = Object.entries(cluster).flatMap(([name, value]) => [`--cluster-${name}`, `${value}`]);
-      try {
-        // Without the delay, a replica waits five seconds for others that may want the same copy.
-        return await this.startServer({ args: [...own, '--repl-diskless-sync-delay', '0', ...args] });
-      } catch (error) {
-        const portWasTaken = error instanceof Error && error.message.includes('Address already in use');
-        if (!portWasTaken || attempt === BUS_PORT_ATTEMPTS) throw error;
-      }
-    }
   }
 
   /** The addresses of all nodes, for a client of the cluster. */
@@ -196,6 +176,32 @@ export class RedisCluster {
     const node = this.nodes.find((each) => each.port === port);
     if (!node) throw new Error(`No node of this cluster listens on port ${port}`);
     return node;
+  }
+}
+
+async function startNode(
+  start: (options: RedisServerOptions) => Promise<RedisServer>,
+  nodeTimeout: number,
+  args: readonly string[],
+): Promise<RedisServer> {
+  for (let attempt = 1; ; attempt++) {
+    const cluster = {
+      enabled: 'yes',
+      port: await freePort(),
+      'node-timeout': nodeTimeout,
+      'config-file': 'nodes.conf',
+      'announce-ip': '127.0.0.1',
+      'require-full-coverage': 'no',
+      'allow-replica-migration': 'no',
+    };
+    const own = Object.entries(cluster).flatMap(([name, value]) => [`--cluster-${name}`, `${value}`]);
+    try {
+      // Without the delay, a replica waits five seconds for others that may want the same copy.
+      return await start({ args: [...own, '--repl-diskless-sync-delay', '0', ...args] });
+    } catch (error) {
+      const portWasTaken = error instanceof Error && error.message.includes('Address already in use');
+      if (!portWasTaken || attempt === BUS_PORT_ATTEMPTS) throw error;
+    }
   }
 }
 

@@ -1,26 +1,13 @@
-import type { ConnectionOptions } from 'node:tls';
 import { AttributeSerializer, type Duration, JsonAttributeSerializer } from '@nest-session/core';
 import { OptionReader } from '@nest-session/core/store';
 import { validateCronExpression } from 'cron';
-import type { Redis, RedisOptions } from 'ioredis';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../keys/session-keys.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
+import { isOfCluster, readAddress, type RedisAddress, type RedisAddressOptions } from './redis-address.options.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
-export interface RedisSessionModuleOptions {
-  /** URL of Redis, `redis://` or `rediss://`. Give either `url` or `client`. @default 'redis://localhost:6379' */
-  url?: string;
-  /**
-   * With a `rediss://` url: the options of `tls.connect()` of Node.js for all connections, such as `ca`, `cert`, `key` and
-   * `servername`. What is not given has the default of Node.js, so the certificate of Redis must be valid for the host.
-   */
-  tls?: ConnectionOptions;
-  /**
-   * Your own ioredis client, without a `keyPrefix`. The library uses its address, credentials and TLS for connections
-   * of its own, with options of their own. It neither changes nor closes yours.
-   */
-  client?: Redis;
+export interface RedisSessionModuleOptions extends RedisAddressOptions {
   /**
    * Prefix of every key. Applications with different namespaces share nothing. Without `{ } * [ ] ? \`.
    * @default 'nest:session'
@@ -28,7 +15,8 @@ export interface RedisSessionModuleOptions {
   namespace?: string;
   /**
    * Number of partitions of the namespace, 1 to 1024. The keys of a partition are in one slot of Redis Cluster. Each
-   * partition costs background work. Redis records the number at the first start; it cannot change later. @default 1
+   * partition costs background work. Redis records the number at the first start; it cannot change later. On a
+   * Cluster at least 2. @default 1; 64 on Redis Cluster
    */
   partitions?: number;
   /**
@@ -121,9 +109,7 @@ export interface RedisSessionModuleOptions {
 }
 
 export interface ResolvedRedisSessionOptions {
-  /** `tls`: undefined for a connection without TLS. */
-  readonly connection:
-    { readonly url: string; readonly tls: ConnectionOptions | undefined } | { readonly client: Redis };
+  readonly connection: RedisAddress;
   readonly namespace: string;
   readonly partitions: number;
   /** Milliseconds, like all times here. */
@@ -153,14 +139,10 @@ const SECOND = 1000;
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = {}): ResolvedRedisSessionOptions {
   const reader = new OptionReader('RedisSessionModule', options);
-  const url = reader.text('url', undefined, urlProblem);
-  const client = reader.value('client', isClient, 'a Redis client of ioredis');
-  if (url !== undefined && client) reader.problem('Give either `url` or `client`, not both.');
-  const tls = reader.value('tls', isObject, 'an object, the options of tls.connect() of Node.js');
-  for (const problem of tls ? tlsProblems(url, client) : []) reader.problem(problem);
-  for (const problem of client ? clientProblems(client) : []) reader.problem(problem);
+  const connection = readAddress(reader, options);
   const namespace = reader.text('namespace', 'nest:session', namespaceProblem);
-  const partitions = reader.integer('partitions', 1, { atLeast: 1, atMost: 1024 });
+  const [fewest, usual] = isOfCluster(connection) ? [2, 64] : [1, 1];
+  const partitions = reader.integer('partitions', usual, { atLeast: fewest, atMost: 1024 });
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
   const cleanup = reader.section('cleanup');
   const cron = cleanup.text('cron', '0 * * * * *', cronProblem);
@@ -168,7 +150,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   cleanup.finish();
   const events = readEvents(reader.section('events'), grace);
   const resolved = {
-    connection: client ? { client } : connectionTo(url, tls),
+    connection,
     namespace,
     partitions,
     grace,
@@ -211,45 +193,8 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
   return events;
 }
 
-function connectionTo(url = 'redis://localhost:6379', tls: ConnectionOptions | undefined) {
-  // ioredis takes REDISS:// for an address without TLS.
-  return { url, tls: protocolOf(url) === 'rediss:' ? (tls ?? {}) : undefined };
-}
-
-function* tlsProblems(url: string | undefined, client: Redis | undefined): Iterable<string> {
-  if (client) yield 'Option `tls` belongs to `url`: give these options to your `client` instead.';
-  else if (url === undefined || protocolOf(url) === 'redis:') yield 'Option `tls` needs a rediss:// `url`.';
-}
-
-function protocolOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).protocol : '';
-}
-
-function urlProblem(url: string): string | undefined {
-  // The message does not quote the url: it may contain a password.
-  const protocol = protocolOf(url);
-  return protocol === 'redis:' || protocol === 'rediss:' ? undefined : 'must be a redis:// or rediss:// url';
-}
-
 function cronProblem(cron: string): string | undefined {
   return validateCronExpression(cron).valid ? undefined : 'is not a cron expression';
-}
-
-// Not `instanceof`: the application may have another copy of ioredis.
-function isClient(value: unknown): value is Redis {
-  return typeof value === 'object' && value !== null && 'duplicate' in value && 'options' in value;
-}
-
-function* clientProblems(client: Redis & { isCluster?: boolean }): Iterable<string> {
-  if (client.isCluster) yield 'Option `client` is a client of Redis Cluster, which this version does not support.';
-  const { keyPrefix } = client.options as RedisOptions;
-  if (keyPrefix) {
-    yield 'Option `client` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.';
-  }
-}
-
-function isObject(value: unknown): value is ConnectionOptions {
-  return typeof value === 'object' && value !== null;
 }
 
 function isSerializer(value: unknown): value is AttributeSerializer {

@@ -9,7 +9,7 @@ export const CONSUMER_IDENTITY = Symbol('CONSUMER_IDENTITY');
 export const DELIVERY_PACE = Symbol('DELIVERY_PACE');
 export const EVENT_RULES = Symbol('EVENT_RULES');
 
-/** Scripts are commands of one connection. */
+/** Scripts are commands of a connection: those of requests by connection, those of background work on the one that it has. */
 export const REQUEST_SESSION_SCRIPTS = Symbol('REQUEST_SESSION_SCRIPTS');
 export const BACKGROUND_SESSION_SCRIPTS = Symbol('BACKGROUND_SESSION_SCRIPTS');
 export const REQUEST_STREAM_SCRIPTS = Symbol('REQUEST_STREAM_SCRIPTS');

@@ -8,7 +8,8 @@ import { shownText } from '@nest-session/core/store';
 const FORMAT = '1';
 
 interface Connection {
-  run<T>(command: (client: Redis) => Promise<T>): Promise<T>;
+  /** Without `key`: on any node. */
+  run<T>(command: (client: Redis) => Promise<T>, key?: string): Promise<T>;
 }
 
 /**
@@ -17,12 +18,12 @@ interface Connection {
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
 export async function checkStore(connection: Connection, { namespace, meta, all }: SessionPartitions): Promise<void> {
-  const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'));
+  const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'), meta);
   const count = String(all.length);
   // Written only when missing, so that an instance also starts on a Redis that is out of memory.
   if ((await recorded()).includes(null)) {
-    await connection.run((client) => client.hsetnx(meta, 'version', FORMAT));
-    await connection.run((client) => client.hsetnx(meta, 'partitions', count));
+    await connection.run((client) => client.hsetnx(meta, 'version', FORMAT), meta);
+    await connection.run((client) => client.hsetnx(meta, 'partitions', count), meta);
   }
   const [version, partitions] = await recorded();
   if (version !== FORMAT) {

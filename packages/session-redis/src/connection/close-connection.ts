@@ -1,17 +1,32 @@
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
+import { isCluster } from './node-with.js';
+
+const closings = new WeakMap<Redis | Cluster, Promise<void>>();
 
 /**
  * Closes a connection for good. Commands without a reply fail. Resolves when Redis has closed its side as well, so that
  * it executes nothing more of this connection, or when ioredis has stopped waiting for that. Never rejects.
  */
-export function closeConnection(client: Redis): Promise<void> {
+export function closeConnection(client: Redis | Cluster): Promise<void> {
   // On a connection that has ended, disconnect() keeps the process alive for two seconds.
   if (client.status === 'end') return Promise.resolve();
+  const closing = closings.get(client) ?? close(client);
+  closings.set(client, closing);
+  return closing;
+}
+
+function close(client: Redis | Cluster): Promise<void> {
   // Not events.once(): it rejects when the connection reports an error while it closes.
   const ended = new Promise<void>((resolve) => client.once('end', resolve));
   // A connection that is cut off while it is being made fails, over TLS more than once: ioredis listens for one error of
   // its stream, and a second one would end the process. It is no outage either.
   client.removeAllListeners('error').on('error', () => undefined);
+  if (isCluster(client)) {
+    // Between two attempts to connect, a client of a Cluster has no nodes, and never reports that it has ended.
+    const hasNodes = client.status === 'wait' || client.nodes().length > 0;
+    client.disconnect();
+    return hasNodes ? ended : Promise.resolve();
+  }
   const stream: Redis['stream'] | undefined = client.stream;
   stream?.on('error', () => undefined);
   // While ioredis waits for its next attempt, disconnect() alone leaves queued commands waiting for ever.

@@ -1,14 +1,20 @@
 import { Inject } from '@nestjs/common';
-import { Redis, type RedisOptions } from 'ioredis';
+import { type Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { closeConnection } from './close-connection.js';
+import { ClusterNodes } from './cluster-nodes.js';
 import { OutageLog } from './outage.log.js';
+import { openCluster, openRedis } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
+import type { RequestNodes } from './request-nodes.js';
+import { SingleNode } from './single-node.js';
 import { WriteBatch } from './write-batch.js';
+import { type ClusterAddress, isOfCluster, type ServerAddress } from '../configuration/redis-address.options.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 
-/** One connection per purpose, each with its own rules. */
+/** One connection per purpose, on a Cluster one to each node, each with its own rules. */
 export interface RedisConnections {
   /** For requests: sends a command at most once and queues nothing. Used only through RequestConnection. */
-  readonly request: Redis;
+  readonly request: RequestNodes;
   /** For background work: waits for Redis to return, and re-sends commands without a reply; its scripts allow that. */
   readonly background: Redis;
   /** For key events of shadow keys. Its KeyspaceNotificationListener opens, closes and subscribes it. */
@@ -56,34 +62,58 @@ const COMMON: RedisOptions = {
   replyMapping: 'legacy',
 };
 
+/**
+ * Rules for the client of a Cluster, which serves background work: a command waits for a failover, however long it takes, and
+ * is sent again.
+ */
+const OF_CLUSTER: ClusterOptions = {
+  lazyConnect: true,
+  clusterRetryStrategy: retryStrategy,
+  clusterNodeRetryStrategy: null,
+  enableOfflineQueue: true,
+  // The partitions of other primaries can be used.
+  enableReadyCheck: false,
+  scaleReads: 'master',
+  maxRedirections: Number.MAX_SAFE_INTEGER,
+  retryDelayOnMoved: 0,
+  retryDelayOnFailover: 100,
+  retryDelayOnClusterDown: 100,
+  retryDelayOnTryAgain: 100,
+  slotsRefreshTimeout: 1000,
+  slotsRefreshInterval: 5000,
+  enableAutoPipelining: false,
+};
+
 /** The connections, not connected yet. A client of the application is duplicated, never used. */
 export function createConnections(options: ResolvedRedisSessionOptions): RedisConnections {
+  const { connection } = options;
   const log = new OutageLog();
+  return isOfCluster(connection)
+    ? connectionsToCluster(connection, options, log)
+    : connectionsToServer(connection, options, log);
+}
+
+/** Closes all connections for good. Resolves as closeConnection() does. */
+export async function closeConnections({ request, ...others }: RedisConnections): Promise<void> {
+  await Promise.all([request.close(), ...Object.values(others).map((client) => closeConnection(client))]);
+}
+
+function connectionsToServer(
+  address: ServerAddress,
+  options: ResolvedRedisSessionOptions,
+  log: OutageLog,
+): RedisConnections {
   const open = (name: string, rules: RedisOptions): Redis => {
-    const all = { ...COMMON, ...rules, connectionName: `${options.namespace}:${name}` };
-    const { connection } = options;
-    const client =
-      'client' in connection
-        ? connection.client.duplicate(all)
-        : new Redis(connection.url, connection.tls ? { ...all, tls: connection.tls } : all);
-    log.watch(client);
+    const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }), log);
     client.on('error', (error: Error) => {
       if (isRefusedSelect(error)) client.disconnect(true);
     });
-    client.on('close', () => endSocketTimeout(client));
     return client;
   };
   // ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
   const subscriber = { autoResubscribe: false, socketTimeout: SILENCE };
   const connections: RedisConnections = {
-    request: open('request', {
-      autoResendUnfulfilledCommands: false,
-      enableOfflineQueue: false,
-      // A request waits for the end of the pause even when Redis is back, and must still meet its command timeout.
-      retryStrategy: retryAfter(options.commandTimeout / 4),
-      // Short: a connection that died silently fails every request until it is replaced.
-      socketTimeout: 2 * options.commandTimeout,
-    }),
+    request: new SingleNode(open('request', rulesOfRequests(options))),
     background: open('background', { socketTimeout: SILENCE }),
     subscriber: open('subscriber', subscriber),
     notifications: open('notifications', subscriber),
@@ -93,6 +123,52 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
   // Events are read many at once, and so are their data read and their results recorded.
   WriteBatch.on(connections.background);
   return connections;
+}
+
+function connectionsToCluster(
+  address: ClusterAddress,
+  options: ResolvedRedisSessionOptions,
+  log: OutageLog,
+): RedisConnections {
+  const open = (name: string): Cluster => {
+    const redisOptions = { ...COMMON, socketTimeout: SILENCE, ...nameOf(options, name) };
+    const cluster = openCluster(address, { ...OF_CLUSTER, redisOptions });
+    cluster.on('+node', (node: Redis) => {
+      WriteBatch.on(node);
+      node.on('close', () => endSocketTimeout(node));
+    });
+    log.watch(cluster as unknown as Redis);
+    return cluster;
+  };
+  const background = open('background');
+  const rules = { ...COMMON, ...rulesOfRequests(options), ...nameOf(options, 'request') };
+  const request = new ClusterNodes(background, (host, port, known) => {
+    const its = { ...(known?.options ?? background.options.redisOptions), host, port };
+    return watched(new Redis({ ...its, ...rules }), log);
+  });
+  // Both kinds of clients have all commands.
+  const others = ['subscriber', 'notifications', 'reader', 'broadcast'].map((name) => [name, open(name)]);
+  return { request, background, ...Object.fromEntries(others) } as unknown as RedisConnections;
+}
+
+function rulesOfRequests({ commandTimeout }: ResolvedRedisSessionOptions): RedisOptions {
+  return {
+    autoResendUnfulfilledCommands: false,
+    enableOfflineQueue: false,
+    // A request waits for the end of the pause even when Redis is back, and must still meet its command timeout.
+    retryStrategy: retryAfter(commandTimeout / 4),
+    // Short: a connection that died silently fails every request until it is replaced.
+    socketTimeout: 2 * commandTimeout,
+  };
+}
+
+function nameOf({ namespace }: ResolvedRedisSessionOptions, name: string): RedisOptions {
+  return { connectionName: `${namespace}:${name}` };
+}
+
+function watched(client: Redis, log: OutageLog): Redis {
+  log.watch(client);
+  return client.on('close', () => endSocketTimeout(client));
 }
 
 /** Whether the database of the url cannot be used. ioredis would go on in database 0. */

@@ -4,70 +4,85 @@ import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
 import { CallDeadlines } from './call-deadlines.js';
+import { whileKeysMove } from './while-keys-move.js';
 import { InjectConnection } from './redis-connections.js';
+import type { Redirection, RequestNodes } from './request-nodes.js';
 import { WriteBatch } from './write-batch.js';
 
 /** Sends the commands of a call. Commands that wait for a reply of others are sent after `proceed()`. */
-type Command<T> = (client: Redis, proceed: () => void) => Promise<T>;
+export type Command<T> = (client: Redis, proceed: () => void) => Promise<T>;
 
 interface Call {
   readonly command: Command<unknown>;
+  readonly key: string | undefined;
   readonly resolve: (value: never) => void;
   readonly reject: (error: SessionStoreError) => void;
-  /** Whether a command of it may have been sent. */
-  isSent: boolean;
+  /** The connection on which a command of it may have been sent. */
+  sentOn: Redis | undefined;
 }
 
 /**
  * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
  * SessionStoreError. A command whose reply is missing may still take effect, but is never sent a second time. What a turn
- * of the event loop sends leaves in one write.
+ * of the event loop sends to a node leaves in one write.
  */
 @Injectable()
 export class RequestConnection {
   readonly #commandTimeout: number;
   readonly #calls: CallDeadlines<Call>;
-  readonly #writes: WriteBatch;
-  #reconnected: Promise<void> | undefined;
+  readonly #writes = new WeakMap<Redis, WriteBatch>();
 
   constructor(
-    @InjectConnection('request') private readonly client: Redis,
+    @InjectConnection('request') private readonly nodes: RequestNodes,
     @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
   ) {
     this.#commandTimeout = commandTimeout;
     this.#calls = new CallDeadlines(commandTimeout, (call) => this.#giveUp(call));
-    this.#writes = WriteBatch.on(client);
-    // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
-    client.on('close', () => {
-      for (const call of this.#calls.calls) {
-        if (call.isSent) this.#fail(call, new SessionStoreError('The connection was lost before Redis replied'));
-      }
+    nodes.onOpen((client) => {
+      this.#writes.set(client, WriteBatch.on(client));
+      // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
+      client.on('close', () => this.#failSentOn(client));
     });
   }
 
-  run<T>(command: Command<T>): Promise<T> {
+  /**
+   * Runs commands on the node that has a key. All their keys are in its slot; several commands must be such that they can
+   * all be sent once more when the node has executed only the first ones, because its keys are moving to another one.
+   * Without `key`, any node.
+   */
+  run<T>(command: Command<T>, key?: string): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call: Call = { command, resolve, reject, isSent: false };
+      const call: Call = { command, key, resolve, reject, sentOn: undefined };
       this.#calls.add(call);
       this.#send(call);
     });
   }
 
+  /** Runs a command on the keys of each partition, in one round trip. Returns the replies in the order of the partitions. */
+  runInAll<T>({ all }: SessionPartitions, ask: (client: Redis, keys: SessionKeys) => Promise<T>): Promise<T[]> {
+    return Promise.all(all.map((keys) => this.run((client) => ask(client, keys), keys.prefix)));
+  }
+
   #send(call: Call): void {
     // The caller already has an error, so a write now would surprise it.
     if (!this.#calls.has(call)) return;
-    if (this.client.status !== 'ready') {
-      this.#untilReady().then(
-        () => this.#send(call),
-        (error: SessionStoreError) => this.#fail(call, error),
-      );
-      return;
-    }
-    call.isSent = true;
+    const node = this.nodes.of(call.key);
+    if (node?.status === 'ready') return this.#sendOn(node, call);
+    this.nodes.changed().then(
+      () => this.#send(call),
+      (error: SessionStoreError) => this.#fail(call, error),
+    );
+  }
+
+  /** `client`: that of the node, or one that stands for it. */
+  #sendOn(node: Redis, call: Call, client = node): void {
+    call.sentOn = node;
     let reply: Promise<unknown>;
     try {
-      reply = call.command(this.client, () => this.#proceed(call));
+      reply = call.command(client, () => this.#proceed(call));
     } catch (error) {
       return this.#fail(call, storeError(error));
     }
@@ -76,15 +91,36 @@ export class RequestConnection {
         if (this.#calls.delete(call)) call.resolve(value as never);
       },
       (error: unknown) => {
-        if (!wasNotSent(error)) return this.#fail(call, storeError(error));
-        call.isSent = false;
-        setImmediate(() => this.#send(call));
+        if (wasNotSent(error)) return this.#sendLater(node, call, { pause: 0 });
+        const redirection = this.nodes.redirection(error, node);
+        if (redirection) this.#sendLater(node, call, redirection);
+        else this.#fail(call, storeError(error));
       },
     );
   }
 
+  /** The node has not executed the command whose reply this follows. */
+  #sendLater(node: Redis, call: Call, { pause, target }: Redirection): void {
+    call.sentOn = undefined;
+    const isOpen = () => this.#calls.has(call);
+    const send = () => {
+      if (target?.status !== 'ready') this.#send(call);
+      else if (isOpen()) this.#sendOn(node, call, whileKeysMove(node, target, isOpen));
+    };
+    if (pause === 0) setImmediate(send);
+    else setTimeout(send, pause);
+  }
+
   #proceed(call: Call): void {
     if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');
+  }
+
+  #failSentOn(client: Redis): void {
+    for (const call of this.#calls.calls) {
+      if (call.sentOn === client) {
+        this.#fail(call, new SessionStoreError('The connection was lost before Redis replied'));
+      }
+    }
   }
 
   #fail(call: Call, error: SessionStoreError): void {
@@ -93,37 +129,9 @@ export class RequestConnection {
 
   #giveUp(call: Call): void {
     // A call that has failed writes nothing later.
-    this.#writes.flush();
+    if (call.sentOn) this.#writes.get(call.sentOn)?.flush();
     call.reject(new SessionStoreError(`Redis did not reply within ${this.#commandTimeout} ms`));
   }
-
-  /** One wait, shared by all requests during a reconnection. */
-  async #untilReady(): Promise<void> {
-    if (this.client.status === 'end') throw closed();
-    if (this.client.status === 'wait') this.client.connect().catch(() => undefined);
-    this.#reconnected ??= this.#nextReady().finally(() => (this.#reconnected = undefined));
-    await this.#reconnected;
-  }
-
-  #nextReady(): Promise<void> {
-    const { client } = this;
-    // Not events.once(): it rejects when the first attempt to connect fails.
-    return new Promise((resolve, reject) => {
-      const onReady = () => {
-        client.off('end', onEnd);
-        resolve();
-      };
-      const onEnd = () => {
-        client.off('ready', onReady);
-        reject(closed());
-      };
-      client.once('ready', onReady).once('end', onEnd);
-    });
-  }
-}
-
-function closed(): SessionStoreError {
-  return new SessionStoreError('The connection to Redis has been closed');
 }
 
 /**

@@ -5,6 +5,9 @@ import { timeOf } from './stream-position.js';
 /** This consumer owns the entries that wait for a retry; it is no instance. See scripts/includes/pending.lua. */
 const RETRIES_CONSUMER = 'retries';
 
+/** Sends a command to the node that has a partition. */
+export type AskPartition = <T>(partition: SessionKeys, command: (client: Redis) => Promise<T>) => Promise<T>;
+
 /** The state of a group in all partitions together. */
 export interface GroupState {
   readonly name: string;
@@ -33,9 +36,11 @@ export function livenessOf(lease: number): number {
 }
 
 /** The groups, ordered by name; empty when there is no stream. */
-export async function groupStates(client: Redis, partitions: readonly SessionKeys[]): Promise<GroupState[]> {
+export async function groupStates(ask: AskPartition, partitions: readonly SessionKeys[]): Promise<GroupState[]> {
   const groups = new Map<string, { name: string; pending: number; lastDelivered: Map<SessionKeys, string> }>();
-  const infos = await Promise.all(partitions.map(({ events }) => infoOf(() => client.xinfo('GROUPS', events))));
+  const infos = await Promise.all(
+    partitions.map((keys) => ask(keys, (client) => infoOf(client.xinfo('GROUPS', keys.events)))),
+  );
   infos.forEach((ofPartition, i) => {
     for (const info of ofPartition) {
       const name = String(info.get('name'));
@@ -50,13 +55,13 @@ export async function groupStates(client: Redis, partitions: readonly SessionKey
 
 /** The instances of a group, ordered by name; empty when there is no such group. */
 export async function consumerStates(
-  client: Redis,
+  ask: AskPartition,
   partitions: readonly SessionKeys[],
   group: string,
 ): Promise<ConsumerState[]> {
   const consumers = new Map<string, ConsumerState>();
   const infos = await Promise.all(
-    partitions.map(({ events }) => infoOf(() => client.xinfo('CONSUMERS', events, group))),
+    partitions.map((keys) => ask(keys, (client) => infoOf(client.xinfo('CONSUMERS', keys.events, group)))),
   );
   for (const info of infos.flat()) {
     const name = String(info.get('name'));
@@ -69,9 +74,11 @@ export async function consumerStates(
 }
 
 /** When the oldest event that a group has not read was recorded: epoch ms; undefined when it has read all. */
-export async function oldestUnread(client: Redis, { lastDelivered }: GroupState): Promise<number | undefined> {
+export async function oldestUnread(ask: AskPartition, { lastDelivered }: GroupState): Promise<number | undefined> {
   const firsts = await Promise.all(
-    [...lastDelivered].map(([{ events }, position]) => client.xrange(events, `(${position}`, '+', 'COUNT', 1)),
+    [...lastDelivered].map(([keys, position]) =>
+      ask(keys, (client) => client.xrange(keys.events, `(${position}`, '+', 'COUNT', 1)),
+    ),
   );
   const times = firsts.flat().map(([position]) => timeOf(position));
   return times.length > 0 ? Math.min(...times) : undefined;
@@ -81,8 +88,8 @@ function inOrder<T>(named: ReadonlyMap<string, T>): T[] {
   return [...named.keys()].sort().map((name) => named.get(name)!);
 }
 
-async function infoOf(ask: () => Promise<unknown>): Promise<ReadonlyMap<unknown, unknown>[]> {
-  const rows = (await ask().catch((error: unknown) => {
+async function infoOf(asked: Promise<unknown>): Promise<ReadonlyMap<unknown, unknown>[]> {
+  const rows = (await asked.catch((error: unknown) => {
     const isMissing = error instanceof Error && /^(ERR no such key|NOGROUP )/.test(error.message);
     if (isMissing) return [];
     throw error;

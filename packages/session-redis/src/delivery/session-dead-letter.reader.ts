@@ -37,8 +37,10 @@ export class SessionDeadLetterReader {
   /** The last dead letters now. */
   async bounds(): Promise<DeadLetterBounds> {
     const { all } = this.partitions;
-    const last = await this.connection.run((client) =>
-      Promise.all(all.map(({ deadLetters }) => client.xrevrange(deadLetters, '+', '-', 'COUNT', 1))),
+    const last = await Promise.all(
+      all.map(({ deadLetters }) =>
+        this.connection.run((client) => client.xrevrange(deadLetters, '+', '-', 'COUNT', 1), deadLetters),
+      ),
     );
     return new Map(all.flatMap((partition, i) => last[i]!.map(([position]) => [partition, position])));
   }
@@ -68,8 +70,10 @@ export class SessionDeadLetterReader {
     if (end === undefined) return;
     const size = Math.max(SMALLEST_PAGE, Math.ceil(PAGE / this.partitions.all.length));
     for (let from = start; ;) {
-      const page = await this.connection.run((client) =>
-        client.xrange(partition.deadLetters, from, end, 'COUNT', size),
+      const { deadLetters } = partition;
+      const page = await this.connection.run(
+        (client) => client.xrange(deadLetters, from, end, 'COUNT', size),
+        deadLetters,
       );
       for (const entry of page) yield toStreamEntry(partition, entry);
       if (page.length < size) return;

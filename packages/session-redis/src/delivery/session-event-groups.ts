@@ -7,8 +7,10 @@ import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { EventStreamScripts, RemoveGroupReply, ReplayReply } from '../scripts/stream/event-stream.scripts.js';
 import {
+  type AskPartition,
   type ConsumerState,
   consumerStates,
   type GroupState,
@@ -61,11 +63,12 @@ export class SessionEventGroups {
   readonly #serializer: AttributeSerializer;
   readonly #encryption: SessionEncryption;
   readonly #liveness: number;
+  readonly #ask: AskPartition = (partition, command) => this.connection.run(command, partition.prefix);
 
   /** @internal `RedisSessionModule` does this: inject it. */
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
-    @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
+    @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,
     @Inject(SessionDeadLetterReader) private readonly letters: SessionDeadLetterReader,
     @Inject(SessionPartitions) { all }: SessionPartitions,
     @Inject(REDIS_SESSION_OPTIONS) { serializer, encryption, events }: ResolvedRedisSessionOptions,
@@ -78,7 +81,7 @@ export class SessionEventGroups {
 
   /** All groups, ordered by name. The numbers are read one after the other, so they may not fit together exactly. */
   async list(): Promise<SessionEventGroupInfo[]> {
-    const groups = await this.#run((client) => groupStates(client, this.#all));
+    const groups = await groupStates(this.#ask, this.#all);
     const infos: SessionEventGroupInfo[] = [];
     for (const group of groups) infos.push(await this.#info(group));
     return infos;
@@ -91,7 +94,7 @@ export class SessionEventGroups {
    */
   async create(name: string, { from = 'oldest' }: { readonly from?: 'oldest' | 'now' } = {}): Promise<boolean> {
     if (name.trim() === '') throw new RangeError('The name of a group must not be empty');
-    const replies = await this.#inAll((partition) => this.scripts.createGroup(partition, name, from));
+    const replies = await this.#inAll((scripts, partition) => scripts.createGroup(partition, name, from));
     return replies.includes('created');
   }
 
@@ -100,9 +103,9 @@ export class SessionEventGroups {
    * `live`, and removes nothing, while one of its instances is alive: that instance would create the group again.
    */
   async remove(name: string): Promise<RemoveGroupReply> {
-    const consumers = await this.#run((client) => consumerStates(client, this.#all, name));
+    const consumers = await consumerStates(this.#ask, this.#all, name);
     if (consumers.some(({ idle }) => idle < this.#liveness)) return 'live';
-    const replies = await this.#inAll((partition) => this.scripts.removeGroup(partition, name, this.#liveness));
+    const replies = await this.#inAll((scripts, partition) => scripts.removeGroup(partition, name, this.#liveness));
     // The script checks again: an instance may have started meanwhile. It re-creates the group where it is gone.
     return replies.find((reply) => reply === 'live') ?? replies.find((reply) => reply === 'removed') ?? 'unknown';
   }
@@ -131,7 +134,7 @@ export class SessionEventGroups {
   async replay(id: string): Promise<ReplayReply> {
     const place = this.letters.placeOf(id);
     if (!place) return 'gone';
-    return this.#run(() => this.scripts.replayDeadLetter(place.partition, place.position));
+    return this.#run(place.partition, (scripts) => scripts.replayDeadLetter(place.partition, place.position));
   }
 
   /** Replays every dead letter whose group exists. Resolves to the number of replayed ones. */
@@ -143,7 +146,9 @@ export class SessionEventGroups {
   async discard(id: string): Promise<boolean> {
     const place = this.letters.placeOf(id);
     if (!place) return false;
-    const reply = await this.#run(() => this.scripts.discardDeadLetter(place.partition, place.position));
+    const reply = await this.#run(place.partition, (scripts) =>
+      scripts.discardDeadLetter(place.partition, place.position),
+    );
     return reply === 'discarded';
   }
 
@@ -154,15 +159,15 @@ export class SessionEventGroups {
 
   async #info(group: GroupState): Promise<SessionEventGroupInfo> {
     const { name, pending } = group;
-    const [consumers, oldest, retrying, dropped, lost] = await this.#run((client) =>
-      Promise.all([
-        consumerStates(client, this.#all, name),
-        oldestUnread(client, group),
-        Promise.all(this.#all.map((partition) => client.zcard(partition.retries(name)))),
-        Promise.all(this.#all.map((partition) => client.hget(partition.dropped, name))),
-        Promise.all(this.#all.map((partition) => client.hget(partition.lostDeadLetters, name))),
-      ]),
-    );
+    const inAll = <T>(command: (client: Redis, partition: SessionKeys) => Promise<T>) =>
+      Promise.all(this.#all.map((partition) => this.#ask(partition, (client) => command(client, partition))));
+    const [consumers, oldest, retrying, dropped, lost] = await Promise.all([
+      consumerStates(this.#ask, this.#all, name),
+      oldestUnread(this.#ask, group),
+      inAll((client, partition) => client.zcard(partition.retries(name))),
+      inAll((client, partition) => client.hget(partition.dropped, name)),
+      inAll((client, partition) => client.hget(partition.lostDeadLetters, name)),
+    ]);
     const lag = oldest === undefined ? 0 : await this.#lagOf(group);
     return {
       name,
@@ -184,7 +189,9 @@ export class SessionEventGroups {
     let count = 0;
     for (let from: string | undefined = position; from !== undefined;) {
       const start: string = from;
-      const [, counted, next] = await this.#run(() => this.scripts.countEvents(partition, start, COUNTED_PER_CALL));
+      const [, counted, next] = await this.#run(partition, (scripts) =>
+        scripts.countEvents(partition, start, COUNTED_PER_CALL),
+      );
       count += counted;
       from = next;
     }
@@ -209,12 +216,12 @@ export class SessionEventGroups {
     }
   }
 
-  #inAll<T>(act: (partition: SessionKeys) => Promise<T>): Promise<T[]> {
-    return this.#run(() => Promise.all(this.#all.map(act)));
+  #inAll<T>(act: (scripts: EventStreamScripts, partition: SessionKeys) => Promise<T>): Promise<T[]> {
+    return Promise.all(this.#all.map((partition) => this.#run(partition, (scripts) => act(scripts, partition))));
   }
 
-  #run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
-    return this.connection.run(command);
+  #run<T>(partition: SessionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
+    return this.#ask(partition, (client) => act(this.scripts(client)));
   }
 }
 

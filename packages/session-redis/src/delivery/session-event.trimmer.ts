@@ -6,7 +6,14 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { DeadLetterLimits, EventStreamScripts, TrimLimits } from '../scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
-import { consumerStates, groupStates, type GroupState, livenessOf, oldestUnread } from './group-state.js';
+import {
+  type AskPartition,
+  consumerStates,
+  groupStates,
+  type GroupState,
+  livenessOf,
+  oldestUnread,
+} from './group-state.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 /** Limits for the whole namespace. */
@@ -40,6 +47,7 @@ const HOUR = 3_600_000;
 export class SessionEventTrimmer {
   /** The groups without a living instance, and what the log has said of them. */
   readonly #unread = new Map<string, 'kept' | 'dropped'>();
+  readonly #ask: AskPartition = (_, command) => command(this.client);
 
   constructor(
     @InjectConnection('background') private readonly client: Redis,
@@ -57,7 +65,7 @@ export class SessionEventTrimmer {
       await this.#trim(partition, result, signal);
       await this.#trimLetters(partition, lost, signal);
     }
-    const groups = await groupStates(this.client, this.partitions.all);
+    const groups = await groupStates(this.#ask, this.partitions.all);
     for (const group of groups) {
       if (!signal?.aborted) await this.#checkGroup(group);
     }
@@ -97,7 +105,7 @@ export class SessionEventTrimmer {
   async #checkGroup(group: GroupState): Promise<void> {
     const { lease, grace } = this.options;
     const partitions = [...group.lastDelivered.keys()];
-    const consumers = await consumerStates(this.client, partitions, group.name);
+    const consumers = await consumerStates(this.#ask, partitions, group.name);
     for (const { name, idle } of consumers) {
       if (idle <= Math.max(HOUR, 2 * lease)) continue;
       await Promise.all(partitions.map((partition) => this.scripts.removeConsumer(partition, group.name, name)));
@@ -107,7 +115,7 @@ export class SessionEventTrimmer {
         logger.log(`The events of group ${JSON.stringify(group.name)} are read again`);
       return;
     }
-    const oldest = await oldestUnread(this.client, group);
+    const oldest = await oldestUnread(this.#ask, group);
     const [seconds] = await this.client.time();
     if (oldest === undefined || Number(seconds) * 1000 - oldest < grace || this.#unread.has(group.name)) return;
     this.#unread.set(group.name, 'kept');

@@ -3,6 +3,7 @@ import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { BACKGROUND_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { InjectConnection } from '../connection/redis-connections.js';
+import { nodeWith } from '../connection/node-with.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { SessionEpochs } from '../repository/session-epochs.js';
@@ -93,7 +94,8 @@ export class OlderSessionSweeper {
   async *#ids(keys: SessionKeys): AsyncIterable<string[]> {
     const prefix = keys.session('');
     const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
-    for await (const found of pages((cursor) => this.limiter.run(() => this.client.scan(cursor, ...all)))) {
+    const scan = (cursor: string) => nodeWith(this.client, keys.prefix).scan(cursor, ...all);
+    for await (const found of pages((cursor) => this.limiter.run(() => scan(cursor)))) {
       yield found.map((key) => key.slice(prefix.length));
     }
   }

@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { InjectConnection } from '../connection/redis-connections.js';
+import { nodeWith } from '../connection/node-with.js';
 import { isReply } from '../connection/reply.errors.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
@@ -121,7 +122,8 @@ export class SessionExpirationSweeper {
   async *#scanFor({ partition, minute }: Bucket): AsyncIterable<string[]> {
     const prefix = partition.session('');
     const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
-    for await (const keys of pages((cursor) => this.client.scan(cursor, ...all))) {
+    const scan = (cursor: string) => nodeWith(this.client, prefix).scan(cursor, ...all);
+    for await (const keys of pages(scan)) {
       const recorded = await Promise.all(keys.map((key) => this.client.hget(key, 'bucket')));
       yield keys.filter((_, i) => recorded[i] === minute).map((key) => partition.memberOf(key.slice(prefix.length)));
     }

@@ -35,6 +35,19 @@ export class SessionPartitions {
     return this.all[length === 1 ? 0 : slotOf(id) % length]!;
   }
 
+  /** The ids by their partitions. */
+  grouped(ids: readonly string[]): ReadonlyMap<SessionKeys, readonly string[]> {
+    if (ids.length === 1) return new Map([[this.of(ids[0]!), ids]]);
+    const groups = new Map<SessionKeys, string[]>();
+    for (const id of ids) {
+      const keys = this.of(id);
+      const group = groups.get(keys);
+      if (group) group.push(id);
+      else groups.set(keys, [id]);
+    }
+    return groups;
+  }
+
   /** The share of one partition in a limit for the whole namespace: at least 1. */
   shareOf(limit: number): number {
     return Math.ceil(limit / this.all.length);

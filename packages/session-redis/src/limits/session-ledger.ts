@@ -11,7 +11,6 @@ import {
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import { InjectConnection } from '../connection/redis-connections.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -23,6 +22,7 @@ import {
   type Reservation,
   type SettledPlace,
 } from '../scripts/limits/ledger.scripts.js';
+import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
@@ -56,7 +56,7 @@ const LONGEST_WAIT = 50;
  */
 @Injectable()
 export class SessionLedger {
-  readonly #scripts: LedgerScripts;
+  readonly #scripts = scriptsOn((client) => new LedgerScripts(client));
   /** So that the sign-ins of one process need not look whether another one has finished. */
   readonly #turns = new TurnQueue<StoreReply<WriteReply>>(LONGEST_TURN);
   /** Milliseconds for which a session that has a place may be stored. */
@@ -64,12 +64,10 @@ export class SessionLedger {
 
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
-    @InjectConnection('request') client: Redis,
-    @Inject(REQUEST_SESSION_SCRIPTS) private readonly sessions: SessionScripts,
+    @Inject(REQUEST_SESSION_SCRIPTS) private readonly sessions: ScriptsOn<SessionScripts>,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
   ) {
-    this.#scripts = new LedgerScripts(client);
     this.#duration = STEPS * commandTimeout;
   }
 
@@ -121,18 +119,21 @@ export class SessionLedger {
 
   async #reserve(sign: SignIn, over: readonly Place[] = []): Promise<KnownReservation> {
     const request = sign.request(this.#duration);
-    const first = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request, { over }));
+    const first = await this.#ask(sign.ledger, (scripts) => scripts.reserve(sign.ledger, request, { over }));
     if (first.word !== 'unknown') return sign.reserved(first);
     const sessions = await this.#sessionsOf(sign);
-    const second = await this.connection.run(() => this.#scripts.reserve(sign.ledger, request, { sessions }));
+    const second = await this.#ask(sign.ledger, (scripts) => scripts.reserve(sign.ledger, request, { sessions }));
     if (second.word === 'unknown') throw new SessionStoreError('The ledger of a principal cannot be made');
     return sign.reserved(second);
   }
 
   /** All that the indexes list, with the times of the sign-ins. */
   async #sessionsOf(sign: SignIn): Promise<[id: string, at: string][]> {
-    const replies = await this.connection.run((client) =>
-      Promise.all(this.partitions.all.map((keys) => client.zrange(sign.index(keys), '0', '-1', 'WITHSCORES'))),
+    const replies = await Promise.all(
+      this.partitions.all.map((keys) => {
+        const index = sign.index(keys);
+        return this.connection.run((client) => client.zrange(index, '0', '-1', 'WITHSCORES'), index);
+      }),
     );
     return replies.flatMap((reply) => pairsOf(reply));
   }
@@ -184,40 +185,35 @@ export class SessionLedger {
 
   /** Whether the session that signs in is over, or may not be created, so that nothing must end for it. */
   async #isGone({ replaced, presentedIds }: SignIn): Promise<boolean> {
-    return this.connection.run(async (client) => {
-      const isThere = (key: string) => client.exists(key).then((count) => count === 1);
-      if (replaced !== undefined) return !(await isThere(this.partitions.of(replaced).shadow(replaced)));
-      // It is not created where the client presents a token that was just replaced.
-      const marks = presentedIds.map((id) => isThere(this.partitions.of(id).forwardingMark(id)));
-      return (await Promise.all(marks)).includes(true);
-    });
+    if (replaced !== undefined) return !(await this.#isThere(this.partitions.of(replaced).shadow(replaced)));
+    // It is not created where the client presents a token that was just replaced.
+    const marks = presentedIds.map((id) => this.#isThere(this.partitions.of(id).forwardingMark(id)));
+    return (await Promise.all(marks)).includes(true);
+  }
+
+  async #isThere(key: string): Promise<boolean> {
+    return (await this.connection.run((client) => client.exists(key), key)) === 1;
   }
 
   /** Ends the session of a place if it is live, whichever id it has. */
   async #end(sign: SignIn, place: Place, known: Map<string, FoundSession>): Promise<void> {
     if (known.get(keyOf(place)) !== 'live') return;
     const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: sign.limit.principal };
-    const replies = await this.connection.run(() =>
-      Promise.all(place.ids.map((id) => this.sessions.delete(id, listed))),
-    );
+    const end = (id: string) =>
+      this.connection.run((client) => this.sessions(client).delete(id, listed), this.partitions.of(id).prefix);
+    const replies = await Promise.all(place.ids.map(end));
     if (replies.some(({ outcome }) => outcome !== 'gone')) known.set(keyOf(place), 'over');
   }
 
   /** Notes what has become of the sessions of places, by keyOf(). `absent`: it may still be stored. */
   async #find(sign: SignIn, places: readonly Place[], known: Map<string, FoundSession>): Promise<void> {
-    const byPartition = new Map<SessionKeys, string[]>();
-    for (const id of places.flatMap(({ ids }) => ids)) {
-      const keys = this.partitions.of(id);
-      byPartition.set(keys, [...(byPartition.get(keys) ?? []), id]);
-    }
     const words = new Map<string, FoundSession>();
-    await this.connection.run(() =>
-      Promise.all(
-        [...byPartition].map(async ([keys, ids]) => {
-          const found = await this.#scripts.find(keys, sign.index(keys), ids);
-          for (const [i, id] of ids.entries()) words.set(id, found[i]!);
-        }),
-      ),
+    await Promise.all(
+      [...this.partitions.grouped(places.flatMap(({ ids }) => ids))].map(async ([keys, ids]) => {
+        const look = (client: Redis) => this.#scripts(client).find(keys, sign.index(keys), ids);
+        const found = await this.connection.run(look, keys.prefix);
+        for (const [i, id] of ids.entries()) words.set(id, found[i]!);
+      }),
     );
     for (const place of places) known.set(keyOf(place), stateOf(place, words));
   }
@@ -231,7 +227,12 @@ export class SessionLedger {
 
   /** Gives up the places of what has ended. Where that fails, the next sign-in finds that their sessions are over. */
   async #settle({ ledger, id, latest }: SignIn, outcome: Pick<SettledPlace, 'isStored' | 'ended'>): Promise<void> {
-    await this.connection.run(() => this.#scripts.settle(ledger, { id, latest, ...outcome })).catch(() => undefined);
+    await this.#ask(ledger, (scripts) => scripts.settle(ledger, { id, latest, ...outcome })).catch(() => undefined);
+  }
+
+  /** Asks the ledger of a principal. */
+  #ask<T>(ledger: string, ask: (scripts: LedgerScripts) => Promise<T>): Promise<T> {
+    return this.connection.run((client) => ask(this.#scripts(client)), ledger);
   }
 }
 

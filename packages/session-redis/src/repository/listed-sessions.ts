@@ -1,8 +1,8 @@
 import { SessionStoreError } from '@nest-session/core';
-import type { Redis } from 'ioredis';
 import type { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 // A call blocks Redis for about 0.8 ms.
@@ -14,7 +14,7 @@ const LONGEST_TAKEOVER = 400 * 86_400;
 export class ListedSessions {
   constructor(
     private readonly connection: RequestConnection,
-    private readonly scripts: SessionScripts,
+    private readonly scripts: ScriptsOn<SessionScripts>,
     private readonly partitions: SessionPartitions,
   ) {}
 
@@ -35,7 +35,9 @@ export class ListedSessions {
 
   /** From now on, no session that another library keeps comes under the index. */
   async refuseTakeovers(indexName: string, value: string): Promise<void> {
-    await this.#inAll((client, keys) => client.set(keys.revocationMark(indexName, value), '', 'EX', LONGEST_TAKEOVER));
+    await this.connection.runInAll(this.partitions, (client, keys) =>
+      client.set(keys.revocationMark(indexName, value), '', 'EX', LONGEST_TAKEOVER),
+    );
   }
 
   /** Ends what an index of one partition lists, in batches. What a foreign key keeps alive does not hold up the others. */
@@ -45,7 +47,10 @@ export class ListedSessions {
     let latest: string | undefined;
     do {
       const bounds = { latest, stays };
-      const batch = await this.connection.run(() => this.scripts.endListed(keys, index, ENDED_AT_ONCE, bounds));
+      const batch = await this.connection.run(
+        (client) => this.scripts(client).endListed(keys, index, ENDED_AT_ONCE, bounds),
+        keys.prefix,
+      );
       ended += batch.ended;
       stays.push(...batch.foreign);
       if (batch.problem !== undefined) problems.push(batch.problem);
@@ -55,10 +60,6 @@ export class ListedSessions {
   }
 
   #sizesOf(indexName: string, value: string): Promise<number[]> {
-    return this.#inAll((client, keys) => client.zcard(keys.index(indexName, value)));
-  }
-
-  #inAll<T>(ask: (client: Redis, keys: SessionKeys) => Promise<T>): Promise<T[]> {
-    return this.connection.run((client) => Promise.all(this.partitions.all.map((keys) => ask(client, keys))));
+    return this.connection.runInAll(this.partitions, (client, keys) => client.zcard(keys.index(indexName, value)));
   }
 }

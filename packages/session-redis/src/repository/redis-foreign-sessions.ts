@@ -7,7 +7,9 @@ import { isReply } from '../connection/reply.errors.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import { SessionLedger } from '../limits/session-ledger.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
 
@@ -15,18 +17,21 @@ import type { RedisRepositoryOptions } from './redis-session.repository.js';
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
   readonly #connection: RequestConnection;
-  readonly #scripts: SessionScripts;
+  readonly #scripts: ScriptsOn<SessionScripts>;
   readonly #options: RedisRepositoryOptions;
   readonly #ledger: SessionLedger;
+  readonly #partitions: SessionPartitions;
 
   /** @internal `RedisSessionModule` does this. */
   constructor(
     @Inject(RequestConnection) connection: RequestConnection,
-    @Inject(REQUEST_SESSION_SCRIPTS) scripts: SessionScripts,
+    @Inject(REQUEST_SESSION_SCRIPTS) scripts: ScriptsOn<SessionScripts>,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions,
     @Inject(SessionLedger) ledger: SessionLedger,
+    @Inject(SessionPartitions) partitions: SessionPartitions,
   ) {
     super();
+    this.#partitions = partitions;
     this.#connection = connection;
     this.#scripts = scripts;
     this.#options = options;
@@ -34,8 +39,9 @@ export class RedisForeignSessions extends ForeignSessions {
   }
 
   async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
-    const [text, timeToLive] = await this.#connection.run((client) =>
-      Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
+    const [text, timeToLive] = await this.#connection.run(
+      (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
+      key,
     );
     const data = text === null ? undefined : read(text);
     if (!data) return;
@@ -44,12 +50,13 @@ export class RedisForeignSessions extends ForeignSessions {
     if (principal) await this.#ledger.enter(id, principal);
     // Deleted only now: a process that ends in between must not lose the session.
     const { encryption = new SessionEncryption() } = this.#options;
-    const takeOver = async (creation: TakenOverSession) => ({
-      outcome: await this.#scripts.takeOver(creation, timeToLive),
+    const takeOver = (client: Redis) => async (creation: TakenOverSession) => ({
+      outcome: await this.#scripts(client).takeOver(creation, timeToLive),
     });
-    const { outcome } = await this.#connection.run(() => encryption.create(session, takeOver));
+    const { prefix } = this.#partitions.of(id);
+    const { outcome } = await this.#connection.run((client) => encryption.create(session, takeOver(client)), prefix);
     if (principal && outcome === 'refused') await this.#ledger.leave(id, principal);
-    await this.#connection.run((client: Redis) => client.unlink(key));
+    await this.#connection.run((client) => client.unlink(key), key);
   }
 
   /** @throws SessionIndexError when the value of an index cannot be derived */

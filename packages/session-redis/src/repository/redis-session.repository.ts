@@ -20,6 +20,7 @@ import { SessionLedger } from '../limits/session-ledger.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { ListedSessions } from './listed-sessions.js';
 import { toLiveRecord } from './redis-session.mapper.js';
@@ -40,7 +41,7 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #connection: RequestConnection;
-  readonly #scripts: SessionScripts;
+  readonly #scripts: ScriptsOn<SessionScripts>;
   readonly #partitions: SessionPartitions;
   readonly #encryption: SessionEncryption;
   readonly #epochs: SessionEpochs;
@@ -53,7 +54,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
     @Inject(RequestConnection) connection: RequestConnection,
-    @Inject(REQUEST_SESSION_SCRIPTS) scripts: SessionScripts,
+    @Inject(REQUEST_SESSION_SCRIPTS) scripts: ScriptsOn<SessionScripts>,
     @Inject(SessionPartitions) partitions: SessionPartitions,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions = {},
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
@@ -82,54 +83,45 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   /** The ids of live sessions among these, by one command in each of their partitions. */
   async #liveOf(ids: readonly string[]): Promise<string[]> {
-    const partitions = new Set(ids.map((id) => this.#partitions.of(id)));
-    const live = await this.#connection.run((client) =>
-      Promise.all(
-        [...partitions].map(async (keys) => {
-          const own = ids.filter((id) => this.#partitions.of(id) === keys);
-          const shadows = await client.mget(own.map((id) => keys.shadow(id)));
-          return own.filter((_, i) => shadows[i] !== null);
-        }),
-      ),
+    const live = await Promise.all(
+      [...this.#partitions.grouped(ids)].map(async ([keys, its]) => {
+        const shadows = its.map((id) => keys.shadow(id));
+        const found = await this.#connection.run((client) => client.mget(shadows), keys.prefix);
+        return its.filter((_, i) => found[i] !== null);
+      }),
     );
     return live.flat();
   }
 
   /** Loads the live sessions with these ids, in one round trip. */
   async #loadAll(ids: readonly string[]): Promise<SessionRecord[]> {
-    const stale = this.#staleOf(ids);
+    const byPartition = this.#partitions.grouped(ids);
+    if (byPartition.size === 1) return this.#loadIn(this.#partitions.of(ids[0]!), ids);
+    const found = await Promise.all([...byPartition].map(([keys, its]) => this.#loadIn(keys, its)));
+    const records = new Map(found.flat().map((record) => [record.id, record]));
+    return ids.flatMap((id) => records.get(id) ?? []);
+  }
+
+  async #loadIn(keys: SessionKeys, ids: readonly string[]): Promise<SessionRecord[]> {
     const replies = await this.#connection.run((client) => {
-      const asked = stale.map((keys) => this.#epochs.ask(client, keys));
-      return Promise.all([...ids.flatMap((id) => this.#read(client, id)), ...asked]);
-    });
+      const asked = this.#epochs.isStale(keys) ? [this.#epochs.ask(client, keys)] : [];
+      return Promise.all([...ids.flatMap((id) => readIn(client, keys, id)), ...asked]);
+    }, keys.prefix);
     const records = ids.map((id, i) => {
       const fields = replies[2 * i] as string[];
       const ttl = replies[2 * i + 1] as number;
       const record = ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
-      return record && !this.#epochs.ends(this.#partitions.of(id), record)
-        ? this.#encryption.loaded(record)
-        : undefined;
+      return record && !this.#epochs.ends(keys, record) ? this.#encryption.loaded(record) : undefined;
     });
     return records.filter((record) => record !== undefined);
-  }
-
-  /** The partitions of these ids whose epoch this instance has not asked for lately. */
-  #staleOf(ids: readonly string[]): SessionKeys[] {
-    const stale = ids.map((id) => this.#partitions.of(id)).filter((keys) => this.#epochs.isStale(keys));
-    return stale.length > 1 ? [...new Set(stale)] : stale;
-  }
-
-  #read(client: Redis, id: string): Promise<unknown>[] {
-    const keys = this.#partitions.of(id);
-    // HGETALL in upper case: ioredis then makes no object of the reply. The shadow key last: a session that ends between
-    // the two commands counts as ended.
-    return [client.call('HGETALL', keys.session(id)).catch(noFieldsIfForeign), client.pttl(keys.shadow(id))];
   }
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     const found = new Map<string, SessionRecord>();
     for (let reads = 1; ; reads++) {
-      const listed = await this.#inAll((client, keys) => client.zrange(keys.index(indexName, value), '0', '-1'));
+      const listed = await this.#connection.runInAll(this.#partitions, (client, keys) =>
+        client.zrange(keys.index(indexName, value), '0', '-1'),
+      );
       const ids = listed.flat();
       const unread = ids.filter((id) => !found.has(id));
       // All at once, 60,000 sessions would take longer than a call may take, and hold up the requests of others.
@@ -140,7 +132,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       if (dead.length === 0 || reads === MOST_READS) return ids.flatMap((id) => found.get(id) ?? []);
       // The session was rotated between the two reads, and the index has its new id. Or an outage longer than the grace
       // period hid its end. Either way the id never comes back.
-      await this.#inAll((client, keys) => client.zrem(keys.index(indexName, value), ...dead));
+      await this.#connection.runInAll(this.#partitions, (client, keys) =>
+        client.zrem(keys.index(indexName, value), ...dead),
+      );
     }
   }
 
@@ -164,8 +158,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async endEvery(): Promise<void> {
-    await this.#connection.run(() => Promise.all(this.#partitions.all.map((keys) => this.#scripts.raiseEpoch(keys))));
-    await this.#inAll((client, keys) => this.#epochs.ask(client, keys));
+    await this.#connection.runInAll(this.#partitions, (client, keys) => this.#scripts(client).raiseEpoch(keys));
+    await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
   }
 
   /** Whether both ids are in one partition: one script changes an id, and it can use the keys of one partition only. */
@@ -209,48 +203,51 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
     return this.#connection.run<StoreReply<WriteReply>>((client, proceed) => {
+      const scripts = this.#scripts(client);
       switch (change.kind) {
         case 'create':
-          return this.#create(client, change, proceed, room);
+          return this.#create(scripts, change, proceed, room);
         case 'update':
           return this.#encryption.save(change, (update) => {
             proceed();
-            return this.#scripts.save(update, room);
+            return scripts.save(update, room);
           });
         case 'touch':
-          return this.#scripts.touch(change.id);
+          return scripts.touch(change.id);
         case 'delete':
-          return this.#scripts.delete(change.id, change.listed);
+          return scripts.delete(change.id, change.listed);
       }
-    });
+    }, this.#partitions.of(change.id).prefix);
   }
 
   async #create(
-    client: Redis,
+    scripts: SessionScripts,
     change: CreateSession,
     proceed: () => void,
     room: Room | undefined,
   ): Promise<StoreReply<CreateReply>> {
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
-    if (elsewhere.length === 0) return this.#encryptAndCreate(change, room);
+    if (elsewhere.length === 0) return this.#encryptAndCreate(scripts, change, room);
     // The script cannot read these marks. Reading them first is enough: had the session been rotated only after this
     // request looked for it, the request would have found it.
     const marks = await Promise.all(
-      elsewhere.map((presented) => client.exists(this.#partitions.of(presented).forwardingMark(presented))),
+      elsewhere.map((presented) => {
+        const mark = this.#partitions.of(presented).forwardingMark(presented);
+        return this.#connection.run((client) => client.exists(mark), mark);
+      }),
     );
     if (marks.includes(1)) return { outcome: 'gone' };
     proceed();
-    return this.#encryptAndCreate({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, room);
+    return this.#encryptAndCreate(scripts, { ...change, presentedIds: change.presentedIds.filter(isBeside) }, room);
   }
 
-  #encryptAndCreate(change: CreateSession, room: Room | undefined): Promise<StoreReply<CreateReply>> {
-    return this.#encryption.create(change, (creation) => this.#scripts.create(creation, room));
-  }
-
-  /** The replies to a command in each partition, in one round trip. */
-  #inAll<T>(ask: (client: Redis, keys: SessionKeys) => Promise<T>): Promise<T[]> {
-    return this.#connection.run((client) => Promise.all(this.#partitions.all.map((keys) => ask(client, keys))));
+  #encryptAndCreate(
+    scripts: SessionScripts,
+    change: CreateSession,
+    room: Room | undefined,
+  ): Promise<StoreReply<CreateReply>> {
+    return this.#encryption.create(change, (creation) => scripts.create(creation, room));
   }
 }
 
@@ -269,6 +266,12 @@ const NO_KEY = -2;
 
 function isUnfinished(reply: StoreReply<WriteReply>): reply is Exclude<StoreReply<WriteReply>, WriteReply> {
   return reply.outcome === 'again' || reply.outcome === 'late' || reply.outcome === 'unplaced';
+}
+
+function readIn(client: Redis, keys: SessionKeys, id: string): Promise<unknown>[] {
+  // HGETALL in upper case: ioredis then makes no object of the reply. The shadow key last: a session that ends between
+  // the two commands counts as ended.
+  return [client.call('HGETALL', keys.session(id)).catch(noFieldsIfForeign), client.pttl(keys.shadow(id))];
 }
 
 /** A foreign key in the place of a session hash is no session. */

@@ -2,6 +2,7 @@ import type { SessionInfo } from '@nest-session/core';
 import type { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { toListedInfo } from './redis-session.mapper.js';
 import type { SessionEpochs } from './session-epochs.js';
@@ -16,7 +17,7 @@ export class SessionIndexReader {
 
   constructor(
     private readonly connection: RequestConnection,
-    private readonly scripts: SessionScripts,
+    private readonly scripts: ScriptsOn<SessionScripts>,
     private readonly partitions: SessionPartitions,
     private readonly epochs: SessionEpochs,
   ) {
@@ -58,11 +59,13 @@ export class SessionIndexReader {
   }
 
   async #page(keys: SessionKeys, index: string, bounds: Parameters<SessionScripts['list']>[3]): Promise<Page> {
-    const [page] = await this.connection.run((client) =>
-      Promise.all([
-        this.scripts.list(keys, index, this.#pageSize, bounds),
-        this.epochs.isStale(keys) ? this.epochs.ask(client, keys) : undefined,
-      ]),
+    const [page] = await this.connection.run(
+      (client) =>
+        Promise.all([
+          this.scripts(client).list(keys, index, this.#pageSize, bounds),
+          this.epochs.isStale(keys) ? this.epochs.ask(client, keys) : undefined,
+        ]),
+      keys.prefix,
     );
     const infos = page.sessions.map(toListedInfo).filter((info) => info !== undefined);
     const sessions = infos.filter((info) => !this.epochs.ends(keys, info));

@@ -9,6 +9,21 @@ type Run = (numberOfKeys: number, ...keysAndArguments: (Argument | readonly Argu
 /** A connection with a command for each script. */
 export type ScriptedRedis<Name extends string> = Redis & Record<Name, Run>;
 
+/** The scripts of a family on a connection, which are typed functions. */
+export type ScriptsOn<Scripts> = (client: Redis) => Scripts;
+
+/** Makes the scripts once for each connection. */
+export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts> {
+  const made = new WeakMap<Redis, Scripts>();
+  return (client) => {
+    const known = made.get(client);
+    if (known) return known;
+    const scripts = make(client);
+    made.set(client, scripts);
+    return scripts;
+  };
+}
+
 /** The source of each script by the name of its command. `family`: the folder of the scripts. */
 export function loadScripts<Name extends string>(
   family: string,

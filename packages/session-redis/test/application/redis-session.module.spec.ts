@@ -93,7 +93,7 @@ describe('configuration', () => {
   });
 
   it('rejects a Redis Cluster client', async () => {
-    const client = new Cluster([server.url], { lazyConnect: true }) as never;
+    const client = new Cluster([server.url], { lazyConnect: true });
     const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ client })];
     await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('Redis Cluster');
   });

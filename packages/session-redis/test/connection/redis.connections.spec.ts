@@ -3,7 +3,7 @@ import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis, type RedisOptions } from 'ioredis';
 import { closeConnection } from '../../src/connection/close-connection.js';
-import { createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
+import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { ALL_RIGHTS, withAllRights } from '../support/with-all-rights.js';
 
@@ -27,7 +27,7 @@ beforeEach(() => {
   connections = createConnections(resolveRedisSessionOptions({ url: withAllRights(proxy.url), commandTimeout: '1m' }));
 });
 afterEach(async () => {
-  Object.values(connections).forEach((client) => void closeConnection(client));
+  void closeConnections(connections);
   await proxy.accept();
 });
 afterAll(async () => {
@@ -71,11 +71,12 @@ it('background commands survive an outage that ioredis alone gives up on, with t
 
 it('the connection of requests pauses between two attempts for a quarter of the command timeout at most', async () => {
   const own = createConnections(resolveRedisSessionOptions({ url: withAllRights(proxy.url), commandTimeout: '600ms' }));
-  await own.request.connect();
+  const request = own.request.of(undefined)!;
+  await request.connect();
   proxy.refuse();
   proxy.cut();
-  expect(await attempts(own.request, 3)).toEqual([100, 150, 150]);
-  Object.values(own).forEach((client) => void closeConnection(client));
+  expect(await attempts(request, 3)).toEqual([100, 150, 150]);
+  void closeConnections(own);
 });
 
 it('background commands of one turn of the event loop leave in one write', async () => {
@@ -114,7 +115,8 @@ it('an outage that one connection notices late is logged once', () => {
 });
 
 it('a connection leaves a demoted master at its first READONLY error', async () => {
-  const { background, request } = connections;
+  const { background } = connections;
+  const request = connections.request.of(undefined)!;
   await Promise.all([background.set('a', '1'), request.connect()]);
   const ids = () => Promise.all([background.client('ID'), request.client('ID')]);
   const before = await ids();
@@ -167,7 +169,7 @@ describe('a client of the application', () => {
       await proxy.accept();
       expect(await waiting).toBe(2);
     } finally {
-      Object.values(own).forEach((client) => void closeConnection(client));
+      void closeConnections(own);
     }
   });
 
@@ -179,7 +181,7 @@ describe('a client of the application', () => {
     const listeners = client.eventNames().map((name) => [name, client.listenerCount(name)]);
     const own = createConnections(resolveRedisSessionOptions({ client }));
     await own.background.set('b', '1');
-    Object.values(own).forEach((client) => void closeConnection(client));
+    void closeConnections(own);
     await eventually(() => own.background.status === 'end');
     expect(client.options).toEqual(before);
     expect(client.eventNames().map((name) => [name, client.listenerCount(name)])).toEqual(listeners);

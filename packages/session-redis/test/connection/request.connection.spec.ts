@@ -9,6 +9,7 @@ import { selfSignedCertificate } from '@nest-session/test-infrastructure/browser
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 
 LeakGuard.install();
 
@@ -41,7 +42,7 @@ const block = (milliseconds: number) => {
 const increment = (connection: RequestConnection, key: string) => connection.run((redis) => redis.incr(key));
 
 it('a command waits for a reconnection and is sent once', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
   for (let round = 1; round <= 50; round++) {
     proxy.cut();
     await eventually(() => client.status !== 'ready', { interval: 1 });
@@ -50,7 +51,7 @@ it('a command waits for a reconnection and is sent once', async () => {
 });
 
 it('a command issued between the loss of a connection and its close event is sent', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
   for (let round = 1; round <= 10; round++) {
     client.stream.destroy();
     expect(client.status).toBe('ready');
@@ -59,7 +60,7 @@ it('a command issued between the loss of a connection and its close event is sen
 });
 
 it('a command fails at once, without waiting for its timeout, when the connection is lost before the reply', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
   for (let round = 1; round <= 20; round++) {
     proxy.hold('reply', 'lost');
     const lost = increment(connection, 'lost').catch((error: unknown) => error);
@@ -73,24 +74,26 @@ it('a command fails at once, without waiting for its timeout, when the connectio
 it('the first command waits for the connection', async () => {
   const lazy = new Redis(proxy.url, { ...RULES, lazyConnect: true, disconnectTimeout: 10 });
   try {
-    expect(await increment(new RequestConnection(lazy, { commandTimeout: 60_000 }), 'first')).toBe(1);
+    expect(await increment(new RequestConnection(new SingleNode(lazy), { commandTimeout: 60_000 }), 'first')).toBe(1);
   } finally {
     lazy.disconnect();
   }
 });
 
 it('a command without a connection fails within the command timeout and is not sent later', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 100 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 100 });
   proxy.refuse();
   proxy.cut();
   await eventually(() => client.status !== 'ready', { interval: 1 });
   await expect(increment(connection, 'given-up')).rejects.toThrow('did not reply within 100 ms');
   await proxy.accept();
-  expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'given-up')).toBe(1);
+  expect(await increment(new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 }), 'given-up')).toBe(
+    1,
+  );
 });
 
 it('a reply that arrived while the event loop was blocked is used, although the timeout has passed', async () => {
-  const connection = new RequestConnection(direct, { commandTimeout: 100 });
+  const connection = new RequestConnection(new SingleNode(direct), { commandTimeout: 100 });
   // A second attempt is needed only when Redis is slower than the block.
   const reply = await eventually(async () => {
     const late = increment(connection, 'stalled');
@@ -103,7 +106,7 @@ it('a reply that arrived while the event loop was blocked is used, although the 
 });
 
 it('a command gets its reply although a handler blocks the event loop before the command leaves', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 1000 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 1000 });
   // Longer than a timer takes at least.
   proxy.delayReplies(30);
   const reply = increment(connection, 'blocked');
@@ -113,7 +116,7 @@ it('a command gets its reply although a handler blocks the event loop before the
 });
 
 it('commands fail when their own timeout has passed, with one timer for all, which none outlives', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 100 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 100 });
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   await increment(connection, 'timed');
@@ -139,7 +142,7 @@ it('commands fail when their own timeout has passed, with one timer for all, whi
 });
 
 it('commands of one turn of the event loop leave in one write', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
   const writes: Buffer[] = [];
   const stop = proxy.onData('request', (data) => writes.push(data));
   const replies = await Promise.all(Array.from({ length: 50 }, () => increment(connection, 'together')));
@@ -149,7 +152,7 @@ it('commands of one turn of the event loop leave in one write', async () => {
 });
 
 it('commands that wait to leave when the connection is lost fail, and are never sent', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
   const lost = Promise.allSettled([increment(connection, 'corked'), increment(connection, 'corked')]);
   client.stream.destroy();
   for (const outcome of await lost) {
@@ -160,7 +163,7 @@ it('commands that wait to leave when the connection is lost fail, and are never 
 });
 
 it('a command that times out in the turn in which it is sent has left before it fails', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 100 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 100 });
   proxy.hold('reply', 'info');
   proxy.cut();
   await eventually(() => client.status !== 'ready', { interval: 1 });
@@ -181,7 +184,7 @@ it('a command that times out in the turn in which it is sent has left before it 
 });
 
 it('a call that has failed sends no further command', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 100 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 100 });
   proxy.hold('reply', 'first-step');
   const steps = connection.run(async (redis, proceed) => {
     await redis.incr('first-step');
@@ -190,7 +193,9 @@ it('a call that has failed sends no further command', async () => {
   });
   await expect(steps).rejects.toThrow('did not reply within 100 ms');
   proxy.release('reply');
-  expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'after-steps')).toBe(1);
+  expect(
+    await increment(new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 }), 'after-steps'),
+  ).toBe(1);
   expect(await direct.mget('first-step', 'second-step')).toEqual(['1', null]);
 });
 
@@ -205,7 +210,7 @@ it('commands of one turn of the event loop leave together over TLS as well', asy
   const secure = new Redis(wire.port, { ...RULES, lazyConnect: true, tls: { rejectUnauthorized: false } });
   try {
     await secure.connect();
-    const connection = new RequestConnection(secure, { commandTimeout: 60_000 });
+    const connection = new RequestConnection(new SingleNode(secure), { commandTimeout: 60_000 });
     const writes: Buffer[] = [];
     wire.onData('request', (data) => writes.push(data));
     const replies = await Promise.all(Array.from({ length: 50 }, () => increment(connection, 'secure')));
@@ -219,17 +224,17 @@ it('commands of one turn of the event loop leave together over TLS as well', asy
 });
 
 it('a command without a reply is never sent again', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 300 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 300 });
   const dropped = proxy.dropNextReply((burst) => burst.includes('without-reply'));
   await expect(increment(connection, 'without-reply')).rejects.toBeInstanceOf(SessionStoreError);
   await dropped;
-  expect(await increment(new RequestConnection(client, { commandTimeout: 60_000 }), 'marker')).toBe(1);
+  expect(await increment(new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 }), 'marker')).toBe(1);
   expect(await direct.get('without-reply')).toBe('1');
 });
 
 it('the error of a failed command does not contain its values', async () => {
   await direct.set('text', 'x');
-  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
   const error: unknown = await connection
     .run((redis) => redis.hset('text', 'sessionAttr:card', 'very secret'))
     .catch((e: unknown) => e);
@@ -239,7 +244,7 @@ it('the error of a failed command does not contain its values', async () => {
 });
 
 it('commands leave no listener on their connection, and each is sent once per outage', async () => {
-  const connection = new RequestConnection(client, { commandTimeout: 60_000 });
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
   const left = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
   const before = left();
   for (let round = 1; round <= 3; round++) {

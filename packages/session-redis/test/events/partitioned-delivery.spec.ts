@@ -4,6 +4,7 @@ import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-sessio
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { SessionDeadLetterReader } from '../../src/delivery/session-dead-letter.reader.js';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
@@ -275,7 +276,7 @@ describe('SessionEventGroups', () => {
   });
 
   it('lists only the dead letters that existed when the listing began', async () => {
-    const connection = new RequestConnection(store.client, { commandTimeout: MINUTE });
+    const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: MINUTE });
     const letters = new SessionDeadLetterReader(connection, store.partitions);
     for (const partition of [0, 3]) await setAside(partition, '5-1');
     const bounds = await letters.bounds();

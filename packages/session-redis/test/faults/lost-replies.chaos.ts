@@ -9,6 +9,7 @@ import { eventually, type HttpAgent, type HttpResponse } from '@nest-session/tes
 import type { Redis } from 'ioredis';
 import { createConnections } from '../../src/connection/redis-connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { App } from '../support/app.fixture.js';
 import { CALLS_OF_REQUESTS, CALLS_OF_SERVICES, type ScriptCall } from '../support/script.calls.js';
@@ -31,9 +32,12 @@ beforeAll(async () => {
   proxy = await TcpProxy.start({ port: store.server.port });
   const made = createConnections(resolveRedisSessionOptions({ url: proxy.url }));
   const patient = { lazyConnect: false, commandTimeout: undefined, socketTimeout: undefined, disconnectTimeout: 10 };
-  requestClient = made.request.duplicate(patient).on('error', () => undefined);
+  requestClient = made.request
+    .of(undefined)!
+    .duplicate(patient)
+    .on('error', () => undefined);
   serviceClient = made.background.duplicate(patient).on('error', () => undefined);
-  request = new RequestConnection(requestClient, { commandTimeout: 60_000 });
+  request = new RequestConnection(new SingleNode(requestClient), { commandTimeout: 60_000 });
 });
 afterAll(async () => {
   requestClient.disconnect();

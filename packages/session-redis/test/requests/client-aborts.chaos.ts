@@ -3,6 +3,7 @@ import { LeakGuard, type TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import type { Redis } from 'ioredis';
 import { REDIS_CONNECTIONS } from '../../src/configuration/redis-session.tokens.js';
+import type { RedisConnections } from '../../src/connection/redis-connections.js';
 import type { App } from '../support/app.fixture.js';
 import { excess, type Usage, usageOf } from '../support/usage.js';
 import { EndlessSources } from '../support/endless.sources.js';
@@ -115,8 +116,9 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
   }
 
   function usage(): Usage {
-    const connections = app.nest.get<Record<string, Redis>>(REDIS_CONNECTIONS, { strict: false });
-    return usageOf({ process, server: app.nest.getHttpServer() as Server, ...connections });
+    const { request, ...others } = app.nest.get<RedisConnections>(REDIS_CONNECTIONS, { strict: false });
+    const server = app.nest.getHttpServer() as Server;
+    return usageOf({ process, server, request: request.of(undefined)!, ...others });
   }
 
   async function nothingIsLeft(): Promise<void> {

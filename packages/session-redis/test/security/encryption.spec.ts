@@ -7,6 +7,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisForeignSessions } from '../../src/repository/redis-foreign-sessions.js';
 import { SessionLedger } from '../../src/limits/session-ledger.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { commandStats } from '../support/command.stats.js';
 import {
   attributesOf,
@@ -127,10 +128,10 @@ describe('the attributes of a session', () => {
 
   it('of an old session of connect-redis are encrypted when it is taken over', async () => {
     const encryption = encryptionOf(A);
-    const connection = new RequestConnection(store.client, { commandTimeout: 10 * MINUTE });
-    const { client, scripts, partitions } = store;
-    const ledger = new SessionLedger(connection, client, scripts, partitions, { commandTimeout: 1000 });
-    const foreign = new RedisForeignSessions(connection, scripts, { encryption }, ledger);
+    const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
+    const { scripts, partitions } = store;
+    const ledger = new SessionLedger(connection, () => scripts, partitions, { commandTimeout: 1000 });
+    const foreign = new RedisForeignSessions(connection, () => scripts, { encryption }, ledger, partitions);
     await store.client.set('sess:old', SECRET, 'EX', 600);
     const id = store.id();
     await foreign.move('sess:old', id, (text) => ({ attributes: new Map([['cart', text]]), principalName: 'ann' }));

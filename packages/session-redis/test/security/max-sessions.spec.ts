@@ -4,6 +4,7 @@ import { type CreateSession, generateSessionKey, type UpdateSession } from '@nes
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
 import { LedgerScripts, type Place, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
 import type { Room } from '../../src/scripts/session/session-arguments.js';
@@ -96,12 +97,12 @@ describe('the ledger', () => {
   const limit = { principal: 'ann', atMost: 2, whenReached: 'end-oldest' } as const;
   beforeEach(async () => {
     store = await Store.openSteppable({ partitions: PARTITIONS });
-    connection = new RequestConnection(store.client, { commandTimeout: 1000 });
+    connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 1000 });
     const run = connection.run.bind(connection);
     // Calls that overlap leave together.
-    connection.run = async (command) => {
+    connection.run = async (command, key) => {
       if (running++ === 0) roundTrips++;
-      return run(command).finally(() => running--);
+      return run(command, key).finally(() => running--);
     };
     ledger = newLedger();
     roundTrips = 0;
@@ -110,8 +111,8 @@ describe('the ledger', () => {
 
   /** That of another process has turns of its own. */
   function newLedger(): SessionLedger {
-    const { client, scripts, partitions } = store;
-    return new SessionLedger(connection, client, scripts, partitions, { commandTimeout: 1000 });
+    const { scripts, partitions } = store;
+    return new SessionLedger(connection, () => scripts, partitions, { commandTimeout: 1000 });
   }
 
   function creation(id = generateSessionKey().id): CreateSession & LimitedChange {
@@ -294,7 +295,7 @@ describe('the ledger', () => {
   it('learns the new id of a session that a request rotates without knowing of its principal', async () => {
     const maxSessions = { perPrincipal: limit.atMost, whenReached: limit.whenReached };
     const { scripts, partitions } = store;
-    const options = [scripts, partitions, { maxSessions }, new SessionEpochs(), ledger] as const;
+    const options = [() => scripts, partitions, { maxSessions }, new SessionEpochs(), ledger] as const;
     const repository = new RedisSessionRepository(connection, ...options);
     const session = repository.createSession();
     session.setAttribute('a', 1);

@@ -1,6 +1,7 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo, SessionStoreError } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { commandStats } from '../support/command.stats.js';
 import { MINUTE, Store, updateOf } from '../support/store.fixture.js';
@@ -13,8 +14,8 @@ let store: Store;
 let repository: RedisSessionRepository;
 beforeAll(async () => {
   store = await Store.open();
-  const connection = new RequestConnection(store.client, { commandTimeout: 10 * MINUTE });
-  repository = new RedisSessionRepository(connection, store.scripts, store.partitions, {});
+  const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
+  repository = new RedisSessionRepository(connection, () => store.scripts, store.partitions, {});
 });
 afterAll(() => store.close());
 beforeEach(() => store.client.flushall());

@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 import { JsonAttributeSerializer, type SessionEvent } from '@nest-session/core';
-import { SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { SteppableRedisCluster, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
 import { toStreamEntry } from '../../src/delivery/stream-entry.js';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
@@ -13,19 +16,28 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionLedger } from '../../src/limits/session-ledger.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
+import { scriptsOn } from '../../src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { KEEPING_RULES, MINUTE } from './store.fixture.js';
 
 const BATCH_SIZE = 100;
 
-/** A Redis whose clock stands still, and stores in it, each in a namespace of its own and with two nodes. */
+/** The connections of one node of an application. */
+type Connections = Pick<RedisConnections, 'request' | 'background'>;
+
+// A node of a Cluster that cannot be reached is waited for.
+const CLUSTER_TIMEOUT = 5000;
+
+/** A Redis, or a Redis Cluster, whose clock stands still, and stores in it, each in a namespace of its own and with two nodes. */
 export class ContractRedis {
   #stores = 0;
 
   private constructor(
-    private readonly server: SteppableRedisServer,
-    private readonly clients: readonly [Redis, Redis],
+    private readonly server: Pick<SteppableRedisServer, 'stepClock' | 'stop'>,
+    private readonly nodes: readonly [Connections, Connections],
+    private readonly disconnect: () => Promise<unknown>,
+    private readonly commandTimeout: number,
   ) {}
 
   static async open(): Promise<ContractRedis> {
@@ -34,12 +46,30 @@ export class ContractRedis {
     const clients = [new Redis(server.url), new Redis(server.url)] as const;
     // Each store has its listeners on them.
     for (const client of clients) client.setMaxListeners(0);
-    return new ContractRedis(server, clients);
+    const [one, two] = clients.map((client) => ({ request: new SingleNode(client), background: client }));
+    const close = async () => clients.forEach((client) => client.disconnect());
+    return new ContractRedis(server, [one!, two!], close, 10 * MINUTE);
+  }
+
+  static async openCluster(): Promise<ContractRedis> {
+    const cluster = await SteppableRedisCluster.start();
+    await cluster.stopClock();
+    const options = resolveRedisSessionOptions({
+      cluster: { nodes: cluster.addresses },
+      commandTimeout: `${CLUSTER_TIMEOUT}ms`,
+    });
+    const nodes = [createConnections(options), createConnections(options)] as const;
+    for (const { request, background } of nodes) {
+      await background.connect();
+      await request.connect();
+      request.onOpen((client) => client.setMaxListeners(0));
+    }
+    return new ContractRedis(cluster, nodes, () => Promise.all(nodes.map(closeConnections)), CLUSTER_TIMEOUT);
   }
 
   store(options: RedisRepositoryOptions, count: number): ContractStore {
     const partitions = new SessionPartitions(`store-${++this.#stores}`, count);
-    const [one, two] = this.clients.map((client) => nodeOf(client, partitions, options)) as [Node, Node];
+    const [one, two] = this.nodes.map((each) => nodeOf(each, partitions, options, this.commandTimeout)) as [Node, Node];
     let sweeps = 0;
     return {
       repository: one.repository,
@@ -58,7 +88,7 @@ export class ContractRedis {
   }
 
   async close(): Promise<void> {
-    for (const client of this.clients) client.disconnect();
+    await this.disconnect();
     await this.server.stop();
   }
 
@@ -68,7 +98,7 @@ export class ContractRedis {
   }
 
   async #eventsIn(partition: SessionKeys, { encryption }: RedisRepositoryOptions): Promise<SessionEvent[]> {
-    const [client] = this.clients;
+    const [{ background: client }] = this.nodes;
     const loader = new SessionEventLoader(client, { serializer: new JsonAttributeSerializer(), encryption });
     const replies = await client.xrange(partition.events, '-', '+');
     const events = await Promise.all(replies.map((reply) => loader.load(toStreamEntry(partition, reply))));
@@ -76,13 +106,14 @@ export class ContractRedis {
   }
 
   async #withoutConnection(step: () => Promise<void>): Promise<void> {
-    const ended = this.clients.map((client) => once(client, 'end'));
-    for (const client of this.clients) client.disconnect();
+    const clients = this.nodes.flatMap(({ request }) => [...request.all]);
+    const ended = clients.map((client) => once(client, 'end'));
+    for (const client of clients) client.disconnect();
     await Promise.all(ended);
     try {
       await step();
     } finally {
-      await Promise.all(this.clients.map((client) => client.connect()));
+      await Promise.all(clients.map((client) => client.connect()));
     }
   }
 }
@@ -93,20 +124,21 @@ interface Node {
   readonly older: OlderSessionSweeper;
 }
 
-function nodeOf(client: Redis, partitions: SessionPartitions, options: RedisRepositoryOptions): Node {
-  const scripts = new SessionScripts(client, partitions, KEEPING_RULES);
-  const connection = new RequestConnection(client, { commandTimeout: 10 * MINUTE });
+function nodeOf(
+  { request, background }: Connections,
+  partitions: SessionPartitions,
+  options: RedisRepositoryOptions,
+  commandTimeout: number,
+): Node {
+  const scripts = scriptsOn((client) => new SessionScripts(client, partitions, KEEPING_RULES));
+  const connection = new RequestConnection(request, { commandTimeout });
   const epochs = new SessionEpochs();
-  const ledger = new SessionLedger(connection, client, scripts, partitions, { commandTimeout: 1000 });
+  const ledger = new SessionLedger(connection, scripts, partitions, { commandTimeout: 1000 });
+  const limiter = () => new BackgroundLimiter();
+  const batches = { batchSize: BATCH_SIZE };
   return {
     repository: new RedisSessionRepository(connection, scripts, partitions, options, epochs, ledger),
-    older: new OlderSessionSweeper(client, scripts, partitions, epochs, new BackgroundLimiter()),
-    sweeper: new SessionExpirationSweeper(
-      client,
-      scripts,
-      partitions,
-      { batchSize: BATCH_SIZE },
-      new BackgroundLimiter(),
-    ),
+    older: new OlderSessionSweeper(background, scripts(background), partitions, epochs, limiter()),
+    sweeper: new SessionExpirationSweeper(background, scripts(background), partitions, batches, limiter()),
   };
 }

@@ -2,12 +2,16 @@ import { registerChecks, sessionRepositoryContract } from '@nest-session/testing
 import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
 import { ContractRedis } from './contract.redis.js';
 
-/** The contract of repositories, for one with these partitions. */
-export function describeContract(partitions: number, encryption?: SessionEncryption): void {
+/** The contract of repositories, for one with these partitions, by default on a single Redis. */
+export function describeContract(
+  partitions: number,
+  encryption?: SessionEncryption,
+  open: () => Promise<ContractRedis> = () => ContractRedis.open(),
+): void {
   let redis: ContractRedis;
   beforeAll(async () => {
-    redis = await ContractRedis.open();
-  });
+    redis = await open();
+  }, 120_000);
   afterAll(() => redis.close());
 
   const what = encryption ? 'encryption, partitions' : 'partitions';

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { EncryptionKey } from '../../src/configuration/encryption.options.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import type { EncryptionRules } from '../../src/encryption/encrypted-session.js';
 import { KeyRing } from '../../src/encryption/key-ring.js';
 import { SessionEncryption } from '../../src/encryption/session-encryption.js';
@@ -31,7 +32,8 @@ export function encryptionWith(
 const connections = new WeakMap<Store, RequestConnection>();
 
 function connectionTo(store: Store): RequestConnection {
-  const known = connections.get(store) ?? new RequestConnection(store.client, { commandTimeout: 10 * MINUTE });
+  const known =
+    connections.get(store) ?? new RequestConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
   connections.set(store, known);
   return known;
 }
@@ -43,7 +45,7 @@ export function instanceOf(
   options: RedisRepositoryOptions = {},
 ): RedisSessionRepository {
   const { scripts, partitions } = store;
-  return new RedisSessionRepository(connectionTo(store), scripts, partitions, { ...options, encryption });
+  return new RedisSessionRepository(connectionTo(store), () => scripts, partitions, { ...options, encryption });
 }
 
 /** The session with these attributes, stored. */

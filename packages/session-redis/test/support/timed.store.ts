@@ -1,6 +1,7 @@
 import { type IndexedSessionRepository, MapSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { ManualClock } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from './store.fixture.js';
 
@@ -50,8 +51,8 @@ export class TimedRedisStore implements TimedStore {
 
   private constructor(private readonly store: SteppableStore) {
     const { scripts, partitions } = store;
-    const connection = new RequestConnection(store.client, { commandTimeout: 10 * MINUTE });
-    this.repository = new RedisSessionRepository(connection, scripts, partitions);
+    const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
+    this.repository = new RedisSessionRepository(connection, () => scripts, partitions);
   }
 
   static async open(partitions: number): Promise<TimedRedisStore> {

@@ -16,6 +16,7 @@ import type {
 import { ManualClock } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { RequestConnection } from '../../../src/connection/request.connection.js';
+import { SingleNode } from '../../../src/connection/single-node.js';
 import { SessionEventLoader } from '../../../src/delivery/session-event.loader.js';
 import { toStreamEntry } from '../../../src/delivery/stream-entry.js';
 import { OlderSessionSweeper } from '../../../src/expiration/older-session.sweeper.js';
@@ -199,7 +200,9 @@ export class ModelledRedisStore implements ModelledStore {
     private readonly turns: Turns,
   ) {
     const options = { commandTimeout: MINUTE };
-    this.#connections = new Map([store.client, ...clients].map((each) => [each, new RequestConnection(each, options)]));
+    this.#connections = new Map(
+      [store.client, ...clients].map((each) => [each, new RequestConnection(new SingleNode(each), options)]),
+    );
     this.#events = new SessionEventLoader(store.client, { serializer: new JsonAttributeSerializer() });
     this.traits = {
       lag: 1,
@@ -363,8 +366,15 @@ export class ModelledRedisStore implements ModelledStore {
       return reply;
     };
     const ending = overridden(scripts, { delete: end });
-    const ledger = new Ledger(connection, client, ending, partitions, { commandTimeout: SECOND });
-    return new OpenRedisRepository(connection, scripts, partitions, { maxSessions: this.#limit }, this.#epochs, ledger);
+    const ledger = new Ledger(connection, () => ending, partitions, { commandTimeout: SECOND });
+    return new OpenRedisRepository(
+      connection,
+      () => scripts,
+      partitions,
+      { maxSessions: this.#limit },
+      this.#epochs,
+      ledger,
+    );
   }
 
   async #pause(ms: number): Promise<void> {

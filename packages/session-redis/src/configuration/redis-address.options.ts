@@ -1,0 +1,181 @@
+import type { ConnectionOptions } from 'node:tls';
+import type { OptionReader } from '@nest-session/core/store';
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
+
+/** The host and the port of a server. */
+export interface RedisNodeAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Where one server has all keys: at a url, where Sentinels say, or where a client of the application connects to. */
+export type ServerAddress =
+  /** `tls`: undefined for a connection without TLS. */
+  | { readonly url: string; readonly tls: ConnectionOptions | undefined }
+  | { readonly sentinels: RedisOptions }
+  | { readonly client: Redis };
+
+/** Where the nodes of a Redis Cluster are. */
+export interface ClusterAddress {
+  readonly cluster:
+    { readonly nodes: readonly RedisNodeAddress[]; readonly options: RedisOptions } | { readonly client: Cluster };
+}
+
+export type RedisAddress = ServerAddress | ClusterAddress;
+
+/** Whether keys are on several nodes. */
+export function isOfCluster(address: RedisAddress): address is ClusterAddress {
+  return 'cluster' in address;
+}
+
+/** Options of `RedisSessionModule.forRoot()` that say where Redis is. */
+export interface RedisAddressOptions {
+  /**
+   * URL of Redis, `redis://` or `rediss://`. Give one of `url`, `sentinels`, `cluster` and `client`.
+   * @default 'redis://localhost:6379'
+   */
+  url?: string;
+  /** The Sentinels that know which server is the master. They find each other: a few are enough. */
+  sentinels?: readonly RedisNodeAddress[];
+  /** With `sentinels`: the name of the master. */
+  name?: string;
+  /** With `sentinels`: the user and the password for the Sentinels themselves. */
+  sentinelUsername?: string;
+  sentinelPassword?: string;
+  /** Redis Cluster. */
+  cluster?: {
+    /** Nodes to ask for the others at the start: a few are enough. */
+    nodes: readonly RedisNodeAddress[];
+  };
+  /** With `sentinels` or `cluster`: the user for all servers. A `url` has it in itself. */
+  username?: string;
+  /** With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself. */
+  password?: string;
+  /**
+   * With a `rediss://` url, `sentinels` or `cluster`: all connections use TLS, with these options of `tls.connect()` of
+   * Node.js, such as `ca`, `cert`, `key` and `servername`. What is not given has the default of Node.js, so the certificate of
+   * a server must be valid for its host.
+   */
+  tls?: ConnectionOptions;
+  /**
+   * Your own ioredis client, without a `keyPrefix`: a `Redis`, or a `Cluster`. The library uses its addresses, credentials and
+   * TLS for connections of its own, with options of their own. It neither changes nor closes yours.
+   */
+  client?: Redis | Cluster;
+}
+
+const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
+
+/** What the options say of where Redis is. */
+export function readAddress(reader: OptionReader, options: RedisAddressOptions): RedisAddress {
+  const ways = WAYS.filter((way) => options[way] !== undefined);
+  if (ways.length > 1) reader.problem(`Give either ${ways.map((way) => `\`${way}\``).join(' or ')}, not both.`);
+  const way = ways[0] ?? 'url';
+  const url = reader.text('url', undefined, urlProblem);
+  const client = reader.value('client', isClient, 'a Redis client of ioredis');
+  const sentinels = readNodes(reader, 'sentinels', options.sentinels);
+  const cluster = reader.section('cluster');
+  const nodes = readNodes(cluster, 'nodes', options.cluster?.nodes, options.cluster !== undefined);
+  cluster.finish();
+  const tls = reader.value('tls', isObject, 'an object, the options of tls.connect() of Node.js');
+  const name = reader.text('name', undefined, emptyProblem);
+  const credentials = readTexts(reader, ['username', 'password']);
+  const ofSentinels = readTexts(reader, ['sentinelUsername', 'sentinelPassword']);
+  if (way !== 'sentinels' && (name !== undefined || Object.keys(ofSentinels).length > 0)) {
+    reader.problem('Options `name`, `sentinelUsername` and `sentinelPassword` belong to `sentinels`.');
+  }
+  if (way === 'sentinels' && name === undefined) reader.problem('Option `name` is missing: the name of the master.');
+  const isOwn = way === 'url' || way === 'client';
+  if (isOwn && Object.keys(credentials).length > 0) {
+    reader.problem(
+      `Options \`username\` and \`password\` belong to \`sentinels\` and \`cluster\`: a \`${way}\` has them.`,
+    );
+  }
+  for (const problem of isOwn && tls ? tlsProblems(url, client) : []) reader.problem(problem);
+  for (const problem of client ? clientProblems(client) : []) reader.problem(problem);
+  switch (way) {
+    case 'client':
+      return client && isCluster(client) ? { cluster: { client } } : { client: client as Redis };
+    case 'cluster':
+      return { cluster: { nodes, options: { ...credentials, ...(tls && { tls }) } } };
+    case 'sentinels':
+      return {
+        sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...ofSentinels, ...tlsOfBoth(tls) },
+      };
+    default:
+      return connectionTo(url, tls);
+  }
+}
+
+/** ioredis alone would speak TLS with the Sentinels only. */
+function tlsOfBoth(tls: ConnectionOptions | undefined): RedisOptions {
+  return tls ? { tls, sentinelTLS: tls, enableTLSForSentinelMode: true } : {};
+}
+
+function readNodes(
+  reader: OptionReader,
+  key: string,
+  given: unknown,
+  isRequired = given !== undefined,
+): readonly RedisNodeAddress[] {
+  const isList = (value: unknown): value is readonly RedisNodeAddress[] =>
+    Array.isArray(value) && value.length > 0 && value.every(isNodeAddress);
+  const what = 'a list of `{ host, port }`, at least one';
+  const nodes = reader.value(key, isList, what);
+  if (isRequired && given === undefined) reader.problem(`Option \`cluster.${key}\` must be ${what}.`);
+  return nodes ?? [];
+}
+
+function readTexts<Key extends string>(reader: OptionReader, keys: readonly Key[]): Partial<Record<Key, string>> {
+  const texts = keys.map((key) => [key, reader.text(key, undefined, () => undefined)] as const);
+  return Object.fromEntries(texts.filter(([, text]) => text !== undefined)) as Partial<Record<Key, string>>;
+}
+
+function isNodeAddress(value: unknown): value is RedisNodeAddress {
+  const { host, port } = Object(value) as Record<keyof RedisNodeAddress, unknown>;
+  return typeof host === 'string' && host !== '' && Number.isInteger(port) && Number(port) > 0 && Number(port) < 65_536;
+}
+
+function emptyProblem(text: string): string | undefined {
+  return text === '' ? 'must not be empty' : undefined;
+}
+
+function connectionTo(url = 'redis://localhost:6379', tls: ConnectionOptions | undefined) {
+  // ioredis takes REDISS:// for an address without TLS.
+  return { url, tls: protocolOf(url) === 'rediss:' ? (tls ?? {}) : undefined };
+}
+
+function* tlsProblems(url: string | undefined, client: Redis | Cluster | undefined): Iterable<string> {
+  if (client) yield 'Option `tls` belongs to `url`: give these options to your `client` instead.';
+  else if (url === undefined || protocolOf(url) === 'redis:') yield 'Option `tls` needs a rediss:// `url`.';
+}
+
+function protocolOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).protocol : '';
+}
+
+function urlProblem(url: string): string | undefined {
+  // The message does not quote the url: it may contain a password.
+  const protocol = protocolOf(url);
+  return protocol === 'redis:' || protocol === 'rediss:' ? undefined : 'must be a redis:// or rediss:// url';
+}
+
+// Not `instanceof`: the application may have another copy of ioredis.
+function isClient(value: unknown): value is Redis | Cluster {
+  return typeof value === 'object' && value !== null && 'duplicate' in value && 'options' in value;
+}
+
+function isCluster(client: Redis | Cluster): client is Cluster {
+  return client.isCluster;
+}
+
+function* clientProblems(client: Redis | Cluster): Iterable<string> {
+  const { keyPrefix } = client.options as RedisOptions;
+  if (keyPrefix) {
+    yield 'Option `client` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.';
+  }
+}
+
+function isObject(value: unknown): value is ConnectionOptions {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,173 @@
+import slotOf from 'cluster-key-slot';
+import type { Cluster, Redis } from 'ioredis';
+import { closeConnection } from './close-connection.js';
+import type { Redirection, RequestNodes } from './request-nodes.js';
+import { closed } from './single-node.js';
+
+/** The address of a node, as ioredis writes it. */
+type Address = `${string}:${number}`;
+
+interface Change {
+  readonly happened: Promise<void>;
+  readonly notify: () => void;
+  readonly fail: (error: Error) => void;
+}
+
+// Milliseconds. A slot whose keys move, or that has no primary at the moment.
+const PAUSE = 20;
+
+/**
+ * The connections for requests to the primaries of a Redis Cluster. ioredis finds out which primary has which slots, for
+ * background work. Its client of a Cluster is not for requests: it sends commands without a reply again, and such with a
+ * redirection after the request has failed.
+ */
+export class ClusterNodes implements RequestNodes {
+  readonly #nodes = new Map<Address, Redis>();
+  readonly #listeners: ((client: Redis) => void)[] = [];
+  /** By slot. */
+  #owners: (Address | undefined)[] = [];
+  #change: Change | undefined;
+  #isClosed = false;
+
+  /** `open`: makes a connection to a node. `known`: the one of the cluster to it, if there is one. */
+  constructor(
+    private readonly cluster: Cluster,
+    private readonly open: (host: string, port: number, known: Redis | undefined) => Redis,
+  ) {
+    cluster.on('refresh', () => this.#adopt());
+  }
+
+  get all(): Iterable<Redis> {
+    return this.#nodes.values();
+  }
+
+  of(key: string | undefined): Redis | undefined {
+    if (key === undefined) return this.#any();
+    const owner = this.#owners[slotOf(key)];
+    return owner === undefined ? undefined : this.#nodes.get(owner);
+  }
+
+  async connect(): Promise<void> {
+    while (this.#any()?.status !== 'ready') await this.changed();
+  }
+
+  async changed(): Promise<void> {
+    if (this.#isClosed) throw closed();
+    if (this.cluster.status === 'wait') this.cluster.connect().catch(() => undefined);
+    this.#change ??= newChange();
+    await this.#change.happened;
+  }
+
+  redirection(error: unknown, from: Redis): Redirection | undefined {
+    const [kind, slot, address] = error instanceof Error ? error.message.split(' ') : [];
+    switch (kind) {
+      case 'MOVED':
+        return this.#moved(Number(slot), this.#addressIn(address!, from));
+      case 'ASK':
+        return { pause: 0, target: this.#nodeAt(this.#addressIn(address!, from)) };
+      case 'CLUSTERDOWN':
+        this.#refresh();
+        return { pause: PAUSE };
+      case 'TRYAGAIN':
+        return { pause: PAUSE };
+      default:
+        return undefined;
+    }
+  }
+
+  onOpen(listener: (client: Redis) => void): void {
+    this.#listeners.push(listener);
+    for (const client of this.all) listener(client);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#change?.fail(closed());
+    await Promise.all([...this.all].map((client) => closeConnection(client)));
+  }
+
+  /** Some node that can be reached; otherwise some node. */
+  #any(): Redis | undefined {
+    const all = [...this.all];
+    return all.find(({ status }) => status === 'ready') ?? all[0];
+  }
+
+  /** Takes over which primary has which slots. */
+  #adopt(): void {
+    if (this.#isClosed) return;
+    this.#owners = this.cluster.slots.map((nodes) => nodes[0] as Address | undefined);
+    const owners = new Set(this.#owners);
+    for (const owner of owners) if (owner !== undefined) this.#nodeAt(owner);
+    for (const [address, client] of this.#nodes) {
+      if (owners.has(address)) continue;
+      this.#nodes.delete(address);
+      void leave(client);
+    }
+    this.#notify();
+  }
+
+  /** A second redirection of a call pauses: two nodes may send it to each other until they agree. */
+  #moved(slot: number, owner: Address): Redirection {
+    const isNews = this.#owners[slot] !== owner;
+    this.#owners[slot] = owner;
+    this.#nodeAt(owner);
+    this.#refresh();
+    return { pause: isNews ? 0 : PAUSE };
+  }
+
+  #nodeAt(address: Address): Redis {
+    const known = this.#nodes.get(address);
+    if (known) return known;
+    const { host, port } = parts(address);
+    const inPool = this.cluster.nodes().find(({ options }) => options.host === host && options.port === port);
+    const client = this.open(host, port, inPool);
+    this.#nodes.set(address, client);
+    for (const listener of this.#listeners) listener(client);
+    client.on('ready', () => this.#notify());
+    // Another node may have its slots before it returns.
+    client.on('close', () => this.#refresh()).on('reconnecting', () => this.#refresh());
+    client.connect().catch(() => undefined);
+    return client;
+  }
+
+  #refresh(): void {
+    if (!this.#isClosed) this.cluster.refreshSlotsCache();
+  }
+
+  #notify(): void {
+    this.#change?.notify();
+    this.#change = undefined;
+  }
+
+  /** As the network of this process has it. A node that does not know its own host leaves that out. */
+  #addressIn(text: string, from: Redis): Address {
+    const { host, port } = parts(text as Address);
+    const address: Address = `${host === '' ? from.options.host! : host}:${port}`;
+    const { natMap } = this.cluster.options;
+    const mapped = typeof natMap === 'function' ? natMap(address) : natMap?.[address];
+    return mapped ? `${mapped.host}:${mapped.port}` : address;
+  }
+}
+
+function parts(address: Address): { host: string; port: number } {
+  const end = address.lastIndexOf(':');
+  return { host: address.slice(0, end), port: Number(address.slice(end + 1)) };
+}
+
+/** Waits for the replies to what was sent. */
+async function leave(client: Redis): Promise<void> {
+  if (client.status === 'ready') await client.quit().catch(() => undefined);
+  await closeConnection(client);
+}
+
+function newChange(): Change {
+  let notify!: () => void;
+  let fail!: (error: Error) => void;
+  const happened = new Promise<void>((resolve, reject) => {
+    notify = resolve;
+    fail = reject;
+  });
+  // Perhaps nobody waits any more.
+  happened.catch(() => undefined);
+  return { happened, notify, fail };
+}
