@@ -173,7 +173,7 @@ const takeover = [
   {
     mistake: 'The old entry stays',
     in: 'RedisForeignSessions.move',
-    code: 'await this.#connection.run((client: Redis) => client.unlink(key));',
+    code: 'await this.#connection.run((client) => client.unlink(key), key);',
     instead: '',
     ...byTakeover('has removed the old entry when the response leaves'),
   },

@@ -230,7 +230,17 @@ describe('the options', () => {
     expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), ...Object.keys(others)]);
     expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
     expect(resolveRedisSessionOptions().connection).toHaveProperty('tls', undefined);
-    expect(dashes(ofRedis)).toEqual(['tls', 'client']);
+    const servers = [
+      'sentinels',
+      'name',
+      'sentinelUsername',
+      'sentinelPassword',
+      'cluster.nodes',
+      'username',
+      'password',
+    ];
+    expect(resolveRedisSessionOptions().connection).toEqual({ url: expect.any(String), tls: undefined });
+    expect(dashes(ofRedis)).toEqual(['tls', ...servers, 'client']);
     expect(dashes(ofSockets)).toEqual(['origins']);
     expect(resolveSessionWebSocketOptions().origins).toEqual([]);
   });

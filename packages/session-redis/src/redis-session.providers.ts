@@ -31,7 +31,6 @@ import {
   SESSION_REPOSITORY_OPTIONS,
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
-import { isOfCluster } from './configuration/redis-address.options.js';
 import { connectionToken, createConnections, type RedisConnections } from './connection/redis-connections.js';
 import { RequestConnection } from './connection/request.connection.js';
 import { ConsumerGroupMember } from './delivery/consumer-group-member.js';
@@ -57,8 +56,6 @@ import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
 import { type ScriptsOn, scriptsOn } from './scripts/define-scripts.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
-
-const NO_CLUSTER = 'Redis Cluster is not supported in this version: its events cannot be delivered yet.';
 
 const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
 
@@ -146,9 +143,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
 async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessionOptions> {
   const bareClass = () => new InvalidSessionOptionsError('RedisSessionModule', [BARE_CLASS]);
   const [options] = await injectDependencies(moduleRef, [REDIS_SESSION_MODULE_OPTIONS], bareClass);
-  const resolved = resolveRedisSessionOptions(options as RedisSessionModuleOptions);
-  if (isOfCluster(resolved.connection)) throw new InvalidSessionOptionsError('RedisSessionModule', [NO_CLUSTER]);
-  return resolved;
+  return resolveRedisSessionOptions(options as RedisSessionModuleOptions);
 }
 
 function partitionsOf({ namespace, partitions }: ResolvedRedisSessionOptions): SessionPartitions {

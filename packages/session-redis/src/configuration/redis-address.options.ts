@@ -81,7 +81,7 @@ export function readAddress(reader: OptionReader, options: RedisAddressOptions):
   const name = reader.text('name', undefined, emptyProblem);
   const credentials = readTexts(reader, ['username', 'password']);
   const ofSentinels = readTexts(reader, ['sentinelUsername', 'sentinelPassword']);
-  if (way !== 'sentinels' && (name !== undefined || Object.keys(ofSentinels).length > 0)) {
+  if (!ways.includes('sentinels') && (name !== undefined || Object.keys(ofSentinels).length > 0)) {
     reader.problem('Options `name`, `sentinelUsername` and `sentinelPassword` belong to `sentinels`.');
   }
   if (way === 'sentinels' && name === undefined) reader.problem('Option `name` is missing: the name of the master.');

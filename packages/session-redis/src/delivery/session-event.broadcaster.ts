@@ -9,6 +9,7 @@ import {
   DELIVERY_PACE,
   SESSION_EVENT_DISPATCHER,
 } from '../configuration/redis-session.tokens.js';
+import { readStreams } from '../connection/read-streams.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -169,11 +170,14 @@ export class SessionEventBroadcaster {
   /** Waits for new events, and resolves to the partitions that have some; after LONGEST_WAIT, to all. */
   async #wait(): Promise<readonly SessionKeys[]> {
     const { all } = this.partitions;
-    const streams = all.map(({ events }) => events);
-    const positions = all.map((partition) => this.#positions.get(partition)!);
-    const limits = ['COUNT', 1, 'BLOCK', LONGEST_WAIT] as const;
-    const reply = await this.reader.xread(...limits, 'STREAMS', ...streams, ...positions);
-    const keys = reply?.map(([key]) => key);
-    return all.filter(({ events }) => keys?.includes(events) ?? true);
+    const found = await readStreams(this.reader, all, LONGEST_WAIT, (some, wait) => {
+      const streams = some.map(({ events }) => events);
+      const positions = some.map((partition) => this.#positions.get(partition)!);
+      const block = wait === undefined ? [] : (['BLOCK', wait] as const);
+      const args = ['COUNT', 1, ...block, 'STREAMS', ...streams, ...positions];
+      return this.reader.xread(...(args as unknown as Parameters<Redis['xread']>));
+    });
+    const keys = found.map(([key]) => key);
+    return keys.length === 0 ? all : all.filter(({ events }) => keys.includes(events));
   }
 }

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { CONSUMER_IDENTITY } from '../configuration/redis-session.tokens.js';
 import { closeConnection } from '../connection/close-connection.js';
+import { readStreams } from '../connection/read-streams.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -59,11 +60,13 @@ export class UnreadEventReader {
     wait?: number,
   ): Promise<[key: string, found: StreamReply[]][]> {
     const { group, consumer } = this.member;
-    const keys = turn.map(({ events }) => events);
-    const streams = ['STREAMS', ...keys, ...keys.map(() => '>')];
-    const limits = ['COUNT', count, ...(wait === undefined ? [] : ['BLOCK', wait])];
-    const args = ['GROUP', group, consumer, ...limits, ...streams] as Parameters<Redis['xreadgroup']>;
-    return ((await this.client.xreadgroup(...args)) ?? []) as [string, StreamReply[]][];
+    return readStreams(this.client, turn, wait, async (some, block) => {
+      const keys = some.map(({ events }) => events);
+      const streams = ['STREAMS', ...keys, ...keys.map(() => '>')];
+      const limits = ['COUNT', count, ...(block === undefined ? [] : ['BLOCK', block])];
+      const args = ['GROUP', group, consumer, ...limits, ...streams] as Parameters<Redis['xreadgroup']>;
+      return (await this.client.xreadgroup(...args)) as [string, StreamReply[]][] | null;
+    });
   }
 
   /** Milliseconds until other partitions must have their turn. */

@@ -1,5 +1,7 @@
 import type { Redis } from 'ioredis';
+import { InvalidSessionOptionsError } from '@nest-session/core';
 import { closeConnection } from '../connection/close-connection.js';
+import { isCluster } from '../connection/node-with.js';
 import { type KeyspaceNotification, toKeyspaceNotification } from './keyspace-notification.js';
 import type {
   KeyspaceHealth,
@@ -18,6 +20,8 @@ export interface ListenerPace {
 }
 
 const PACE: ListenerPace = { heartbeat: 10_000, probe: 60_000 };
+
+const NO_CLUSTER = 'Key events are not available on Redis Cluster: there, each node announces only its own keys.';
 
 const WORST_FIRST: readonly KeyspaceState[] = ['refused', 'silent', 'connecting', 'unproven', 'listening', 'stopped'];
 
@@ -59,6 +63,7 @@ export class KeyspaceNotificationListener {
    */
   listen(options: KeyspaceSubscriptionOptions): KeyspaceSubscription {
     const { subscriber, commands, pace } = this;
+    if (isCluster(subscriber)) throw new InvalidSessionOptionsError('KeyspaceNotificationListener', [NO_CLUSTER]);
     const subscription = new ListenerSubscription(subscriber, commands, options, pace.probe, (closed) =>
       this.#remove(closed),
     );

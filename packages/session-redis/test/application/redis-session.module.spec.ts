@@ -9,7 +9,7 @@ import {
 } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
-import { Cluster, Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -90,12 +90,6 @@ describe('configuration', () => {
     const client = new Redis(server.url, { keyPrefix: 'app:', lazyConnect: true });
     const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ client })];
     await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('keyPrefix');
-  });
-
-  it('rejects a Redis Cluster client', async () => {
-    const client = new Cluster([server.url], { lazyConnect: true });
-    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ client })];
-    await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow('Redis Cluster');
   });
 
   it.each([
