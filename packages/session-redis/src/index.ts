@@ -2,6 +2,7 @@
 export { RedisSessionModule } from './redis-session.module.js';
 export type { RedisSessionOptionsFactory } from './configuration/redis-session.module-definition.js';
 export type { EncryptionKey, EncryptionOptions } from './configuration/encryption.options.js';
+export type { RedisAddressOptions, RedisNodeAddress } from './configuration/redis-address.options.js';
 export type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 
 // sessions

@@ -39,8 +39,9 @@ export interface RedisAddressOptions {
   sentinels?: readonly RedisNodeAddress[];
   /** With `sentinels`: the name of the master. */
   name?: string;
-  /** With `sentinels`: the user and the password for the Sentinels themselves. */
+  /** With `sentinels`: the user for the Sentinels themselves. */
   sentinelUsername?: string;
+  /** With `sentinels`: the password for the Sentinels themselves. */
   sentinelPassword?: string;
   /** Redis Cluster. */
   cluster?: {

@@ -29,10 +29,14 @@ export class ClusterNodes implements RequestNodes {
   #change: Change | undefined;
   #isClosed = false;
 
-  /** `open`: makes a connection to a node. `known`: the one of the cluster to it, if there is one. */
+  /**
+   * `open`: makes a connection to a node. `known`: the one of the cluster to it, if there is one. `left`: is told of those that
+   * are closed because other nodes have the slots.
+   */
   constructor(
     private readonly cluster: Cluster,
     private readonly open: (host: string, port: number, known: Redis | undefined) => Redis,
+    private readonly left: (client: Redis) => void,
   ) {
     cluster.on('refresh', () => this.#adopt());
   }
@@ -101,6 +105,7 @@ export class ClusterNodes implements RequestNodes {
     for (const [address, client] of this.#nodes) {
       if (owners.has(address)) continue;
       this.#nodes.delete(address);
+      this.left(client);
       void leave(client);
     }
     this.#notify();

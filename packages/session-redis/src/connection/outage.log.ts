@@ -1,14 +1,16 @@
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
 import { shownError } from '@nest-session/core/store';
+
+type Client = Redis | Cluster;
 
 /** Logs one line when an outage begins and one when it ends, however many connections notice, and whenever they do. */
 export class OutageLog {
   /** The connections that were lost or failed, and are not ready again. */
-  readonly #broken = new Set<Redis>();
+  readonly #broken = new Set<Client>();
   #isReported = false;
 
-  watch(client: Redis): void {
+  watch(client: Client): void {
     client.on('close', () => this.#broken.add(client));
     // Without a listener ioredis itself logs every failed attempt.
     client.on('error', (error: Error) => {
@@ -23,8 +25,13 @@ export class OutageLog {
     client.on('end', () => void this.#mend(client));
   }
 
+  /** A connection is no longer needed: its node has lost its slots, and others have them. */
+  forget(client: Client): void {
+    if (this.#mend(client)) logger.log('Redis can be reached again');
+  }
+
   /** Whether a reported outage has ended with this connection. */
-  #mend(client: Redis): boolean {
+  #mend(client: Client): boolean {
     const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#isReported;
     if (ends) this.#isReported = false;
     return ends;

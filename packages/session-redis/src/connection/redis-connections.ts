@@ -137,15 +137,19 @@ function connectionsToCluster(
       WriteBatch.on(node);
       node.on('close', () => endSocketTimeout(node));
     });
-    log.watch(cluster as unknown as Redis);
+    log.watch(cluster);
     return cluster;
   };
   const background = open('background');
   const rules = { ...COMMON, ...rulesOfRequests(options), ...nameOf(options, 'request') };
-  const request = new ClusterNodes(background, (host, port, known) => {
-    const its = { ...(known?.options ?? background.options.redisOptions), host, port };
-    return watched(new Redis({ ...its, ...rules }), log);
-  });
+  const request = new ClusterNodes(
+    background,
+    (host, port, known) => {
+      const its = { ...(known?.options ?? background.options.redisOptions), host, port };
+      return watched(new Redis({ ...its, ...rules }), log);
+    },
+    (client) => log.forget(client),
+  );
   // Both kinds of clients have all commands.
   const others = ['subscriber', 'notifications', 'reader', 'broadcast'].map((name) => [name, open(name)]);
   return { request, background, ...Object.fromEntries(others) } as unknown as RedisConnections;

@@ -10,7 +10,9 @@ import { closeConnections, createConnections, type RedisConnections } from '../.
 import { RequestConnection } from '../../src/connection/request.connection.js';
 
 LeakGuard.install();
-Logger.overrideLogger(false);
+const logged: string[] = [];
+const record = (line: string) => void logged.push(line);
+Logger.overrideLogger({ log: record, warn: record, error: record });
 
 const SECOND = 1000;
 const LONG = 60 * SECOND;
@@ -21,6 +23,9 @@ let admins: Redis[] = [];
 beforeAll(async () => {
   cluster = await RedisCluster.start({ replicas: 1 });
 }, LONG);
+beforeEach(() => {
+  logged.length = 0;
+});
 afterEach(async () => {
   await Promise.all(opened.map((connections) => closeConnections(connections)));
   for (const admin of admins) admin.disconnect();
@@ -235,6 +240,11 @@ it(
     await returned;
     expect(failures).not.toHaveLength(0);
     expect(slow).toEqual([]);
+    await eventually(() => expect(logged).toHaveLength(2));
+    expect(logged).toEqual([
+      expect.stringMatching(/^Redis cannot be reached, retrying: .*ECONNREFUSED/),
+      'Redis can be reached again',
+    ]);
     await node.restart();
     await cluster.replicasOf(await primaryOf(itsKey));
   },
