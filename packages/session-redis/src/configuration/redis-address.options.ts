@@ -4,7 +4,9 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 
 /** The host and the port of a server. */
 export interface RedisNodeAddress {
+  /** Name or address of the host. */
   readonly host: string;
+  /** TCP port. */
   readonly port: number;
 }
 
