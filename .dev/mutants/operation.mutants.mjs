@@ -503,7 +503,7 @@ export const operation = [
   },
   {
     mistake: 'A connection that is closed during a failing TLS handshake ends the process',
-    in: 'closeConnection',
+    in: 'close-connection: close',
     code: "stream?.on('error', () => undefined)",
     instead: 'void stream',
     ...inSpec('tls', 'a connection that is closed during a failing handshake ends no process'),
