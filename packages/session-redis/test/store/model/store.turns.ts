@@ -1,5 +1,9 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Scheduler } from 'fast-check';
+
+/** Whether a step runs, which may consist of further calls: they are not steps of their own. */
+const running = new AsyncLocalStorage<true>();
 
 /**
  * Takes the steps of a store one by one, in the order of a scheduler, although many callers wait. A step begins only after
@@ -37,10 +41,11 @@ export class Turns {
 
   /** Takes a step when it is its turn. */
   async take<T>(label: string, step: () => T | Promise<T>): Promise<T> {
+    if (running.getStore()) return step();
     const turn = this.#scheduler?.schedule(Promise.resolve(), label);
     this.#onStep?.();
     await turn;
-    const taken = Promise.resolve(step());
+    const taken = Promise.resolve(running.run(true, step));
     const ended = taken.then(
       () => undefined,
       () => undefined,
