@@ -300,6 +300,7 @@ export class ModelledRedisStore implements ModelledStore {
       }
     }
     const repository = this.#repositoryOn(turns.taking(this.#connections.get(client)!), client, SteppedLedger);
+    repository.asStep = (load) => turns.take('load', load);
     const taking = turns.taking(scripts);
     const [stepped, options] = [turns.taking(client), { batchSize: BATCH_SIZE }];
     // Its own for each sweep: a sequence that is given up leaves calls that wait for ever, and calls behind them. Without a
@@ -419,8 +420,11 @@ class OpenMapRepository extends MapSessionRepository implements StoreSteps {
 }
 
 class OpenRedisRepository extends RedisSessionRepository implements StoreSteps {
+  /** Makes one step of a load, whose calls to several partitions leave together. */
+  asStep: <T>(load: () => Promise<T>) => Promise<T> = (load) => load();
+
   override load(ids: readonly string[]) {
-    return super.load(ids);
+    return this.asStep(() => super.load(ids));
   }
   override write(change: SessionChange) {
     return super.write(change);
