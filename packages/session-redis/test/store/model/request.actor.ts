@@ -8,6 +8,9 @@ export interface Browser {
   cookie?: string | undefined;
 }
 
+// The last one: a sign-in, or a new session, that lost against another request.
+const UNSAVED = [LostReply, TooManySessionsError, SessionGoneError];
+
 /** Acts as the library and a handler together would. */
 export class RequestActor {
   #session!: Session;
@@ -121,10 +124,7 @@ export class RequestActor {
   }
 
   async #save(): Promise<void> {
-    await this.#session.save().catch((error: unknown) => {
-      // A sign-in, or a new session, that lost against another request.
-      if (!(error instanceof SessionGoneError)) throw error;
-    });
+    await this.#session.save();
     this.repository.losesReply = false;
   }
 
@@ -136,7 +136,8 @@ export class RequestActor {
 
   async #unlessUnsaved(done: Promise<void>): Promise<void> {
     await done.catch((error: unknown) => {
-      if (!(error instanceof LostReply || error instanceof TooManySessionsError)) throw error;
+      this.repository.losesReply = false;
+      if (!UNSAVED.some((type) => error instanceof type)) throw error;
     });
   }
 }
