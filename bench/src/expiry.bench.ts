@@ -20,7 +20,7 @@ const PATIENCE = 600_000;
 
 /** So many sessions that end in the same second. Resolves to the minute of their bucket, by the clock of Redis. */
 async function fill(url: string, redis: Redis, amount: number): Promise<number> {
-  const { store, stop } = await startStore(url);
+  const { store, stop } = await startStore({ url });
   const ids = Array.from({ length: amount }, () => generateSessionKey().id);
   const now = await timeOf(redis);
   const minute = Math.ceil((now + LEAD + 5_000 + amount / SLOWEST) / MINUTE) * MINUTE;

@@ -16,7 +16,7 @@ type Layout = (server: RedisServer, redis: Redis, bytes: number) => Promise<Reco
 
 const LAYOUTS: Record<string, Layout> = {
   'nest-session': async (server, redis, bytes) => {
-    const { store, stop } = await startStore(server.url);
+    const { store, stop } = await startStore({ url: server.url });
     const timeouts = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
     const figures = await measure(redis, async () => {
       const { id } = generateSessionKey();

@@ -2,7 +2,7 @@ import { type INestApplicationContext, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { SessionModule, SessionRepository } from '@nest-session/core';
 import { type StorePrimitives, storePrimitivesOf } from '@nest-session/core/store';
-import { RedisSessionModule } from '@nest-session/redis';
+import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 
 @Module({})
 class StoreModule {}
@@ -13,8 +13,8 @@ export interface StoreContext {
   stop(): Promise<void>;
 }
 
-export async function startStore(url: string): Promise<StoreContext> {
-  const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url, requireAtStart: true })];
+export async function startStore(redis: RedisSessionModuleOptions): Promise<StoreContext> {
+  const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ ...redis, requireAtStart: true })];
   const app: INestApplicationContext = await NestFactory.createApplicationContext(
     { module: StoreModule, imports },
     { logger: ['error', 'warn'] },
