@@ -84,6 +84,18 @@ const inLedger = [
     killedBy: byLedger('learns the new id of a session that a request rotates without knowing of its principal'),
   },
   {
+    mistake: 'A late request takes the place of a session that was rotated',
+    code: 'return by_field[field] or add(',
+    instead: 'return add(',
+    killedBy: byLedger('keeps the place of a session that was rotated, when a late request knows it by its first id'),
+  },
+  {
+    mistake: 'A session has two places while two requests list it under its principal',
+    code: "if replaced ~= '' and not has(own, replaced) then table.insert(own.ids, replaced) end",
+    instead: '',
+    killedBy: byLedger('has one place for a session that two requests list under its principal at once'),
+  },
+  {
     mistake: 'A sign-in that comes too late takes the id of its session from the place',
     code: 'table.insert(own.ids, id)',
     instead: 'own.ids = { replaced, id }',

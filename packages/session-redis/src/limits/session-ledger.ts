@@ -86,18 +86,19 @@ export class SessionLedger {
     try {
       ended = await this.#makeRoom(sign, place, giveUpAt);
     } catch (error) {
-      await this.#release(sign);
+      await this.#release(sign, 'unknown');
       throw error;
     }
     if (typeof ended === 'string') {
-      await this.#release(sign);
+      await this.#release(sign, ended);
       return { outcome: ended };
     }
     const reply = await store({ until: sign.latest, principal: sign.limit.principal });
-    if (reply.outcome === 'gone' || reply.outcome === 'full' || reply.outcome === 'unplaced') await this.#release(sign);
+    const { outcome } = reply;
+    if (outcome === 'gone' || outcome === 'full' || outcome === 'unplaced') await this.#release(sign, outcome);
     // Not awaited: until then, the place only seems to be open.
-    if (reply.outcome === 'created' || reply.outcome === 'saved') void this.#settle(sign, { isStored: true, ended });
-    if (reply.outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
+    if (outcome === 'created' || outcome === 'saved') void this.#settle(sign, { isStored: true, ended });
+    if (outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
     return reply;
   }
 
@@ -109,7 +110,7 @@ export class SessionLedger {
 
   /** Gives up the place of a session that was not taken over after all. */
   async leave(id: string, principal: string): Promise<void> {
-    if (this.partitions.all.length > 1) await this.#release(this.#entrance(id, principal));
+    if (this.partitions.all.length > 1) await this.#release(this.#entrance(id, principal), 'gone');
   }
 
   #entrance(id: string, principal: string): SignIn {
@@ -219,15 +220,17 @@ export class SessionLedger {
   }
 
   /** Gives up the place of a session that was not stored. Where that fails, the place is free when its time has passed. */
-  async #release(sign: SignIn): Promise<void> {
+  async #release(sign: SignIn, outcome: 'gone' | 'refused' | 'full' | 'unplaced' | 'unknown'): Promise<void> {
     // The place may be that of the session as it is.
-    if (sign.replaced === sign.id) return;
+    if (sign.replaced === sign.id && outcome !== 'gone') return;
     await this.#settle(sign, { isStored: false });
   }
 
   /** Gives up the places of what has ended. Where that fails, the next sign-in finds that their sessions are over. */
-  async #settle({ ledger, id, latest }: SignIn, outcome: Pick<SettledPlace, 'isStored' | 'ended'>): Promise<void> {
-    await this.#ask(ledger, (scripts) => scripts.settle(ledger, { id, latest, ...outcome })).catch(() => undefined);
+  async #settle(sign: SignIn, outcome: Pick<SettledPlace, 'isStored' | 'ended'>): Promise<void> {
+    const { ledger, id, replaced, latest } = sign;
+    const place = { id, replaced, latest, ...outcome };
+    await this.#ask(ledger, (scripts) => scripts.settle(ledger, place)).catch(() => undefined);
   }
 
   /** Asks the ledger of a principal. */

@@ -292,6 +292,44 @@ describe('the ledger', () => {
     expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
   });
 
+  it('keeps the place of a session that was rotated, when a late request knows it by its first id', async () => {
+    const id = await signIn();
+    const { attributes, indexes } = creation();
+    const renewal = { kind: 'update', id, newId: store.id(id), attributes, indexes, limit } as const;
+    const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
+    await ledger.write(renewal, (room) => save(renewal, room));
+    const late = { kind: 'update', id, attributes, indexes, limit } as const;
+    expect((await ledger.write(late, (room) => save(late, room))).outcome).toBe('gone');
+    // The forwarding mark, which led from the old id to the new one, is gone.
+    await store.server.stepClock(2 * MINUTE);
+    const ids = [renewal.newId, await signIn(), await signIn()];
+    expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
+  });
+
+  it('has one place for a session that two requests list under its principal at once', async () => {
+    const id = await store.create({ a: '1' });
+    const { attributes, indexes } = creation();
+    const refusing = { attributes, indexes, limit: { ...limit, whenReached: 'refuse' } } as const;
+    const renewal = { kind: 'update', id, newId: store.id(id), ...refusing } as const;
+    const late = { kind: 'update', id, ...refusing } as const;
+    const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
+    const gate = new Gate();
+    let second: ReturnType<SessionLedger['write']>;
+    await ledger.write(renewal, async (room) => {
+      second = newLedger().write(late, async (place) => {
+        await gate.pass();
+        return save(late, place);
+      });
+      await gate.reached();
+      return save(renewal, room);
+    });
+    gate.open();
+    expect((await second!).outcome).toBe('gone');
+    const another = { ...creation(), limit: refusing.limit };
+    const reply = await ledger.write(another, (room) => connection.run(() => store.scripts.create(another, room)));
+    expect(reply.outcome).toBe('created');
+  });
+
   it('learns the new id of a session that a request rotates without knowing of its principal', async () => {
     const maxSessions = { perPrincipal: limit.atMost, whenReached: limit.whenReached };
     const { scripts, partitions } = store;

@@ -33,7 +33,7 @@ const HANDLERS = { names: ['A.handle'], types: ['created', 'expired'] } as const
 const LEASE = 30_000;
 const PLACE = { id: NEW_ID, replaced: undefined, atMost: 2, whenReached: 'end-oldest', duration: MINUTE } as const;
 
-const SETTLED = { id: NEW_ID, latest: 0, isStored: false } as const;
+const SETTLED = { id: NEW_ID, replaced: undefined, latest: 0, isStored: false } as const;
 
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
 const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;

@@ -58,6 +58,8 @@ type ReserveReply = ['unknown'] | ['room', number] | ['full', number, number, Li
 /** What has become of a session that was to get a place. */
 export interface SettledPlace {
   readonly id: string;
+  /** The id that it had before; undefined: it is new. */
+  readonly replaced: string | undefined;
   /** Of the last reply of `reserve()`. */
   readonly latest: number;
   readonly isStored: boolean;
@@ -108,8 +110,11 @@ export class LedgerScripts {
   }
 
   /** Ends what `reserve()` has begun. */
-  async settle(ledger: string, { id, latest, isStored, ended = [] }: SettledPlace): Promise<SettlePlaceReply> {
-    const args = [id, latest, isStored ? 1 : 0, ...namesOf(ended)];
+  async settle(
+    ledger: string,
+    { id, replaced = '', latest, isStored, ended = [] }: SettledPlace,
+  ): Promise<SettlePlaceReply> {
+    const args = [id, replaced, latest, isStored ? 1 : 0, ...namesOf(ended)];
     return (await this.#client.settlePlace(1, [ledger], args)) as SettlePlaceReply;
   }
 

@@ -29,8 +29,9 @@ if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown'
 local id, replaced, most, latest = ARGV[1], ARGV[2], tonumber(ARGV[3]), now + ARGV[5]
 local first_session = 9 + 2 * ARGV[8]
 
+-- Not in the place of a session that was rotated since then: whoever still knows it by this id will find it gone.
 local function take(field, at)
-  return add({ field = field, at = at, latest = 0, ender = '-', ids = { field } })
+  return by_field[field] or add({ field = field, at = at, latest = 0, ender = '-', ids = { field } })
 end
 
 for i = first_session, #ARGV, 2 do
@@ -43,6 +44,8 @@ local at = math.max(now, list[1] and list[#list].at + 1 or 0)
 local own = place_with(id) or replaced ~= '' and place_with(replaced)
 if not own then
   own = take(id, at)
+  -- Another request may sign in to the session while it has that id.
+  if replaced ~= '' and not has(own, replaced) then table.insert(own.ids, replaced) end
 elseif not has(own, id) then
   -- It has the id that is replaced, or one that another request has given it or is giving it.
   table.insert(own.ids, id)

@@ -6,24 +6,31 @@
 
   KEYS[1] ledger of the principal
   ARGV[1] id that the session has, or was to have
-  ARGV[2] `latest` of its place as reserve-place replied it
-  ARGV[3] 1: the session was stored
-  ARGV[4..] field and `latest` of each place whose session has ended for this one
+  ARGV[2] id that it had before; empty: it is new
+  ARGV[3] `latest` of its place as reserve-place replied it
+  ARGV[4] 1: the session was stored
+  ARGV[5..] field and `latest` of each place whose session has ended for this one
 
   Returns
     'done'
 ]]
 -- include: ledger
-local own = place_with(ARGV[1])
-remove_over(own, 4, #ARGV)
+local id, replaced = ARGV[1], ARGV[2]
+local own = place_with(id)
+remove_over(own, 5, #ARGV)
 if not own then return 'done' end
--- Not when another request is giving it another id.
-local is_last = string.format('%.0f', own.latest) == ARGV[2]
-if ARGV[3] == '1' then
-  if is_last then
-    own.latest, own.ids = 0, { ARGV[1] }
-    store(own)
+local function drop(dropped)
+  for i, each in ipairs(own.ids) do
+    if each == dropped then table.remove(own.ids, i) end
   end
+end
+
+-- Otherwise another request is storing the session.
+local is_last = string.format('%.0f', own.latest) == ARGV[3]
+if is_last then own.latest = 0 end
+if ARGV[4] == '1' then
+  if replaced ~= id then drop(replaced) end
+  store(own)
   return 'done'
 end
 for _, place in ipairs(list) do
@@ -33,13 +40,11 @@ for _, place in ipairs(list) do
   end
 end
 -- A session that has another id stays.
-if #own.ids == 1 then
+local was_taken_for_it = own.field == id and replaced ~= id
+if #own.ids == 1 or was_taken_for_it and is_last then
   remove(own)
   return 'done'
 end
-for i, id in ipairs(own.ids) do
-  if id == ARGV[1] then table.remove(own.ids, i) end
-end
-if is_last then own.latest = 0 end
+drop(id)
 store(own)
 return 'done'

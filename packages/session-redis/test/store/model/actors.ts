@@ -148,7 +148,7 @@ const limit = fc.option(
     perPrincipal: fc.integer({ min: 1, max: 2 }),
     whenReached: fc.constantFrom('end-oldest' as const, 'refuse' as const),
   }),
-  { nil: undefined, freq: 1 },
+  { nil: undefined, freq: 2 },
 );
 
 /** One sequence. */

@@ -51,8 +51,7 @@ export class ComparedRepository extends IndexedSessionRepository {
     const isLost = this.losesReply && this.node.losesReplies;
     this.losesReply = false;
     this.say(shown(change), `${shown(reply)}${isLost ? ', which is lost' : ''}`);
-    // No request lasts that long.
-    if (change.kind === 'create') fc.pre(!this.model.isForgotten(change.id));
+    this.#expectInTime(change);
     if (!this.#isStepwise(change)) this.model.expectReply(change, reply);
     if ('attributes' in change) this.edits.expectIn(change);
     if (isLost) {
@@ -62,6 +61,11 @@ export class ComparedRepository extends IndexedSessionRepository {
     const isDone = ['created', 'saved', 'touched', 'deleted', 'forwarded'].includes(reply.outcome);
     if (isDone && 'attributes' in change) this.edits.written(change);
     return reply;
+  }
+
+  /** No request lasts so long that nothing is left of the session that it has created. */
+  #expectInTime(change: SessionChange): void {
+    if (change.kind === 'create') fc.pre(!this.model.isForgotten(change.id));
   }
 
   #isStepwise(change: SessionChange): change is SignInChange {
@@ -76,6 +80,7 @@ export class ComparedRepository extends IndexedSessionRepository {
     const expectReply = this.model.signIn(change);
     const reply = await this.node.steps.write(change).catch((error: unknown) => {
       this.say(shown(change), String(error));
+      this.#expectInTime(change);
       expectReply(undefined);
       this.losesReply = false;
       this.edits.expectIn(change);
