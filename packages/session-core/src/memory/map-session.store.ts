@@ -159,7 +159,7 @@ export class MapSessionStore {
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
     if (change.signIn) session.authenticatedAt = this.clock.now();
-    else if (change.signsOut) session.authenticatedAt = undefined;
+    else if (change.signsOut && !isForwarded) session.authenticatedAt = undefined;
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
     if (absoluteTimeout !== undefined) session.absoluteExpiry = endAfter(absoluteTimeout, startOf(session));
     session.device = change.device ?? session.device;

@@ -79,7 +79,8 @@ export interface UpdateSession {
   readonly signIn?: KeptAttributes | undefined;
   /**
    * Nobody is signed in any more, or somebody who has not signed in: remove `authenticatedAt`. The end by the absolute
-   * timeout stays, unless this change sets that.
+   * timeout stays, unless this change sets that. Of a forwarded change, the store leaves this out: whoever has signed in
+   * since the caller loaded the session stays signed in.
    */
   readonly signsOut?: boolean;
   /** The idle timeout in seconds, only if it changed. Negative: none. 0 ends the session, as deleted. */

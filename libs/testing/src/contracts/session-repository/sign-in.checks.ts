@@ -102,6 +102,24 @@ export const SIGN_IN: CheckGroup = {
       assert.deepEqual(await t.attributesOf(newId), { a: 2, [VISITORS]: 'fresh' });
     },
 
+    'stays when a late save of a request that knew of nobody signs nobody in': async (t) => {
+      const { id } = await t.stored({ a: 1 });
+      const newId = t.idFor(id);
+      await t.write(signInOf(id, newId));
+      const { authenticatedAt } = await t.recordOf(newId);
+      const late = {
+        kind: 'update',
+        id,
+        signsOut: true,
+        attributes: new Map([['a', '2']]),
+        indexes: new Map(),
+      } as const;
+      assert.deepEqual(await t.write(late), { outcome: 'forwarded' });
+      assert.ok(authenticatedAt !== undefined);
+      assert.equal((await t.recordOf(newId)).authenticatedAt, authenticatedAt);
+      assert.deepEqual(await t.attributesOf(newId), { a: 2 });
+    },
+
     'that keeps some attributes lets late saves change only these': async (t) => {
       const session = await t.stored({ a: 1, b: 1 });
       const [late, updating] = [await t.load(session.id), await t.load(session.id)];

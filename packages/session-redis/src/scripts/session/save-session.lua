@@ -26,7 +26,7 @@
            the new id
   ARGV[11] field of the condition
   ARGV[12] SHA-1 of the text of the condition, in hex: the text itself may be large
-  ARGV[13] 'none': nobody is signed in any more. Or, with a new id, which attributes a sign-in keeps: a KeptAttributes of
+  ARGV[13] 'none': nobody is signed in any more, unless the save is forwarded. Or, with a new id, which attributes a sign-in keeps: a KeptAttributes of
            session-core as JSON. It stands in the forwarding mark, too. Empty: neither
   ARGV[14] number of index changes
   ARGV[15] limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms> <name>'
@@ -225,7 +225,7 @@ end
 if signs_in then
   ARGV[last + 1], ARGV[last + 2] = 'authenticatedAt', now
   last = last + 2
-elseif kept_rule == 'none' then
+elseif kept_rule == 'none' and reply == 'saved' then
   redis.call('HDEL', key, 'authenticatedAt')
 end
 for i = 1, stale and #stale or 0, 4000 do

@@ -457,7 +457,7 @@ export class SessionModel {
     for (const name of session.attributes.keys()) if (signIn && !isKept(name, signIn)) session.attributes.delete(name);
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
-    if (signIn || change.signsOut) session.authenticatedAt = signIn && this.now;
+    if (signIn || (change.signsOut && !isForwarded)) session.authenticatedAt = signIn && this.now;
     session.maxInactiveInterval = interval ?? session.maxInactiveInterval;
     if (absoluteTimeout !== undefined) session.absoluteEnd = endAfter(session.start, absoluteTimeout);
     if (!change.keepsIdle) session.lastAccessedTime = this.now;
