@@ -154,7 +154,8 @@ export class SessionLedger {
       const unknown = all.filter((each) => !isOver(each));
       const [isGone] = await Promise.all([this.#isGone(sign), this.#find(sign, unknown, known)]);
       const hasEnded = () => missing === 0 && ending.every(isOver);
-      if (!hasEnded() && !others.some(isOver)) {
+      // The place of what is over is given up first: it may be that less has to end.
+      if (!hasEnded() && !all.some(isOver)) {
         if (sign.limit.whenReached === 'refuse') return 'refused';
         if (isGone) return 'gone';
         const left = ending.filter((each) => !isOver(each));
