@@ -1,4 +1,6 @@
 // Mistakes in how events reach their handlers.
+const onCluster = (test) => ({ killedBy: { spec: 'cluster-delivery.spec.ts', test } });
+
 export const delivery = [
   {
     mistake: 'The id of an event follows from its position in the stream',
@@ -372,7 +374,7 @@ export const delivery = [
   },
   {
     mistake: 'A group that was removed is never named again when nobody reads it',
-    in: 'SessionEventTrimmer.runOnce',
+    in: 'SessionEventTrimmer.checkGroups',
     code: 'this.#unread.delete(name)',
     instead: 'void name',
     killedBy: {
@@ -382,7 +384,7 @@ export const delivery = [
   },
   {
     mistake: 'An aborted pass of the trimmer looks at the groups',
-    in: 'SessionEventTrimmer.runOnce',
+    in: 'SessionEventTrimmer.checkGroups',
     code: 'if (!signal?.aborted) await',
     instead: 'await',
     killedBy: {
@@ -436,5 +438,56 @@ export const delivery = [
       spec: 'delivery.scripts.spec.ts',
       test: 'retry-or-dead-letter keeps the data of an ended session for the retention after each attempt, not that of a live one',
     },
+  },
+  {
+    mistake: 'With several partitions, an event is recorded without a signal',
+    in: 'includes/signal',
+    code: "redis.pcall('SPUBLISH', events, 'events')",
+    instead: '',
+    ...onCluster('an event reaches its handlers by a signal, in any partition and in the order of its session'),
+  },
+  {
+    mistake: 'With several partitions, nobody is told of released events',
+    in: 'release-events',
+    code: "redis.pcall('SPUBLISH', KEYS[1], 'retries')",
+    instead: '',
+    ...onCluster('an event that an instance releases is taken over at once, in any partition'),
+  },
+  {
+    mistake: 'A reader waits for the reply of a node that is down',
+    in: 'PartitionReplies.round',
+    code: 'await settledWithin(PATIENCE, Promise.all(asking));',
+    instead: 'await Promise.all(asking);',
+    ...onCluster(
+      'events of other partitions are handled while a primary is down, and those of its own when it is back',
+    ),
+  },
+  {
+    mistake: 'Signals are still expected of the node that had the slot',
+    in: 'PartitionSignals.#subscribe',
+    code: 'node === this.#heard.get(partition)?.client',
+    instead: 'this.#heard.has(partition)',
+    ...onCluster('signals are heard from the node that has the partition when its slot has moved'),
+  },
+  {
+    mistake: 'Every instance cleans up every partition',
+    in: 'take-cleanup',
+    code: "if type(holder) == 'string' and holder ~= ARGV[1] then return 'taken' end",
+    instead: '',
+    ...onCluster('each partition is cleaned up by one of the instances in a period, and by any of them in the next'),
+  },
+  {
+    mistake: 'An instance takes no notice of the signal that every session has ended',
+    in: 'SessionEpochsListener.constructor',
+    code: "this.epochs.raise(keys, Number(signal.slice('epoch '.length)))",
+    instead: 'void signal',
+    ...onCluster('the end of every session is known to another instance by a signal, without a question at rest'),
+  },
+  {
+    mistake: 'An instance asks for all epochs every second, with signals as well',
+    in: 'SessionEpochsListener.#isDue',
+    code: 'if (askedAt === undefined ||',
+    instead: 'if (askedAt !== undefined ||',
+    ...onCluster('the end of every session is known to another instance by a signal, without a question at rest'),
   },
 ];

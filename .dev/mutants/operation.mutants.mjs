@@ -55,7 +55,7 @@ export const operation = [
   },
   {
     mistake: 'A read of what is broadcast waits a millisecond for a second',
-    in: 'session-event.broadcaster: LONGEST_WAIT',
+    in: 'event-arrivals: LONGEST_WAIT',
     code: '1000',
     instead: '1',
     ...AT_REST,
@@ -199,7 +199,7 @@ export const operation = [
   },
   {
     mistake: 'An instance that ends goes on to be given events',
-    in: 'UnreadEventReader.close',
+    in: 'BlockingEventReader.close',
     code: 'closeConnection(this.client)',
     instead: 'Promise.resolve()',
     ...ORDER,
@@ -261,14 +261,14 @@ export const operation = [
   },
   {
     mistake: 'What expired while others had switched notifications off is looked for by nobody',
-    in: 'ListenerSubscription.#conclude',
+    in: 'NodeSubscription.#conclude',
     code: "(before === 'silent' && heard)",
     instead: 'false',
     ...inSpec('keyspace-notification.listener', 'a gap is reported when others have switched notifications on'),
   },
   {
     mistake: 'Notifications are proved at every heartbeat',
-    in: 'ListenerSubscription.check',
+    in: 'NodeSubscription.check',
     code: 'this.#nextCheck = performance.now() + this.interval',
     instead: 'this.#nextCheck = 0',
     ...inSpec(
@@ -300,8 +300,8 @@ export const operation = [
   {
     mistake: 'Background work makes many calls at once',
     in: 'BackgroundLimiter.run',
-    code: 'this.#last.then(() => this.#take(call))',
-    instead: 'this.#take(call)',
+    code: 'lane.last.then(() => this.#take(lane, call))',
+    instead: 'this.#take(lane, call)',
     ...inSpec('background.limiter', 'the limiter of background work runs one call at a time, in their order'),
   },
   {
@@ -317,14 +317,14 @@ export const operation = [
   {
     mistake: 'A sweep claims beside other background work',
     in: 'SessionExpirationSweeper.#sweep',
-    code: 'this.limiter.run(() => this.scripts.claimExpired(bucket.partition, batch, bucket.minute))',
-    instead: 'this.scripts.claimExpired(bucket.partition, batch, bucket.minute)',
+    code: 'this.limiter.run(claim, bucket.partition.prefix)',
+    instead: 'claim()',
     ...inSpec('background.limiter', 'an instance sweeps, claims and trims in one call at a time'),
   },
   {
     mistake: 'Trimming runs beside other background work',
     in: 'SessionEventTrimmer.#trim',
-    code: 'this.limiter.run(() => this.scripts.trim(partition, limits, BATCH_SIZE))',
+    code: 'this.limiter.run(() => this.scripts.trim(partition, limits, BATCH_SIZE), partition.prefix)',
     instead: 'this.scripts.trim(partition, limits, BATCH_SIZE)',
     ...inSpec('background.limiter', 'an instance sweeps, claims and trims in one call at a time'),
   },
@@ -370,7 +370,7 @@ export const operation = [
   },
   {
     mistake: 'A listener that stops claims all that it has collected',
-    in: 'ExpiredSessionListener.#claim',
+    in: 'ExpiredSessionListener.#claimIn',
     code: '&& !this.#stopping.signal.aborted',
     instead: '',
     ...inSpec('expired-session.listener', 'the listener of expired sessions begins no claim after it has stopped'),
@@ -397,8 +397,8 @@ export const operation = [
   },
   {
     mistake: 'A sweep that is aborted begins each further bucket',
-    in: 'SessionExpirationSweeper.runOnce',
-    code: 'if (options.signal?.aborted) break;',
+    in: 'SessionExpirationSweeper.sweep',
+    code: 'if (signal?.aborted) break;',
     instead: '',
     ...inSpec('session-expiration.sweeper', 'stops before its next batch and its next bucket when it is aborted'),
   },
@@ -431,7 +431,7 @@ export const operation = [
   },
   {
     mistake: 'The log does not tell of ends that earlier sweeps should have found',
-    in: 'RedisSessionLifecycle.#cleanUp',
+    in: 'SessionCleanup.run',
     code: 'if (late > 0)',
     instead: 'if (late < 0)',
     ...inSpec(
@@ -441,9 +441,9 @@ export const operation = [
   },
   {
     mistake: 'A trim goes on when an instance has ended',
-    in: 'RedisSessionLifecycle.#cleanUp',
-    code: 'this.trimmer.runOnce({ signal })',
-    instead: 'this.trimmer.runOnce()',
+    in: 'SessionCleanup.#cleanUp',
+    code: 'this.trimmer.runOnce({ signal, partitions })',
+    instead: 'this.trimmer.runOnce({ partitions })',
     ...inSpec('cleanup', 'shutdown ends a cleanup before the next batch of events'),
   },
   {

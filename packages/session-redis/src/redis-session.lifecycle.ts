@@ -13,17 +13,16 @@ import type { Redis } from 'ioredis';
 import { settledWithin } from './timing/settled-within.js';
 import { closeConnection } from './connection/close-connection.js';
 import { closeConnections, type RedisConnections } from './connection/redis-connections.js';
-import type { RequestNodes } from './connection/request-nodes.js';
+import type { RequestNodes } from './connection/redis-nodes.js';
 import { isAnswer } from './connection/reply.errors.js';
+import { PartitionSignals } from './connection/partition-signals.js';
 import { RequestConnection } from './connection/request.connection.js';
 import { checkStore } from './connection/check-store.js';
 import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
-import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
-import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
@@ -32,6 +31,7 @@ import {
   REDIS_SESSION_OPTIONS,
   SESSION_EVENT_DISPATCHER,
 } from './configuration/redis-session.tokens.js';
+import { SessionCleanup } from './session-cleanup.js';
 import { logger } from './logging/redis-session.logger.js';
 
 /**
@@ -48,19 +48,19 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(REDIS_CONNECTIONS) private readonly connections: RedisConnections,
     @Inject(RequestConnection) private readonly requestConnection: RequestConnection,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
-    @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
     @Inject(OlderSessionSweeper) private readonly olderSweeper: OlderSessionSweeper,
     @Inject(ExpiredSessionListener) private readonly listener: ExpiredSessionListener,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
     @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
     @Inject(SessionEventConsumer) private readonly consumer: SessionEventConsumer,
     @Inject(SessionEventBroadcaster) private readonly broadcaster: SessionEventBroadcaster,
-    @Inject(SessionEventTrimmer) private readonly trimmer: SessionEventTrimmer,
+    @Inject(SessionCleanup) cleanup: SessionCleanup,
+    @Inject(PartitionSignals) private readonly signals: PartitionSignals,
     // Present when the application imports ScheduleModule. This package must not import it: a second
     // ScheduleModule.forRoot() would run every @Cron of the application twice.
     @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,
   ) {
-    this.#job = new SessionCleanupJob(options.cron, (signal) => this.#cleanUp(signal), registry);
+    this.#job = new SessionCleanupJob(options.cron, cleanup, registry);
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -79,6 +79,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     }
     if (this.options.notifications === 'auto') this.listener.start();
     this.notifications.start();
+    this.signals.start();
     this.#job.start();
     this.olderSweeper.start();
     const handling = this.options.events.consume ? this.consumer.start() : undefined;
@@ -87,15 +88,16 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    const { background, broadcast } = this.connections;
+    const { background } = this.connections;
     // Background work would wait for Redis, and the shutdown for the work.
     if (background.status !== 'ready') void closeConnection(background);
     this.consumer.stop();
     this.broadcaster.stop();
-    void closeConnection(broadcast);
     void this.#limitHandlers();
     await Promise.all([
-      this.#finish(Promise.all([this.#job.stop(), this.listener.stop(), this.olderSweeper.stop()])),
+      this.#finish(
+        Promise.all([this.#job.stop(), this.listener.stop(), this.olderSweeper.stop(), this.signals.stop()]),
+      ),
       // Waits for handlers of the application, however long they take.
       this.notifications.stop(),
     ]);
@@ -125,12 +127,6 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
    */
   async #finish(work: Promise<unknown>): Promise<void> {
     if (!(await settledWithin(PATIENCE, work))) void closeConnection(this.connections.background);
-  }
-
-  async #cleanUp(signal: AbortSignal): Promise<void> {
-    const { late } = await this.sweeper.runOnce({ signal });
-    if (late > 0) logger.log(`Caught up with ${late} sessions that had ended unnoticed`);
-    await this.trimmer.runOnce({ signal });
   }
 
   async #open(): Promise<void> {

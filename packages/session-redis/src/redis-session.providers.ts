@@ -32,15 +32,22 @@ import {
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
 import { connectionToken, createConnections, type RedisConnections } from './connection/redis-connections.js';
+import { addressWith } from './connection/node-with.js';
+import { PartitionSignals } from './connection/partition-signals.js';
+import type { RedisNodes } from './connection/redis-nodes.js';
 import { RequestConnection } from './connection/request.connection.js';
+import { BlockingEventReader } from './delivery/blocking-event.reader.js';
 import { ConsumerGroupMember } from './delivery/consumer-group-member.js';
+import { BlockingArrivals, EventArrivals, SignalledArrivals } from './delivery/event-arrivals.js';
 import { SessionDeadLetterReader } from './delivery/session-dead-letter.reader.js';
 import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import { SessionEventGroups } from './delivery/session-event-groups.js';
 import { SessionEventLoader } from './delivery/session-event.loader.js';
 import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
+import { SignalledEventReader } from './delivery/signalled-event.reader.js';
 import { UnreadEventReader } from './delivery/unread-event.reader.js';
+import { CleanupTurns } from './expiration/cleanup-turns.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
@@ -51,9 +58,10 @@ import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { SessionLedger } from './limits/session-ledger.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from './repository/redis-session.repository.js';
 import { SessionEpochs } from './repository/session-epochs.js';
-import { DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
+import { type ConsumerIdentity, DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
 import { type ScriptsOn, scriptsOn } from './scripts/define-scripts.js';
+import { SessionCleanup } from './session-cleanup.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 
@@ -70,8 +78,7 @@ const VALUES: Provider[] = [
   connection('background'),
   connection('subscriber'),
   connection('notifications'),
-  connection('reader'),
-  connection('broadcast'),
+  connection('signals'),
   { provide: SessionPartitions, inject: [REDIS_SESSION_OPTIONS], useFactory: partitionsOf },
   {
     provide: REQUEST_SESSION_SCRIPTS,
@@ -104,6 +111,16 @@ const VALUES: Provider[] = [
     inject: [REDIS_SESSION_OPTIONS, { token: SESSION_OPTIONS, optional: true }],
     useFactory: repositoryOptions,
   },
+  {
+    provide: UnreadEventReader,
+    inject: [REDIS_CONNECTIONS, SessionPartitions, CONSUMER_IDENTITY, PartitionSignals],
+    useFactory: unreadEventReader,
+  },
+  {
+    provide: EventArrivals,
+    inject: [REDIS_CONNECTIONS, SessionPartitions, PartitionSignals],
+    useFactory: eventArrivals,
+  },
   { provide: CONSUMER_IDENTITY, inject: [REDIS_SESSION_OPTIONS], useFactory: consumerIdentity },
   { provide: DELIVERY_PACE, useValue: PACE },
   {
@@ -117,6 +134,7 @@ const VALUES: Provider[] = [
 export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ...VALUES,
   RequestConnection,
+  PartitionSignals,
   SessionEpochs,
   SessionLedger,
   RedisSessionRepository,
@@ -124,17 +142,18 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   { provide: ForeignSessions, useExisting: RedisForeignSessions },
   { provide: SessionRepository, useExisting: RedisSessionRepository },
   { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
-  { provide: BackgroundLimiter, useFactory: () => new BackgroundLimiter() },
+  { provide: BackgroundLimiter, inject: [connectionToken('background')], useFactory: backgroundLimiter },
   SessionExpirationSweeper,
   OlderSessionSweeper,
   ExpiredSessionListener,
   SessionEventLoader,
-  UnreadEventReader,
   DeliveryScripts,
   ConsumerGroupMember,
   SessionEventConsumer,
   SessionEventBroadcaster,
   SessionEventTrimmer,
+  CleanupTurns,
+  SessionCleanup,
   SessionDeadLetterReader,
   SessionEventGroups,
 ];
@@ -163,8 +182,31 @@ function listener(provide: symbol | typeof KeyspaceNotificationListener, name: k
   return {
     provide,
     inject: [connectionToken(name), connectionToken('background')],
-    useFactory: (subscriber: Redis, commands: Redis) => new KeyspaceNotificationListener(subscriber, commands),
+    useFactory: (nodes: RedisNodes, commands: Redis) => new KeyspaceNotificationListener(nodes, commands),
   };
+}
+
+function backgroundLimiter(background: Redis): BackgroundLimiter {
+  return new BackgroundLimiter(undefined, (key) => addressWith(background, key));
+}
+
+function unreadEventReader(
+  { reader, background }: RedisConnections,
+  { all }: SessionPartitions,
+  member: ConsumerIdentity,
+  signals: PartitionSignals,
+): UnreadEventReader {
+  return reader && all.length === 1
+    ? new BlockingEventReader(reader, all[0]!, member)
+    : new SignalledEventReader(background, all, member, signals);
+}
+
+function eventArrivals(
+  { broadcast }: RedisConnections,
+  { all }: SessionPartitions,
+  signals: PartitionSignals,
+): EventArrivals {
+  return broadcast && all.length === 1 ? new BlockingArrivals(broadcast, all[0]!) : new SignalledArrivals(signals, all);
 }
 
 function ofSessionModule<T>(provided: T | undefined): T {

@@ -37,7 +37,7 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   };
   /**
    * `'auto'`: key events of Redis make expiries known within about a second, where Redis allows them. `'off'`: only the
-   * cleanup job finds expired sessions. On Redis Cluster there is only `'off'`. @default 'auto'; 'off' on Redis Cluster
+   * cleanup job finds expired sessions. @default 'auto'
    */
   notifications?: 'auto' | 'off';
   /** How long a request waits for Redis at most, a reconnection included. At least 10ms. @default '1s' */
@@ -156,9 +156,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     grace,
     cron,
     batchSize,
-    notifications: isOfCluster(connection)
-      ? reader.oneOf('notifications', ['off'], 'off')
-      : reader.oneOf('notifications', ['auto', 'off'], 'auto'),
+    notifications: reader.oneOf('notifications', ['auto', 'off'], 'auto'),
     commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10 }),
     events,
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),

@@ -1,7 +1,7 @@
 import slotOf from 'cluster-key-slot';
 import type { Cluster, Redis } from 'ioredis';
 import { closeConnection } from './close-connection.js';
-import type { Redirection, RequestNodes } from './request-nodes.js';
+import type { Redirection, RequestNodes } from './redis-nodes.js';
 import { closed } from './single-node.js';
 
 /** The address of a node, as ioredis writes it. */
@@ -17,7 +17,7 @@ interface Change {
 const PAUSE = 20;
 
 /**
- * The connections for requests to the primaries of a Redis Cluster. ioredis finds out which primary has which slots, for
+ * Connections to the primaries of a Redis Cluster. ioredis finds out which primary has which slots, for
  * background work. Its client of a Cluster is not for requests: it sends commands without a reply again, and such with a
  * redirection after the request has failed.
  */
@@ -28,6 +28,9 @@ export class ClusterNodes implements RequestNodes {
   #owners: (Address | undefined)[] = [];
   #change: Change | undefined;
   #isClosed = false;
+  /** Whether anybody has asked for connections. */
+  #isWanted = false;
+  readonly #changeListeners: (() => void)[] = [];
 
   /**
    * `open`: makes a connection to a node. `known`: the one of the cluster to it, if there is one. `left`: is told of those that
@@ -52,12 +55,13 @@ export class ClusterNodes implements RequestNodes {
   }
 
   async connect(): Promise<void> {
+    this.#want();
     while (this.#any()?.status !== 'ready') await this.changed();
   }
 
   async changed(): Promise<void> {
     if (this.#isClosed) throw closed();
-    if (this.cluster.status === 'wait') this.cluster.connect().catch(() => undefined);
+    this.#want();
     this.#change ??= newChange();
     await this.#change.happened;
   }
@@ -70,7 +74,7 @@ export class ClusterNodes implements RequestNodes {
       case 'ASK':
         return { pause: 0, target: this.#nodeAt(this.#addressIn(address!, from)) };
       case 'CLUSTERDOWN':
-        this.#refresh();
+        this.refresh();
         return { pause: PAUSE };
       case 'TRYAGAIN':
         return { pause: PAUSE };
@@ -82,6 +86,14 @@ export class ClusterNodes implements RequestNodes {
   onOpen(listener: (client: Redis) => void): void {
     this.#listeners.push(listener);
     for (const client of this.all) listener(client);
+  }
+
+  onChange(listener: () => void): void {
+    this.#changeListeners.push(listener);
+  }
+
+  refresh(): void {
+    if (!this.#isClosed) this.cluster.refreshSlotsCache();
   }
 
   async close(): Promise<void> {
@@ -96,9 +108,17 @@ export class ClusterNodes implements RequestNodes {
     return all.find(({ status }) => status === 'ready') ?? all[0];
   }
 
+  #want(): void {
+    if (this.#isWanted) return;
+    this.#isWanted = true;
+    if (this.cluster.status === 'wait') this.cluster.connect().catch(() => undefined);
+    else if (this.cluster.slots.length > 0) this.#adopt();
+  }
+
   /** Takes over which primary has which slots. */
   #adopt(): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed || !this.#isWanted) return;
+    const before = this.#owners;
     this.#owners = this.cluster.slots.map((nodes) => nodes[0] as Address | undefined);
     const owners = new Set(this.#owners);
     for (const owner of owners) if (owner !== undefined) this.#nodeAt(owner);
@@ -109,6 +129,11 @@ export class ClusterNodes implements RequestNodes {
       void leave(client);
     }
     this.#notify();
+    if (this.#owners.some((owner, slot) => owner !== before[slot])) this.#tellOfChange();
+  }
+
+  #tellOfChange(): void {
+    for (const listener of this.#changeListeners) listener();
   }
 
   /** A second redirection of a call pauses: two nodes may send it to each other until they agree. */
@@ -116,7 +141,7 @@ export class ClusterNodes implements RequestNodes {
     const isNews = this.#owners[slot] !== owner;
     this.#owners[slot] = owner;
     this.#nodeAt(owner);
-    this.#refresh();
+    this.refresh();
     return { pause: isNews ? 0 : PAUSE };
   }
 
@@ -130,13 +155,9 @@ export class ClusterNodes implements RequestNodes {
     for (const listener of this.#listeners) listener(client);
     client.on('ready', () => this.#notify());
     // Another node may have its slots before it returns.
-    client.on('close', () => this.#refresh()).on('reconnecting', () => this.#refresh());
+    client.on('close', () => this.refresh()).on('reconnecting', () => this.refresh());
     client.connect().catch(() => undefined);
     return client;
-  }
-
-  #refresh(): void {
-    if (!this.#isClosed) this.cluster.refreshSlotsCache();
   }
 
   #notify(): void {

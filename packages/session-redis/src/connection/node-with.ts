@@ -1,5 +1,6 @@
 import slotOf from 'cluster-key-slot';
 import type { Cluster, Redis } from 'ioredis';
+import type { SessionKeys } from '../keys/session-keys.js';
 
 /**
  * A connection for commands without keys, such as SCAN, to the node that has a key. Of the client of a Cluster it is the one to
@@ -8,10 +9,39 @@ import type { Cluster, Redis } from 'ioredis';
  */
 export function nodeWith(client: Redis | Cluster, key: string): Redis {
   if (!isCluster(client)) return client;
-  const [owner] = client.slots[slotOf(key)] ?? [];
+  const owner = addressWith(client, key);
   const node = client.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === owner);
   if (!node) throw new Error('No primary has this slot of the Cluster at the moment');
   return node;
+}
+
+/**
+ * A connection for commands without keys to the node of another connection.
+ * @throws Error while no primary of a Cluster has its address
+ */
+export function nodeLike(client: Redis | Cluster, { options: { host, port } }: Redis): Redis {
+  if (!isCluster(client)) return client;
+  const node = client.nodes('master').find(({ options }) => options.host === host && options.port === port);
+  if (!node) throw new Error(`${host}:${port} is no primary of the Cluster at the moment`);
+  return node;
+}
+
+/** The address of the node that has a key; the same for all keys of one server. Undefined while no primary has it. */
+export function addressWith(client: Redis | Cluster, key: string): string | undefined {
+  return isCluster(client) ? client.slots[slotOf(key)]?.[0] : '';
+}
+
+/** Partitions by the node that has them. */
+export function partitionsByNode(
+  client: Redis | Cluster,
+  partitions: readonly SessionKeys[],
+): ReadonlyMap<string | undefined, readonly SessionKeys[]> {
+  const nodes = new Map<string | undefined, SessionKeys[]>();
+  for (const keys of partitions) {
+    const node = addressWith(client, keys.prefix);
+    nodes.set(node, [...(nodes.get(node) ?? []), keys]);
+  }
+  return nodes;
 }
 
 /** Not `instanceof`: the application may have another copy of ioredis. */

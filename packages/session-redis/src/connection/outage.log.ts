@@ -14,6 +14,7 @@ export class OutageLog {
     client.on('close', () => this.#broken.add(client));
     // Without a listener ioredis itself logs every failed attempt.
     client.on('error', (error: Error) => {
+      if (isUnexpectedReply(error)) return;
       this.#broken.add(client);
       if (this.#isReported) return;
       logger.error(`Redis cannot be reached, retrying: ${shownError(error)}`);
@@ -36,4 +37,9 @@ export class OutageLog {
     if (ends) this.#isReported = false;
     return ends;
   }
+}
+
+/** ioredis 5 reports so that a slot has moved to another node; see PartitionSignals. */
+export function isUnexpectedReply({ message }: Error): boolean {
+  return message.startsWith('Command queue state error');
 }

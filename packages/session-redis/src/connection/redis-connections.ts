@@ -1,11 +1,11 @@
 import { Inject } from '@nestjs/common';
-import { type Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import { closeConnection } from './close-connection.js';
 import { ClusterNodes } from './cluster-nodes.js';
 import { OutageLog } from './outage.log.js';
 import { openCluster, openRedis } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
-import type { RequestNodes } from './request-nodes.js';
+import type { RedisNodes, RequestNodes } from './redis-nodes.js';
 import { SingleNode } from './single-node.js';
 import { WriteBatch } from './write-batch.js';
 import { type ClusterAddress, isOfCluster, type ServerAddress } from '../configuration/redis-address.options.js';
@@ -18,13 +18,18 @@ export interface RedisConnections {
   /** For background work: waits for Redis to return, and re-sends commands without a reply; its scripts allow that. */
   readonly background: Redis;
   /** For key events of shadow keys. Its KeyspaceNotificationListener opens, closes and subscribes it. */
-  readonly subscriber: Redis;
+  readonly subscriber: RedisNodes;
   /** For key events that the application listens to; opened with the first subscription. */
-  readonly notifications: Redis;
-  /** Waits for events of the group. It has no command timeout: nobody would get what arrives after it. */
-  readonly reader: Redis;
-  /** Waits for events to broadcast; opened when this instance has a broadcast handler. */
-  readonly broadcast: Redis;
+  readonly notifications: RedisNodes;
+  /** For PartitionSignals, which opens, closes and subscribes it where there are several partitions. */
+  readonly signals: RedisNodes;
+  /**
+   * Waits for events of the group where there is one partition. It has no command timeout: nobody would get what arrives
+   * after it.
+   */
+  readonly reader: Redis | undefined;
+  /** Waits for events to broadcast, as `reader` does; opened when this instance has a broadcast handler. */
+  readonly broadcast: Redis | undefined;
 }
 
 /** The token of one connection. */
@@ -84,6 +89,12 @@ const OF_CLUSTER: ClusterOptions = {
   enableAutoPipelining: false,
 };
 
+// ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
+const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SILENCE };
+
+/** A subscription that had no reply is made anew on the next connection. */
+const OF_SIGNALS: RedisOptions = { ...OF_SUBSCRIBERS, autoResendUnfulfilledCommands: false, enableOfflineQueue: false };
+
 /** The connections, not connected yet. A client of the application is duplicated, never used. */
 export function createConnections(options: ResolvedRedisSessionOptions): RedisConnections {
   const { connection } = options;
@@ -95,7 +106,9 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
 
 /** Closes all connections for good. Resolves as closeConnection() does. */
 export async function closeConnections({ request, ...others }: RedisConnections): Promise<void> {
-  await Promise.all([request.close(), ...Object.values(others).map((client) => closeConnection(client))]);
+  const nodes = [request, others.subscriber, others.notifications, others.signals];
+  const clients = [others.background, others.reader, others.broadcast].filter((client) => client !== undefined);
+  await Promise.all([...nodes.map((each) => each.close()), ...clients.map((client) => closeConnection(client))]);
 }
 
 function connectionsToServer(
@@ -110,13 +123,12 @@ function connectionsToServer(
     });
     return client;
   };
-  // ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
-  const subscriber = { autoResubscribe: false, socketTimeout: SILENCE };
   const connections: RedisConnections = {
     request: new SingleNode(open('request', rulesOfRequests(options))),
     background: open('background', { socketTimeout: SILENCE }),
-    subscriber: open('subscriber', subscriber),
-    notifications: open('notifications', subscriber),
+    subscriber: new SingleNode(open('subscriber', OF_SUBSCRIBERS)),
+    notifications: new SingleNode(open('notifications', OF_SUBSCRIBERS)),
+    signals: new SingleNode(open('signals', OF_SIGNALS)),
     reader: open('reader', { socketTimeout: SILENCE }),
     broadcast: open('broadcast', { socketTimeout: SILENCE }),
   };
@@ -130,29 +142,33 @@ function connectionsToCluster(
   options: ResolvedRedisSessionOptions,
   log: OutageLog,
 ): RedisConnections {
-  const open = (name: string): Cluster => {
-    const redisOptions = { ...COMMON, socketTimeout: SILENCE, ...nameOf(options, name) };
-    const cluster = openCluster(address, { ...OF_CLUSTER, redisOptions });
-    cluster.on('+node', (node: Redis) => {
-      WriteBatch.on(node);
-      node.on('close', () => endSocketTimeout(node));
-    });
-    log.watch(cluster);
-    return cluster;
+  const redisOptions = { ...COMMON, socketTimeout: SILENCE, ...nameOf(options, 'background') };
+  const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
+  background.on('+node', (node: Redis) => {
+    WriteBatch.on(node);
+    node.on('close', () => endSocketTimeout(node));
+  });
+  log.watch(background);
+  const open = (name: string, rules: RedisOptions): ClusterNodes =>
+    new ClusterNodes(
+      background,
+      (host, port, known) => {
+        const its = { ...(known?.options ?? background.options.redisOptions), host, port };
+        return watched(new Redis({ ...its, ...COMMON, ...rules, ...nameOf(options, name) }), log);
+      },
+      (client) => log.forget(client),
+    );
+  return {
+    request: open('request', rulesOfRequests(options)),
+    // Both kinds of clients have all commands.
+    background: background as unknown as Redis,
+    subscriber: open('subscriber', OF_SUBSCRIBERS),
+    notifications: open('notifications', OF_SUBSCRIBERS),
+    signals: open('signals', OF_SIGNALS),
+    // No command waits for events of two slots.
+    reader: undefined,
+    broadcast: undefined,
   };
-  const background = open('background');
-  const rules = { ...COMMON, ...rulesOfRequests(options), ...nameOf(options, 'request') };
-  const request = new ClusterNodes(
-    background,
-    (host, port, known) => {
-      const its = { ...(known?.options ?? background.options.redisOptions), host, port };
-      return watched(new Redis({ ...its, ...rules }), log);
-    },
-    (client) => log.forget(client),
-  );
-  // Both kinds of clients have all commands.
-  const others = ['subscriber', 'notifications', 'reader', 'broadcast'].map((name) => [name, open(name)]);
-  return { request, background, ...Object.fromEntries(others) } as unknown as RedisConnections;
 }
 
 function rulesOfRequests({ commandTimeout }: ResolvedRedisSessionOptions): RedisOptions {

@@ -9,7 +9,7 @@ import type { SessionPartitions } from '../keys/session-partitions.js';
 import { CallDeadlines } from './call-deadlines.js';
 import { whileKeysMove } from './while-keys-move.js';
 import { InjectConnection } from './redis-connections.js';
-import type { Redirection, RequestNodes } from './request-nodes.js';
+import type { Redirection, RequestNodes } from './redis-nodes.js';
 import { WriteBatch } from './write-batch.js';
 
 /** Sends the commands of a call. Commands that wait for a reply of others are sent after `proceed()`. */

@@ -1,9 +1,9 @@
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { closeConnection } from './close-connection.js';
-import type { RequestNodes } from './request-nodes.js';
+import type { RequestNodes } from './redis-nodes.js';
 
-/** The connection for requests to the only node that has keys. */
+/** The connection to the only node that has keys. */
 export class SingleNode implements RequestNodes {
   readonly all: readonly Redis[];
   #reconnected: Promise<void> | undefined;
@@ -34,6 +34,14 @@ export class SingleNode implements RequestNodes {
 
   onOpen(listener: (client: Redis) => void): void {
     listener(this.client);
+  }
+
+  onChange(): void {
+    // The only one always has all keys.
+  }
+
+  refresh(): void {
+    // The same.
   }
 
   close(): Promise<void> {

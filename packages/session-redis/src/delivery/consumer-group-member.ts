@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { SessionEventType } from '@nest-session/core';
 import { BACKGROUND_STREAM_SCRIPTS, CONSUMER_IDENTITY, EVENT_RULES } from '../configuration/redis-session.tokens.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
 import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -9,12 +10,16 @@ import {
   type ConsumerIdentity,
   DeliveryScripts,
   type RegisteredHandlers,
+  type RegisterReply,
   type RetryRules,
   type FailReply,
 } from '../scripts/delivery/delivery.scripts.js';
 import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { type PendingEvent, toPendingEvent } from './pending-event.js';
 import { livenessOf } from './group-state.js';
+import type { HeardSignals } from './due-partitions.js';
+import { PartitionLooks } from './partition-looks.js';
+import { PartitionReplies } from './partition-replies.js';
 import { PartitionRoundRobin } from './partition-round-robin.js';
 import { groupOf, namesIn, parsed, sessionIdOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { UnreadEventReader } from './unread-event.reader.js';
@@ -45,6 +50,14 @@ export interface Failure {
 @Injectable()
 export class ConsumerGroupMember {
   readonly #turns: PartitionRoundRobin;
+  readonly #looks: PartitionLooks;
+  readonly #created = new PartitionReplies<unknown>();
+  readonly #registered = new PartitionReplies<RegisterReply>();
+  readonly #renewed = new PartitionReplies<unknown>();
+  readonly #looked = new PartitionReplies<readonly [partition: SessionKeys, isPending: boolean]>();
+  readonly #claimed = new PartitionReplies<readonly PendingEvent[]>();
+  /** Claimed, and not returned yet: its node had not replied in time. */
+  #late: PendingEvent[] = [];
   #handlers: RegisteredHandlers | undefined;
   /** The positions of finished entries, which are acknowledged in the next turn. */
   readonly #finished = new Map<SessionKeys, { readonly positions: string[]; readonly acknowledged: Promise<void> }>();
@@ -56,8 +69,14 @@ export class ConsumerGroupMember {
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
     @Inject(EVENT_RULES) readonly rules: GroupRules,
+    @Inject(PartitionSignals) signals: HeardSignals,
   ) {
     this.#turns = new PartitionRoundRobin(partitions.all);
+    // A look at a single partition costs two commands.
+    this.#looks = new PartitionLooks(partitions.all, partitions.all.length > 1 ? rules.lease : 0);
+    signals.onSignal((partition, signal) => {
+      if (signal !== 'events') this.#looks.hurry(partition);
+    });
   }
 
   get name(): string {
@@ -76,7 +95,8 @@ export class ConsumerGroupMember {
 
   /** Creates the group where it does not exist. It begins with the oldest event that is kept. */
   async ensure(partitions = this.partitions.all): Promise<void> {
-    await Promise.all(partitions.map((partition) => this.streams.createGroup(partition, this.name, 'oldest')));
+    await this.#created.round(partitions, (partition) => this.streams.createGroup(partition, this.name, 'oldest'));
+    this.#created.take();
   }
 
   /** Records the handlers of this instance. Resolves to the handlers of another living instance when they differ. */
@@ -86,10 +106,10 @@ export class ConsumerGroupMember {
   ): Promise<readonly string[] | undefined> {
     this.#handlers = handlers;
     const liveness = livenessOf(this.rules.lease);
-    const replies = await Promise.all(
-      partitions.map((partition) => this.scripts.registerHandlers(partition, this.member, handlers, liveness)),
+    await this.#registered.round(partitions, (partition) =>
+      this.scripts.registerHandlers(partition, this.member, handlers, liveness),
     );
-    const differing = replies.find(([word]) => word === 'differing');
+    const differing = this.#registered.take().find(([word]) => word === 'differing');
     return differing && namesIn(parsed(differing[1]));
   }
 
@@ -109,18 +129,31 @@ export class ConsumerGroupMember {
    * Redis would make this instance a member again of the group that it has left.
    */
   async claimEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
-    const { all } = this.partitions;
-    const left = new Set(await this.#orCreated(all, () => this.scripts.unfinishedIn(all, this.member)));
-    const claimed: PendingEvent[] = [];
-    while (left.size > 0 && claimed.length < count && !signal.aborted) {
-      const free = count - claimed.length;
+    if (signal.aborted) return [];
+    const left = await this.#unfinished();
+    while (left.size > 0 && this.#late.length < count && !signal.aborted) {
+      const free = count - this.#late.length;
       const turn = this.#turns.next(free, left);
       const share = Math.floor(free / turn.length);
-      const events = await Promise.all(turn.map((partition) => this.#claimIn(partition, share)));
-      claimed.push(...events.flat());
+      await this.#claimed.round(turn, (partition) => this.#claimIn(partition, share));
+      this.#late.push(...this.#claimed.take().flat());
       for (const partition of turn) left.delete(partition);
     }
-    return claimed;
+    return this.#late.splice(0, count);
+  }
+
+  /** The partitions with pending entries, which may be due, among those where a look is due. */
+  async #unfinished(): Promise<Set<SessionKeys>> {
+    const looking = this.#looks.due().filter(this.#looked.isFree);
+    await this.#looked.round(looking, async (partition) => {
+      const isPending = await this.#orCreated([partition], () => this.scripts.hasPending(partition, this.member));
+      // A group that was missing may soon have some again.
+      return [partition, isPending ?? true];
+    });
+    const looked = this.#looked.take();
+    for (const [partition, isPending] of looked) this.#looks.looked(partition, isPending);
+    const unfinished = looked.filter(([, isPending]) => isPending).map(([partition]) => partition);
+    return new Set(unfinished.filter(this.#claimed.isFree));
   }
 
   /** Whether this group must handle an entry: not when the entry was replayed for another group. */
@@ -141,6 +174,7 @@ export class ConsumerGroupMember {
 
   /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
   fail(entry: StreamEntry, { done, reason, handler, isFinal = false }: Failure): Promise<FailReply> {
+    this.#looks.hurry(entry.partition);
     const of = { position: entry.position, sessionId: sessionIdOf(entry) ?? '' };
     const attempts = isFinal ? 0 : this.rules.attempts;
     return this.scripts.fail(entry.partition, this.member, { ...of, done, reason, handler, attempts }, this.rules);
@@ -150,13 +184,12 @@ export class ConsumerGroupMember {
    * Renews the leases on entries that this instance still handles, except those that another instance has taken over.
    */
   async renew(entries: readonly StreamEntry[]): Promise<void> {
-    await Promise.all(
-      this.partitions.all.map(async (partition) => {
-        const positions = positionsIn(partition, entries);
-        if (positions.length === 0) return;
-        await this.#orCreated([partition], () => this.scripts.renewLease(partition, this.member, positions));
-      }),
-    );
+    const held = new Set(entries.map(({ partition }) => partition));
+    await this.#renewed.round([...held].filter(this.#renewed.isFree), (partition) => {
+      const positions = positionsIn(partition, entries);
+      return this.#orCreated([partition], () => this.scripts.renewLease(partition, this.member, positions));
+    });
+    this.#renewed.take();
   }
 
   /** Releases all pending entries but the kept ones to the other instances. Leaves the group when none is kept. */
@@ -174,7 +207,7 @@ export class ConsumerGroupMember {
     await this.scripts.acknowledge(partition, this.member, positions);
   }
 
-  async #claimIn(partition: SessionKeys, count: number): Promise<PendingEvent[]> {
+  async #claimIn(partition: SessionKeys, count: number): Promise<readonly PendingEvent[]> {
     const { lease } = this.rules;
     const claimed = await this.#orCreated([partition], () =>
       this.scripts.claimEvents(partition, this.member, lease, count),
@@ -190,6 +223,8 @@ export class ConsumerGroupMember {
       return await ask();
     } catch (error) {
       if (!isReply(error, 'NOGROUP')) throw error;
+      // Then it is probably missing in others, too.
+      for (const partition of this.partitions.all) this.#looks.hurry(partition);
       await this.ensure(partitions);
       if (this.#handlers) await this.register(this.#handlers, partitions);
       return undefined;

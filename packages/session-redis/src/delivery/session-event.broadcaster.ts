@@ -3,19 +3,18 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { SessionEventType } from '@nest-session/core';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import {
   BACKGROUND_STREAM_SCRIPTS,
   DELIVERY_PACE,
   SESSION_EVENT_DISPATCHER,
 } from '../configuration/redis-session.tokens.js';
-import { readStreams } from '../connection/read-streams.js';
-import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { DeliveryScripts } from '../scripts/delivery/delivery.scripts.js';
-import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
+import type { EventStreamScripts, ReadReply } from '../scripts/stream/event-stream.scripts.js';
 import type { DeliveryPace } from './event-rules.js';
+import { EventArrivals } from './event-arrivals.js';
+import { PartitionReplies } from './partition-replies.js';
 import { SessionEventLoader } from './session-event.loader.js';
 import { groupOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { byPosition, timeOf } from './stream-position.js';
@@ -23,8 +22,7 @@ import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 const BATCH_SIZE = 100;
-// Milliseconds. Also how late a gap can be reported when no event follows it.
-const LONGEST_WAIT = 1000;
+// Milliseconds.
 const PAUSE_AFTER_ERROR = 500;
 // How long the wishes of broadcast handlers outlive their last instance.
 const WISH = 86_400_000;
@@ -48,12 +46,13 @@ export class SessionEventBroadcaster {
   readonly #thinned = new Map<SessionKeys, string>();
   /** The partitions that may have new events. */
   #due: readonly SessionKeys[];
+  readonly #reads = new PartitionReplies<[partition: SessionKeys, reply: ReadReply]>(() => this.arrivals.wake());
+  readonly #wishes = new PartitionReplies<[partition: SessionKeys, words: WishReply[]]>();
   /** Monotonic time, which no clock step changes. */
   #nextRenewal = 0;
 
   constructor(
-    /** Blocks while it waits for events, so nothing else uses it. */
-    @InjectConnection('broadcast') private readonly reader: Redis,
+    @Inject(EventArrivals) private readonly arrivals: EventArrivals,
     @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
     @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
     @Inject(SessionEventLoader) private readonly loader: SessionEventLoader,
@@ -75,6 +74,7 @@ export class SessionEventBroadcaster {
   /** Broadcasts no more events. The dispatcher waits for the handlers that run. */
   stop(): void {
     this.#stopping.abort();
+    this.arrivals.close();
   }
 
   async #run(): Promise<void> {
@@ -95,32 +95,33 @@ export class SessionEventBroadcaster {
   }
 
   async #pass(): Promise<void> {
-    if (this.#due.length === 0) this.#due = await this.#wait();
+    if (this.#due.length === 0) this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
     await this.#look();
   }
 
   /** Broadcasts the new events of the partitions that are due. */
   async #look(): Promise<void> {
-    const entries: StreamEntry[] = [];
     const gaps = await this.#renewWish();
     const types = this.#wanted;
-    await Promise.all(
-      this.#due.map(async (partition) => {
-        const position = this.#positions.get(partition);
-        const known = this.#thinned.get(partition) ?? NOTHING;
-        const [word, reply] = await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known);
-        if (word === 'begin') this.#positions.set(partition, reply);
-        else if (word === 'gap') gaps.set(partition, reply);
-        else if (word === 'thinned') {
-          // All ends are still there, so it continues where it is.
-          this.#thinned.set(partition, reply);
-          gaps.set(partition, position!);
-        } else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));
-      }),
-    );
+    await this.#reads.round(this.#due.filter(this.#reads.isFree), async (partition) => {
+      const position = this.#positions.get(partition);
+      const known = this.#thinned.get(partition) ?? NOTHING;
+      return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known)];
+    });
+    const [entries, more]: [StreamEntry[], SessionKeys[]] = [[], []];
+    for (const [partition, [word, reply]] of this.#reads.take()) {
+      if (word === 'begin') this.#positions.set(partition, reply);
+      else if (word === 'gap') gaps.set(partition, reply);
+      else if (word === 'thinned') {
+        // All ends are still there, so it continues where it is.
+        this.#thinned.set(partition, reply);
+        gaps.set(partition, this.#positions.get(partition)!);
+      } else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));
+      if (word === 'gap' || word === 'thinned' || reply.length === BATCH_SIZE) more.push(partition);
+    }
     if (gaps.size > 0) await this.#skip(gaps);
     await this.#deliver(entries.sort(byPosition));
-    this.#due = [];
+    this.#due = more;
   }
 
   async #deliver(entries: readonly StreamEntry[]): Promise<void> {
@@ -146,13 +147,14 @@ export class SessionEventBroadcaster {
     const lapsed = new Map<SessionKeys, string>();
     if (performance.now() < this.#nextRenewal) return lapsed;
     const types = this.#wanted;
-    await Promise.all(
-      this.partitions.all.map(async (partition) => {
-        const words = await this.delivery.wantBroadcast(partition, types, WISH);
-        const position = this.#positions.get(partition);
-        if (words[types.indexOf('created')] === 'begun' && position !== undefined) lapsed.set(partition, position);
-      }),
-    );
+    const { all } = this.partitions;
+    await this.#wishes.round(all.filter(this.#wishes.isFree), async (partition) => {
+      return [partition, await this.delivery.wantBroadcast(partition, types, WISH)];
+    });
+    for (const [partition, words] of this.#wishes.take()) {
+      const position = this.#positions.get(partition);
+      if (words[types.indexOf('created')] === 'begun' && position !== undefined) lapsed.set(partition, position);
+    }
     this.#nextRenewal = performance.now() + this.pace.wishRenewal;
     return lapsed;
   }
@@ -165,19 +167,5 @@ export class SessionEventBroadcaster {
         'Methods with @OnSessionEventGap are called',
     );
     await this.dispatcher.reportGap({ since });
-  }
-
-  /** Waits for new events, and resolves to the partitions that have some; after LONGEST_WAIT, to all. */
-  async #wait(): Promise<readonly SessionKeys[]> {
-    const { all } = this.partitions;
-    const found = await readStreams(this.reader, all, LONGEST_WAIT, (some, wait) => {
-      const streams = some.map(({ events }) => events);
-      const positions = some.map((partition) => this.#positions.get(partition)!);
-      const block = wait === undefined ? [] : (['BLOCK', wait] as const);
-      const args = ['COUNT', 1, ...block, 'STREAMS', ...streams, ...positions];
-      return this.reader.xread(...(args as unknown as Parameters<Redis['xread']>));
-    });
-    const keys = found.map(([key]) => key);
-    return keys.length === 0 ? all : all.filter(({ events }) => keys.includes(events));
   }
 }

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { BACKGROUND_STREAM_SCRIPTS, EVENT_RULES } from '../configuration/redis-session.tokens.js';
+import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -21,6 +22,11 @@ export interface TrimmerOptions extends TrimLimits {
   /** Milliseconds. */
   readonly lease: number;
   readonly deadLetters: DeadLetterLimits;
+}
+
+export interface TrimPass {
+  readonly signal?: AbortSignal;
+  readonly partitions?: readonly SessionKeys[];
 }
 
 export interface TrimResult {
@@ -57,14 +63,28 @@ export class SessionEventTrimmer {
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {}
 
-  /** One pass: trims events and dead letters, removes dead instances, and logs groups that nobody reads. */
-  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
+  /**
+   * One pass: trims events and dead letters, and checks the groups. With `partitions`, it only trims in these.
+   */
+  async runOnce({ signal, partitions }: TrimPass = {}): Promise<TrimResult> {
     const result = { removed: 0, dropped: new Map<string, number>() };
     const lost = new Map<string, number>();
-    for (const partition of this.partitions.all) {
-      await this.#trim(partition, result, signal);
-      await this.#trimLetters(partition, lost, signal);
-    }
+    await Promise.all(
+      [...partitionsByNode(this.client, partitions ?? this.partitions.all).values()].map(async (its) => {
+        for (const partition of its) {
+          await this.#trim(partition, result, signal);
+          await this.#trimLetters(partition, lost, signal);
+        }
+      }),
+    );
+    if (!partitions) await this.checkGroups(signal);
+    for (const [group, count] of result.dropped) this.#reportDropped(group, count);
+    for (const [group, count] of lost) reportLost(group, count);
+    return result;
+  }
+
+  /** Removes dead instances, and logs groups that nobody reads. */
+  async checkGroups(signal?: AbortSignal): Promise<void> {
     const groups = await groupStates(this.#ask, this.partitions.all);
     for (const group of groups) {
       if (!signal?.aborted) await this.#checkGroup(group);
@@ -72,9 +92,6 @@ export class SessionEventTrimmer {
     for (const name of this.#unread.keys()) {
       if (!groups.some((group) => group.name === name)) this.#unread.delete(name);
     }
-    for (const [group, count] of result.dropped) this.#reportDropped(group, count);
-    for (const [group, count] of lost) reportLost(group, count);
-    return result;
   }
 
   async #trim(
@@ -84,7 +101,10 @@ export class SessionEventTrimmer {
   ): Promise<void> {
     const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
-      const [next, removed, dropped] = await this.limiter.run(() => this.scripts.trim(partition, limits, BATCH_SIZE));
+      const [next, removed, dropped] = await this.limiter.run(
+        () => this.scripts.trim(partition, limits, BATCH_SIZE),
+        partition.prefix,
+      );
       result.removed += removed;
       addTo(result.dropped, dropped);
       word = next;
@@ -94,8 +114,9 @@ export class SessionEventTrimmer {
   async #trimLetters(partition: SessionKeys, lost: Map<string, number>, signal: AbortSignal | undefined) {
     const limits = this.options.deadLetters;
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
-      const [next, counts] = await this.limiter.run(() =>
-        this.scripts.trimDeadLetters(partition, limits, LETTERS_PER_CALL),
+      const [next, counts] = await this.limiter.run(
+        () => this.scripts.trimDeadLetters(partition, limits, LETTERS_PER_CALL),
+        partition.prefix,
       );
       addTo(lost, counts);
       word = next;

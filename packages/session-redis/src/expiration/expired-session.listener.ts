@@ -66,7 +66,7 @@ export class ExpiredSessionListener {
       // nothing; 300,000 at once overflow the output buffer.
       keys: this.partitions.shadows,
       events: 'expired',
-      canary: this.partitions.canary,
+      canary: this.partitions.canaries,
       handler: ({ key }) => this.#collect(key),
       onGap: (gap) => this.#catchUp(gap),
       onHealth: (health) => this.#report(health),
@@ -102,14 +102,16 @@ export class ExpiredSessionListener {
     const due = this.#membersByPartition();
     this.#due.clear();
     try {
-      for (const [partition, members] of due) {
-        for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += this.#batchSize) {
-          const batch = members.slice(i, i + this.#batchSize);
-          await this.limiter.run(() => this.scripts.claimExpired(partition, batch));
-        }
-      }
+      await Promise.all([...due].map(([partition, members]) => this.#claimIn(partition, members)));
     } catch (error) {
       this.#reportLeft(error);
+    }
+  }
+
+  async #claimIn(partition: SessionKeys, members: readonly string[]): Promise<void> {
+    for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += this.#batchSize) {
+      const batch = members.slice(i, i + this.#batchSize);
+      await this.limiter.run(() => this.scripts.claimExpired(partition, batch), partition.prefix);
     }
   }
 
@@ -165,7 +167,7 @@ export class ExpiredSessionListener {
   #listenToAllKeys(): KeyspaceSubscription {
     return this.notifications.listen({
       events: 'expired',
-      canary: this.partitions.canary,
+      canary: this.partitions.canaries,
       handler: ({ key }) => this.#collect(key),
       onGap: (gap) => this.#catchUp(gap),
       onHealth: ({ state }) => {

@@ -3,10 +3,12 @@ import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { BACKGROUND_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { InjectConnection } from '../connection/redis-connections.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
 import { nodeWith } from '../connection/node-with.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { SessionEpochs } from '../repository/session-epochs.js';
+import { type EpochSignals, SessionEpochsListener } from '../repository/session-epochs.listener.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { pages } from './scan-pages.js';
@@ -29,12 +31,8 @@ export class OlderSessionSweeper {
   readonly #clean = new Map<SessionKeys, number>();
   readonly #stopping = new AbortController();
 
-  // Two loops, because a pass can take longer than an instance may rely on an epoch.
-  readonly #loops = [
-    // Where this fails, each load asks.
-    new PollingLoop('The look at the epochs', INTERVAL, () => this.#ask().catch(() => undefined)),
-    new PollingLoop('The end of every session', INTERVAL, () => this.runOnce({ signal: this.#stopping.signal })),
-  ];
+  // Not one loop, because a pass can take longer than an instance may rely on an epoch.
+  readonly #loops: readonly Pick<PollingLoop, 'start' | 'stop'>[];
 
   constructor(
     @InjectConnection('background') private readonly client: Redis,
@@ -42,9 +40,15 @@ export class OlderSessionSweeper {
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(SessionEpochs) private readonly epochs: SessionEpochs,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
-  ) {}
+    @Inject(PartitionSignals) signals: EpochSignals,
+  ) {
+    this.#loops = [
+      new SessionEpochsListener(client, partitions.all, epochs, signals),
+      new PollingLoop('The end of every session', INTERVAL, () => this.runOnce({ signal: this.#stopping.signal })),
+    ];
+  }
 
-  /** Asks for the epochs, and ends what they make invalid, once a second. */
+  /** Keeps the epochs up to date, and ends what they make invalid, about once a second. */
   start(): void {
     for (const loop of this.#loops) loop.start();
   }
@@ -61,14 +65,10 @@ export class OlderSessionSweeper {
     for (const keys of this.partitions.all) {
       const epoch = this.epochs.pending(keys);
       if (epoch === undefined || signal?.aborted) continue;
-      const isLast = (await this.#now()) - epoch >= LONGEST_REQUEST;
+      const isLast = (await this.#now(keys)) - epoch >= LONGEST_REQUEST;
       if (isLast || this.#clean.get(keys) !== epoch) ended += await this.#pass(keys, epoch, isLast, signal);
     }
     return { ended };
-  }
-
-  #ask(): Promise<unknown> {
-    return Promise.all(this.partitions.all.map((keys) => this.epochs.ask(this.client, keys)));
   }
 
   async #pass(keys: SessionKeys, epoch: number, isLast: boolean, signal: AbortSignal | undefined): Promise<number> {
@@ -77,7 +77,7 @@ export class OlderSessionSweeper {
       for (let i = 0; i < ids.length; i += ENDED_PER_CALL) {
         if (signal?.aborted) return ended;
         const batch = ids.slice(i, i + ENDED_PER_CALL);
-        ended += await this.limiter.run(() => this.scripts.endOlder(keys, batch));
+        ended += await this.limiter.run(() => this.scripts.endOlder(keys, batch), keys.prefix);
       }
     }
     if (ended > 0) return ended;
@@ -86,8 +86,8 @@ export class OlderSessionSweeper {
     return 0;
   }
 
-  async #now(): Promise<number> {
-    return Number((await this.client.time())[0]) * 1000;
+  async #now({ prefix }: SessionKeys): Promise<number> {
+    return Number((await nodeWith(this.client, prefix).time())[0]) * 1000;
   }
 
   /** The ids of all session hashes. Those of sessions that are there the whole time come at least once. */
@@ -95,7 +95,8 @@ export class OlderSessionSweeper {
     const prefix = keys.session('');
     const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
     const scan = (cursor: string) => nodeWith(this.client, keys.prefix).scan(cursor, ...all);
-    for await (const found of pages((cursor) => this.limiter.run(() => scan(cursor)))) {
+    const read = (cursor: string) => this.limiter.run(() => scan(cursor), keys.prefix);
+    for await (const found of pages(read)) {
       yield found.map((key) => key.slice(prefix.length));
     }
   }

@@ -24,7 +24,7 @@ export class SessionCleanupJob {
 
   constructor(
     cron: string,
-    private readonly cleanUp: (signal: AbortSignal) => Promise<unknown>,
+    private readonly cleanup: { run(period: number, signal: AbortSignal): Promise<unknown> },
     private readonly registry: SchedulerRegistry | undefined,
   ) {
     this.#job = CronJob.from({
@@ -55,7 +55,7 @@ export class SessionCleanupJob {
     const { signal } = this.#stopping;
     try {
       await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
-      await this.cleanUp(signal);
+      await this.cleanup.run(this.#job.nextDate().toMillis() - Date.now(), signal);
       this.#failures.succeeded();
     } catch (error) {
       if (!signal.aborted) this.#failures.failed(error);

@@ -4,8 +4,9 @@ import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import { nodeWith } from '../connection/node-with.js';
+import { nodeWith, partitionsByNode } from '../connection/node-with.js';
 import { isReply } from '../connection/reply.errors.js';
+import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
@@ -51,31 +52,46 @@ export class SessionExpirationSweeper {
 
   /**
    * One pass over every bucket that is due by Redis' clock. A batch that fails is logged, and left to the next pass.
-   * Rejects with the error of ioredis when the bucket list cannot be read.
+   * Rejects with the error of ioredis when a bucket list cannot be read. The nodes of a Cluster are swept at the same time.
    */
-  async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
-    const [seconds, microseconds] = await this.client.time();
-    const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-    const until = now + (options.ahead ?? 0);
-    const tally = new SweepCounter(now, until);
-    for (const bucket of await this.#bucketsUntil(until, tally)) {
-      if (options.signal?.aborted) break;
-      tally.result.buckets++;
-      await this.#sweep(bucket, tally, options.signal);
-    }
-    this.#report(tally, options.signal);
+  runOnce(options: SweepOptions = {}): Promise<SweepResult> {
+    return this.sweep(this.partitions.all, options);
+  }
+
+  /** @internal As `runOnce()`, in some partitions. */
+  async sweep(partitions: readonly SessionKeys[], { ahead = 0, signal }: SweepOptions = {}): Promise<SweepResult> {
+    const tally = new SweepCounter(ahead > 0);
+    const passes = [...partitionsByNode(this.client, partitions)].map(async ([, its]) => {
+      for (const bucket of await this.#bucketsOf(its, ahead, tally)) {
+        if (signal?.aborted) break;
+        tally.result.buckets++;
+        await this.#sweep(bucket, tally, signal);
+      }
+    });
+    const failed = (await Promise.allSettled(passes)).find(({ status }) => status === 'rejected');
+    this.#report(tally, signal);
+    if (failed) throw (failed as PromiseRejectedResult).reason;
     return tally.result;
   }
 
-  /** The due buckets of all partitions, the oldest first. */
-  async #bucketsUntil(time: number, tally: SweepCounter): Promise<Bucket[]> {
-    const buckets = this.partitions.all.map(async (partition) => {
-      const minutes = await this.client.zrangebyscore(partition.bucketList, '-inf', time).catch((error: unknown) => {
-        if (!isReply(error, 'WRONGTYPE')) throw error;
-        tally.failures.push(error);
-        return [];
-      });
-      return minutes.map((minute) => ({ partition, minute }));
+  /** The clock of the node that has a partition, in epoch milliseconds. */
+  async #clockOf({ prefix }: SessionKeys): Promise<number> {
+    const [seconds, microseconds] = await nodeWith(this.client, prefix).time();
+    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  }
+
+  /** The due buckets of partitions on one node, the oldest first. */
+  async #bucketsOf(partitions: readonly SessionKeys[], ahead: number, tally: SweepCounter): Promise<Bucket[]> {
+    const now = await this.#clockOf(partitions[0]!);
+    const buckets = partitions.map(async (partition) => {
+      const minutes = await this.client
+        .zrangebyscore(partition.bucketList, '-inf', now + ahead)
+        .catch((error: unknown) => {
+          if (!isReply(error, 'WRONGTYPE')) throw error;
+          tally.failures.push(error);
+          return [];
+        });
+      return minutes.map((minute) => ({ partition, minute, now }));
     });
     return (await Promise.all(buckets)).flat().toSorted((a, b) => Number(a.minute) - Number(b.minute));
   }
@@ -83,12 +99,11 @@ export class SessionExpirationSweeper {
   async #sweep(bucket: Bucket, tally: SweepCounter, signal?: AbortSignal): Promise<void> {
     for await (const batch of this.#batches(bucket)) {
       if (signal?.aborted) return;
-      await this.limiter
-        .run(() => this.scripts.claimExpired(bucket.partition, batch, bucket.minute))
-        .then(
-          (outcomes) => tally.count(bucket, batch, outcomes),
-          (error: unknown) => tally.failures.push(error),
-        );
+      const claim = () => this.scripts.claimExpired(bucket.partition, batch, bucket.minute);
+      await this.limiter.run(claim, bucket.partition.prefix).then(
+        (outcomes) => tally.count(bucket, batch, outcomes),
+        (error: unknown) => tally.failures.push(error),
+      );
     }
   }
 
@@ -110,7 +125,7 @@ export class SessionExpirationSweeper {
     const key = bucket.partition.bucket(bucket.minute);
     try {
       yield* pagesFromAnywhere((cursor) =>
-        this.limiter.run(() => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE)),
+        this.limiter.run(() => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE), bucket.partition.prefix),
       );
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;

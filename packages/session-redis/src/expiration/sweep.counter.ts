@@ -5,6 +5,8 @@ import type { ClaimOutcome } from '../scripts/session/session.scripts.js';
 export interface Bucket {
   readonly partition: SessionKeys;
   readonly minute: string;
+  /** The clock of its node when the pass began there: epoch milliseconds. */
+  readonly now: number;
 }
 
 /**
@@ -28,17 +30,14 @@ export class SweepCounter {
   readonly failures: unknown[] = [];
   /** The dead-letter streams that got entries. */
   readonly deadLetters = new Set<string>();
-  readonly #lateBefore: number;
   /** Only for a pass that looks ahead: it can find a live session again, in the bucket that the session moved to. */
   readonly #alive: Set<string> | undefined;
 
-  /** `now`: when the pass began; `until`: its latest minute. Epoch ms by Redis' clock. */
-  constructor(now: number, until: number) {
-    this.#lateBefore = now - LATE;
-    this.#alive = until > now ? new Set() : undefined;
+  constructor(looksAhead: boolean) {
+    this.#alive = looksAhead ? new Set() : undefined;
   }
 
-  count({ partition, minute }: Bucket, members: readonly string[], outcomes: readonly ClaimOutcome[]): void {
+  count({ partition, minute, now }: Bucket, members: readonly string[], outcomes: readonly ClaimOutcome[]): void {
     for (const [i, outcome] of outcomes.entries()) {
       const member = members[i];
       if (outcome === 'alive' && member !== undefined) {
@@ -47,7 +46,7 @@ export class SweepCounter {
       }
       this.result[outcome]++;
       if (outcome === 'corrupt') this.deadLetters.add(partition.deadLetters);
-      if (outcome === 'claimed' && Number(minute) < this.#lateBefore) this.result.late++;
+      if (outcome === 'claimed' && Number(minute) < now - LATE) this.result.late++;
     }
   }
 }

@@ -27,7 +27,12 @@ export class SessionKeys {
   readonly bucketList: string;
   /** HASH: `at`, until when the sessions that have begun are over; `ended`, the epoch whose sessions are all ended. */
   readonly epoch: string;
-  /** STREAM of session events. */
+  /** STRING: the instance whose turn the cleanup is. It exists until the next instance may take it. */
+  readonly cleanup: string;
+  /**
+   * STREAM of session events. The sharded channel of the same name tells, with several partitions, what an instance would
+   * otherwise find out only later; see connection/partition-signals.ts.
+   */
   readonly events: string;
   /** STREAM of dead letters. */
   readonly deadLetters: string;
@@ -52,6 +57,7 @@ export class SessionKeys {
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
     this.bucketList = `${this.prefix}expirations`;
     this.epoch = `${this.prefix}epoch`;
+    this.cleanup = `${this.prefix}cleanup`;
     this.events = `${this.prefix}events`;
     this.deadLetters = `${this.events}:dead`;
     this.lostDeadLetters = `${this.deadLetters}:lost`;

@@ -14,8 +14,8 @@ export class SessionPartitions {
   readonly meta: string;
   /** A pattern of Redis that matches the shadow keys of all partitions. */
   readonly shadows: string;
-  /** Prefix of canaries: keys like shadow keys, but of no session, to test whether Redis announces expired ones. */
-  readonly canary: string;
+  /** Prefixes of canaries: keys like shadow keys, but of no session, to test whether Redis announces expired ones. */
+  readonly canaries: readonly string[];
 
   constructor(
     readonly namespace: string,
@@ -25,7 +25,7 @@ export class SessionPartitions {
     this.all = tags.map((tag) => new SessionKeys(namespace, tag));
     this.meta = `${namespace}:meta`;
     this.shadows = new SessionKeys(namespace, anyTag).shadow('*');
-    this.canary = this.all[0]!.shadow('canary:');
+    this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }
 
   /** The partition of a session id. It depends on the whole id, because not all ids are random. */

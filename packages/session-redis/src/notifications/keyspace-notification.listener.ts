@@ -1,15 +1,14 @@
 import type { Redis } from 'ioredis';
-import { InvalidSessionOptionsError } from '@nest-session/core';
-import { closeConnection } from '../connection/close-connection.js';
-import { isCluster } from '../connection/node-with.js';
-import { type KeyspaceNotification, toKeyspaceNotification } from './keyspace-notification.js';
+import { nodeLike } from '../connection/node-with.js';
+import type { RedisNodes } from '../connection/redis-nodes.js';
 import type {
   KeyspaceHealth,
-  KeyspaceState,
   KeyspaceSubscription,
   KeyspaceSubscriptionOptions,
 } from './keyspace-subscription.options.js';
-import { ListenerSubscription } from './listener-subscription.js';
+import { ListenerSubscription, WORST_FIRST } from './listener-subscription.js';
+import { NodeListener } from './node.listener.js';
+import type { ProbeConnections } from './notification.probe.js';
 
 /** Milliseconds. */
 export interface ListenerPace {
@@ -21,10 +20,6 @@ export interface ListenerPace {
 
 const PACE: ListenerPace = { heartbeat: 10_000, probe: 60_000 };
 
-const NO_CLUSTER = 'Key events are not available on Redis Cluster: there, each node announces only its own keys.';
-
-const WORST_FIRST: readonly KeyspaceState[] = ['refused', 'silent', 'connecting', 'unproven', 'listening', 'stopped'];
-
 /**
  * Listens to key events of Redis: a key was set, was deleted, has expired. Inject it: `RedisSessionModule` provides it,
  * and starts and stops it with the application. It connects with the first `listen()`.
@@ -35,40 +30,33 @@ const WORST_FIRST: readonly KeyspaceState[] = ['refused', 'silent', 'connecting'
  */
 export class KeyspaceNotificationListener {
   readonly #subscriptions = new Set<ListenerSubscription>();
+  /** By the connection. */
+  readonly #nodes = new Map<Redis, NodeListener>();
   #state: 'new' | 'running' | 'stopped' = 'new';
   #heartbeat: NodeJS.Timeout | undefined;
-  #isChecking = false;
-  #isCheckDue = false;
-  readonly #onMessage = (channel: string, message: string) =>
-    this.#pass(channel, toKeyspaceNotification(channel, message));
-  readonly #onPatternMessage = (pattern: string, channel: string, message: string) =>
-    this.#pass(pattern, toKeyspaceNotification(channel, message, pattern));
-  readonly #onReady = () => void this.#check();
-  readonly #onClose = () => {
-    for (const subscription of this.#subscriptions) subscription.disconnected('there is no connection to Redis');
-  };
+  #isConnected = false;
 
   /** @internal `RedisSessionModule` does this: inject the listener. */
   constructor(
-    /** Only the listener uses it. With `autoResubscribe: false`, because the one of ioredis can end the process. */
-    private readonly subscriber: Redis,
+    /** Only the listener uses them. With `autoResubscribe: false`, because the one of ioredis can end the process. */
+    private readonly nodes: RedisNodes,
     /** For CONFIG and canaries: before RESP3, a subscribed connection takes no other commands. */
     private readonly commands: Redis,
     private readonly pace: ListenerPace = PACE,
   ) {}
 
   /**
-   * Subscribes to key events, until the subscription is closed. Before the application has started, from its start on.
+   * Subscribes to key events, until the subscription is closed. Before the application has started, from its start on. On a
+   * Cluster, to those of every primary.
    * @throws InvalidSessionOptionsError naming all problems at once
    */
   listen(options: KeyspaceSubscriptionOptions): KeyspaceSubscription {
-    const { subscriber, commands, pace } = this;
-    if (isCluster(subscriber)) throw new InvalidSessionOptionsError('KeyspaceNotificationListener', [NO_CLUSTER]);
-    const subscription = new ListenerSubscription(subscriber, commands, options, pace.probe, (closed) =>
-      this.#remove(closed),
+    const [node] = this.nodes.all;
+    const subscription = new ListenerSubscription(options, node?.options.db ?? 0, this.pace.probe, (closed) =>
+      this.#subscriptions.delete(closed),
     );
     this.#subscriptions.add(subscription);
-    this.#connect();
+    if (this.#state === 'running') this.#begin(subscription);
     return subscription;
   }
 
@@ -87,77 +75,53 @@ export class KeyspaceNotificationListener {
   start(): void {
     if (this.#state !== 'new') return;
     this.#state = 'running';
-    this.subscriber
-      .on('message', this.#onMessage)
-      .on('pmessage', this.#onPatternMessage)
-      .on('ready', this.#onReady)
-      .on('close', this.#onClose);
-    this.#heartbeat = setInterval(() => this.#beat(), this.pace.heartbeat).unref();
-    this.#connect();
+    this.#heartbeat = setInterval(() => {
+      for (const node of this.#nodes.values()) node.beat();
+    }, this.pace.heartbeat).unref();
+    for (const subscription of this.#subscriptions) this.#begin(subscription);
   }
 
   /**
-   * `RedisSessionModule` calls it. Closes the connection for good, and resolves when running handlers have finished.
+   * `RedisSessionModule` calls it. Closes the connections for good, and resolves when running handlers have finished.
    */
   async stop(): Promise<void> {
     this.#state = 'stopped';
     clearInterval(this.#heartbeat);
-    this.subscriber
-      .off('message', this.#onMessage)
-      .off('pmessage', this.#onPatternMessage)
-      .off('ready', this.#onReady)
-      .off('close', this.#onClose);
-    void closeConnection(this.subscriber);
+    for (const node of this.#nodes.values()) node.stop();
+    void this.nodes.close();
     await Promise.all([...this.#subscriptions].map((subscription) => subscription.stop()));
   }
 
-  #connect(): void {
-    if (this.#state !== 'running' || this.#subscriptions.size === 0) return;
-    for (const subscription of this.#subscriptions) {
-      if (subscription.health.state === 'stopped') subscription.disconnected();
-    }
-    const { status } = this.subscriber;
-    if (status === 'ready') void this.#check();
-    else if (status === 'wait') this.subscriber.connect().catch(() => undefined);
+  #begin(subscription: ListenerSubscription): void {
+    subscription.start();
+    for (const [subscriber, node] of this.#nodes) subscription.addNode(node, this.#connectionsTo(subscriber));
+    if (this.#isConnected) return;
+    this.#isConnected = true;
+    this.nodes.onOpen((subscriber) => this.#add(subscriber));
+    this.nodes.connect().catch(() => undefined);
   }
 
-  #beat(): void {
-    if (this.subscriber.status !== 'ready') return;
-    // TCP does not notice a peer that vanished while nothing is sent. The PING is something to send, and the timeout of
-    // the socket notices when its reply is missing.
-    this.subscriber.ping().catch(() => undefined);
-    void this.#check();
+  #add(subscriber: Redis): void {
+    if (this.#state !== 'running') return;
+    const node = new NodeListener(subscriber);
+    this.#nodes.set(subscriber, node);
+    for (const subscription of this.#subscriptions) subscription.addNode(node, this.#connectionsTo(subscriber));
+    subscriber.once('end', () => this.#remove(subscriber));
   }
 
-  /** One check at a time. A request during a check causes another round. */
-  async #check(): Promise<void> {
-    this.#isCheckDue = true;
-    if (this.#isChecking) return;
-    this.#isChecking = true;
-    while (this.#isCheckDue) {
-      this.#isCheckDue = false;
-      for (const subscription of this.#subscriptions) {
-        if (this.subscriber.status === 'ready') await subscription.check();
-      }
-    }
-    this.#isChecking = false;
+  /** Other nodes have its keys. */
+  #remove(subscriber: Redis): void {
+    if (this.#state !== 'running') return;
+    this.#nodes.get(subscriber)?.stop();
+    this.#nodes.delete(subscriber);
+    for (const subscription of this.#subscriptions) subscription.removeNode(subscriber);
   }
 
-  #pass(subscribedTo: string, notification: KeyspaceNotification | undefined): void {
-    if (!notification) return;
-    for (const subscription of this.#subscriptions) {
-      const names = notification.pattern === undefined ? subscription.channels : subscription.patterns;
-      if (names.includes(subscribedTo)) subscription.receive(notification);
-    }
-  }
-
-  #remove(closed: ListenerSubscription): void {
-    this.#subscriptions.delete(closed);
-    if (this.subscriber.status !== 'ready') return;
-    const others = [...this.#subscriptions];
-    const channels = closed.channels.filter((name) => !others.some((other) => other.channels.includes(name)));
-    const patterns = closed.patterns.filter((name) => !others.some((other) => other.patterns.includes(name)));
-    if (channels.length > 0) this.subscriber.unsubscribe(...channels).catch(() => undefined);
-    if (patterns.length > 0) this.subscriber.punsubscribe(...patterns).catch(() => undefined);
+  #connectionsTo(subscriber: Redis): ProbeConnections {
+    return {
+      subscriber,
+      commands: () => nodeLike(this.commands, subscriber),
+      has: (key) => this.nodes.of(key) === subscriber,
+    };
   }
 }

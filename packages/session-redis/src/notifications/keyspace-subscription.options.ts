@@ -72,11 +72,12 @@ export interface KeyspaceSubscriptionOptions {
   /** Called with each change of the health. @default a log line */
   readonly onHealth?: (health: KeyspaceHealth) => unknown;
   /**
-   * Prefix of the keys of canaries. The listener writes a canary now and once a minute and lets it expire, to check
+   * Prefix of the keys of canaries, or several. The listener writes a canary now and once a minute and lets it expire, to check
    * that notifications arrive. The prefix must match `keys`, and no other key may have it: the handler gets none with
-   * it. Needs the event `'expired'` and the database of the listener. @default none: where allowed, the listener asks CONFIG
+   * it. On a Cluster it checks the nodes that can have such a key: all, unless the prefixes
+   * have hash tags. Needs the event `'expired'` and the database of the listener. @default none: where allowed, the listener asks CONFIG
    */
-  readonly canary?: string;
+  readonly canary?: string | readonly string[];
 }
 
 export interface ResolvedSubscription {
@@ -87,7 +88,7 @@ export interface ResolvedSubscription {
   readonly flags: string;
   readonly hears: (event: KeyEventName) => boolean;
   readonly concurrency: number;
-  readonly canary: string | undefined;
+  readonly canaries: readonly string[];
 }
 
 /** @throws InvalidSessionOptionsError naming all problems at once */
@@ -97,7 +98,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
   if (events.length === 0) reader.problem('Option `events` names no event.');
   const keys = reader.value('keys', isNames, 'a key, a pattern, or a list of keys and patterns');
   const database = reader.value('database', isDatabase, 'the number of a database, or "*"') ?? ownDatabase;
-  const canary = reader.text('canary', undefined, (text) => (text === '' ? 'must not be empty' : undefined));
+  const canary = reader.value('canary', isNames, 'a prefix of keys, or a list of prefixes');
   const concurrency = reader.integer('concurrency', 1, { atLeast: 1, atMost: 10_000 });
   if (!reader.value('handler', isFunction, 'a function')) reader.problem('Option `handler` is missing.');
   for (const name of ['onError', 'onGap', 'onHealth']) reader.value(name, isFunction, 'a function');
@@ -119,7 +120,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
     flags: (keys === undefined ? 'E' : 'K') + classesOf(events),
     hears: (event) => all || events.includes(event),
     concurrency,
-    canary,
+    canaries: asList(canary),
   };
 }
 

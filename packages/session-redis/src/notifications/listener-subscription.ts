@@ -1,4 +1,6 @@
+import { shownError } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import { logger } from '../logging/redis-session.logger.js';
 import type { KeyspaceNotification } from './keyspace-notification.js';
 import {
   type KeyspaceGap,
@@ -9,145 +11,90 @@ import {
   type ResolvedSubscription,
   resolveSubscription,
 } from './keyspace-subscription.options.js';
-import { NotificationProbe, type ProbeResult } from './notification.probe.js';
+import { type NodeReports, NodeSubscription } from './node-subscription.js';
 import { NotificationQueue } from './notification.queue.js';
-import { logger } from '../logging/redis-session.logger.js';
-import { shownError } from '@nest-session/core/store';
+import type { NodeListener } from './node.listener.js';
+import type { ProbeConnections } from './notification.probe.js';
 
-/** One subscription of a listener: subscribes, checks that notifications arrive, and reports gaps and health. */
-export class ListenerSubscription implements KeyspaceSubscription {
+export const WORST_FIRST: readonly KeyspaceState[] = [
+  'refused',
+  'silent',
+  'connecting',
+  'unproven',
+  'listening',
+  'stopped',
+];
+
+/** One subscription of a listener, on all nodes: handles notifications, and reports gaps and health. */
+export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   readonly #resolved: ResolvedSubscription;
-  readonly #probe: NotificationProbe;
   readonly #queue: NotificationQueue;
+  readonly #parts = new Map<Redis, { readonly part: NodeSubscription; readonly listener: NodeListener }>();
   #health: KeyspaceHealth = { state: 'stopped', reason: undefined, since: Date.now() };
-  /** Counts lost connections: the result of a check on one says nothing about the next. */
-  #gone = 0;
-  #isSubscribed = false;
-  /** Monotonic time. */
-  #nextCheck = 0;
-  #lastHeard: number | undefined;
-  #isGapWaiting = false;
+  #isRunning = false;
+  /** The gap that waits for its turn to be reported. */
+  #gap: KeyspaceGap | undefined;
   #catchingUp: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly subscriber: Redis,
-    commands: Redis,
     private readonly options: KeyspaceSubscriptionOptions,
+    database: number,
     /** Milliseconds between two checks. */
     private readonly interval: number,
     private readonly remove: (subscription: ListenerSubscription) => void,
   ) {
-    this.#resolved = resolveSubscription(options, subscriber.options.db ?? 0);
-    const { flags, canary, concurrency } = this.#resolved;
-    this.#probe = new NotificationProbe(subscriber, commands, flags, canary);
-    this.#queue = new NotificationQueue(concurrency, options.handler, options.onError);
+    this.#resolved = resolveSubscription(options, database);
+    this.#queue = new NotificationQueue(this.#resolved.concurrency, options.handler, options.onError);
   }
 
   get health(): KeyspaceHealth {
     return this.#health;
   }
 
-  get channels(): readonly string[] {
-    return this.#resolved.channels;
+  /** The listener runs. */
+  start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.changed();
   }
 
-  get patterns(): readonly string[] {
-    return this.#resolved.patterns;
+  /** Subscribes on a node, which has some keys now. */
+  addNode(listener: NodeListener, connections: ProbeConnections): void {
+    const others = [...this.#parts.values()].map(({ part }) => part.heardAt).filter((at) => at !== undefined);
+    const lastHeard = others.length > 0 ? Math.min(...others) : undefined;
+    const part = new NodeSubscription(connections, this.#resolved, this, this.interval, lastHeard);
+    this.#parts.set(connections.subscriber, { part, listener });
+    this.changed();
+    listener.add(part);
+  }
+
+  /** A node has no keys any more. */
+  removeNode(subscriber: Redis): void {
+    this.#parts.delete(subscriber);
+    this.changed();
   }
 
   async close(): Promise<void> {
     this.remove(this);
+    for (const { part, listener } of this.#parts.values()) listener.remove(part);
     await this.stop();
-  }
-
-  /** There is no connection: it is being made, or was lost. */
-  disconnected(reason?: string): void {
-    this.#forgetConnection();
-    this.#report('connecting', reason);
   }
 
   /** Resolves when running handlers have finished. */
   async stop(): Promise<void> {
-    this.#forgetConnection();
-    this.#report('stopped');
+    this.#isRunning = false;
+    this.#parts.clear();
+    this.changed();
     await Promise.all([this.#queue.stop(), this.#catchingUp]);
   }
 
   receive(notification: KeyspaceNotification): void {
-    const { event, key } = notification;
-    if (!this.#resolved.hears(event)) return;
-    if (!this.#probe.isCanary(key)) this.#queue.push(notification);
-    else if (event === 'expired') this.#probe.heard(key);
+    if (this.#isRunning) this.#queue.push(notification);
   }
 
-  /**
-   * Subscribes on a new connection, and checks that notifications arrive when that is due. Never rejects. Not
-   * re-entrant.
-   */
-  async check(): Promise<void> {
-    if (performance.now() < this.#nextCheck) return;
-    const gone = this.#gone;
-    const isNew = !this.#isSubscribed;
-    if (!isNew || (await this.#subscribe())) {
-      const result = await this.#probe.run();
-      if (gone === this.#gone) this.#conclude(result, isNew);
-    }
-    if (gone === this.#gone) this.#nextCheck = performance.now() + this.interval;
-  }
-
-  #forgetConnection(): void {
-    this.#gone++;
-    this.#isSubscribed = false;
-    this.#nextCheck = 0;
-  }
-
-  async #subscribe(): Promise<boolean> {
-    const gone = this.#gone;
-    try {
-      if (this.channels.length > 0) await this.subscriber.subscribe(...this.channels);
-      if (this.patterns.length > 0) await this.subscriber.psubscribe(...this.patterns);
-    } catch (error) {
-      if (gone === this.#gone) this.#report('refused', `the channel is not allowed (${shownError(error)})`);
-      return false;
-    }
-    this.#isSubscribed = gone === this.#gone;
-    return this.#isSubscribed;
-  }
-
-  #conclude({ heard, refused, flagsWereMissing }: ProbeResult, isNew: boolean): void {
-    const before = this.#health.state;
-    if (heard === false) {
-      // After a failover the old server may stay connected, but keys no longer expire there. A new connection finds the
-      // right one.
-      if (!isNew && (before === 'listening' || refused === undefined)) return this.subscriber.disconnect(true);
-      this.#report('silent', refused ?? `no notification arrives, although "${this.#resolved.flags}" is set`);
-    } else if (heard === undefined && refused !== undefined) {
-      this.#report('unproven', refused);
-    } else {
-      this.#report('listening');
-    }
-    if (isNew || flagsWereMissing || (before === 'silent' && heard)) this.#reportGap({ since: this.#lastHeard });
-    if (this.#health.state === 'listening') this.#lastHeard = Date.now();
-  }
-
-  /** One call of `onGap` at a time. A call that waits for its turn also covers the gaps that follow. */
-  #reportGap(gap: KeyspaceGap): void {
-    if (this.#isGapWaiting) return;
-    this.#isGapWaiting = true;
-    this.#catchingUp = this.#catchingUp.then(async () => {
-      this.#isGapWaiting = false;
-      if (this.#isStopped) return;
-      try {
-        await this.options.onGap?.(gap);
-      } catch (error) {
-        // A stop closes the connections that `onGap` uses.
-        if (this.#isStopped) return;
-        logger.error(`onGap of ${this.#names} failed, notifications may be missing: ${shownError(error)}`);
-      }
-    });
-  }
-
-  #report(state: KeyspaceState, reason?: string): void {
+  /** The health is that of the part with the worst state. */
+  changed(): void {
+    const { state, reason } = this.#worst();
     if (state === this.#health.state && reason === this.#health.reason) return;
     this.#health = { state, reason, since: Date.now() };
     try {
@@ -158,17 +105,45 @@ export class ListenerSubscription implements KeyspaceSubscription {
     }
   }
 
+  /** One call of `onGap` at a time. A call that waits for its turn also covers the gaps that follow. */
+  missed(since: number | undefined): void {
+    const waiting = this.#gap;
+    this.#gap = { since: waiting ? earlier(waiting.since, since) : since };
+    if (waiting) return;
+    this.#catchingUp = this.#catchingUp.then(async () => {
+      const gap = this.#gap!;
+      this.#gap = undefined;
+      if (!this.#isRunning) return;
+      try {
+        await this.options.onGap?.(gap);
+      } catch (error) {
+        // A stop closes the connections that `onGap` uses.
+        if (!this.#isRunning) return;
+        logger.error(`onGap of ${this.#names} failed, notifications may be missing: ${shownError(error)}`);
+      }
+    });
+  }
+
+  #worst(): { readonly state: KeyspaceState; readonly reason: string | undefined } {
+    if (!this.#isRunning) return { state: 'stopped', reason: undefined };
+    const parts = [...this.#parts.values()].map(({ part }) => part);
+    const rank = ({ state }: NodeSubscription) => WORST_FIRST.indexOf(state);
+    const [worst] = parts.toSorted((a, b) => rank(a) - rank(b));
+    return worst ?? { state: 'connecting', reason: undefined };
+  }
+
   #log(): void {
     const { state, reason } = this.#health;
     if (state === 'listening') logger.log(`Listening to ${this.#names}`);
     else if (reason !== undefined) logger.warn(`Not listening to ${this.#names} (${state}): ${reason}`);
   }
 
-  get #isStopped(): boolean {
-    return this.#health.state === 'stopped';
-  }
-
   get #names(): string {
-    return [...this.channels, ...this.patterns].join(', ');
+    return [...this.#resolved.channels, ...this.#resolved.patterns].join(', ');
   }
+}
+
+/** Undefined is the earliest of all. */
+function earlier(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? undefined : Math.min(one, other);
 }

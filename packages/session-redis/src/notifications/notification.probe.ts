@@ -17,6 +17,18 @@ export interface ProbeResult {
 // A canary lives for one millisecond by Redis' clock, which may be set back meanwhile.
 const LOOK_INTERVAL = 5;
 const MOST_LOOKS = 200;
+// A prefix with a hash tag is on one node only. Another one is soon found to have a key on each node.
+const MOST_DRAWS = 2000;
+
+/** A probe of one node. */
+export interface ProbeConnections {
+  /** The connection on which its notifications arrive. */
+  readonly subscriber: Redis;
+  /** A connection to the node for other commands. @throws Error when there is none */
+  readonly commands: () => Redis;
+  /** Whether a key is on the node. */
+  readonly has: (key: string) => boolean;
+}
 
 /** Sets the flags of `notify-keyspace-events`, and checks with a canary whether notifications arrive. */
 export class NotificationProbe {
@@ -24,16 +36,14 @@ export class NotificationProbe {
   #awaited: string | undefined;
 
   constructor(
-    /** The connection on which notifications arrive. */
-    private readonly subscriber: Redis,
-    private readonly commands: Redis,
+    private readonly connections: ProbeConnections,
     private readonly flags: string,
-    /** Prefix of the keys of canaries. */
-    private readonly canary: string | undefined,
+    /** Prefixes of the keys of canaries. */
+    private readonly canaries: readonly string[],
   ) {}
 
   isCanary(key: string): boolean {
-    return this.canary !== undefined && key.startsWith(this.canary);
+    return this.canaries.some((prefix) => key.startsWith(prefix));
   }
 
   /** A canary of this or another instance has expired. */
@@ -44,7 +54,7 @@ export class NotificationProbe {
   /** Never rejects. */
   async run(): Promise<ProbeResult> {
     try {
-      const flagsWereMissing = await requireFlags(this.commands, this.flags);
+      const flagsWereMissing = await requireFlags(this.connections.commands(), this.flags);
       return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
     } catch (error) {
       const refused =
@@ -55,20 +65,30 @@ export class NotificationProbe {
   }
 
   async #hearsCanary(): Promise<boolean | undefined> {
-    if (this.canary === undefined) return undefined;
-    const key = this.canary + randomUUID();
+    const key = this.#canaryOfNode();
+    if (key === undefined) return undefined;
     this.#awaited = key;
     try {
-      await this.commands.set(key, '', 'PX', 1);
-      for (let looks = 1; (await this.commands.exists(key)) === 1; looks++) {
+      const commands = this.connections.commands();
+      await commands.set(key, '', 'PX', 1);
+      for (let looks = 1; (await commands.exists(key)) === 1; looks++) {
         if (looks === MOST_LOOKS) return undefined;
         await pause(LOOK_INTERVAL, undefined, { ref: false });
       }
       // Redis sends the notification before the reply to this PING, or not at all.
-      await this.subscriber.ping();
+      await this.connections.subscriber.ping();
     } catch {
       return undefined;
     }
     return this.#awaited !== key;
+  }
+
+  /** A new key that is on the node; undefined when none was found. */
+  #canaryOfNode(): string | undefined {
+    for (let draws = 0; draws < MOST_DRAWS && this.canaries.length > 0; draws++) {
+      const key = this.canaries[draws % this.canaries.length]! + randomUUID();
+      if (this.connections.has(key)) return key;
+    }
+    return undefined;
   }
 }

@@ -158,7 +158,13 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async endEvery(): Promise<void> {
-    await this.#connection.runInAll(this.#partitions, (client, keys) => this.#scripts(client).raiseEpoch(keys));
+    const epochs = new Map<SessionKeys, string>();
+    await this.#connection.runInAll(this.#partitions, async (client, keys) => {
+      epochs.set(keys, await this.#scripts(client).raiseEpoch(keys));
+    });
+    // Not by the script: while its slot moves, it runs where nobody hears it. With one partition the instances ask.
+    const tell = (client: Redis, keys: SessionKeys) => client.spublish(keys.events, `epoch ${epochs.get(keys)}`);
+    if (epochs.size > 1) await this.#connection.runInAll(this.#partitions, tell);
     await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
   }
 

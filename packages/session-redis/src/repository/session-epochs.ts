@@ -17,7 +17,7 @@ interface Epoch {
 
 /**
  * The epoch of each partition, as this instance knows it: a session that began until then is over. A poll asks for them
- * every second, so that a load need not.
+ * every second, or a subscription to them is confirmed as often, so that a load need not ask.
  */
 @Injectable()
 export class SessionEpochs {
@@ -28,8 +28,26 @@ export class SessionEpochs {
     const askedAt = performance.now();
     const [at, endedAt] = await client.hmget(keys.epoch, 'at', 'ended');
     // Replies on two connections may come in another order than the questions.
-    if ((this.#known.get(keys)?.askedAt ?? 0) > askedAt) return;
-    this.#known.set(keys, { at: Number(at ?? -Infinity), endedAt: Number(endedAt ?? -Infinity), askedAt });
+    const known = this.#known.get(keys);
+    if ((known?.askedAt ?? 0) > askedAt) return;
+    // A signal of a new epoch may have overtaken the reply.
+    this.#known.set(keys, {
+      at: Math.max(Number(at ?? -Infinity), known?.at ?? -Infinity),
+      endedAt: Number(endedAt ?? -Infinity),
+      askedAt,
+    });
+  }
+
+  /** A partition has a new epoch. */
+  raise(keys: SessionKeys, at: number): void {
+    const known = this.#known.get(keys);
+    if (known && known.at < at) this.#known.set(keys, { ...known, at });
+  }
+
+  /** What is known of the epoch of a partition was true at a monotonic time. */
+  confirm(keys: SessionKeys, at: number): void {
+    const known = this.#known.get(keys);
+    if (known && known.askedAt < at) this.#known.set(keys, { ...known, askedAt: at });
   }
 
   /** Whether a load must ask for the epoch of its partition. */

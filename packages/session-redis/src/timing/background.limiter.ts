@@ -3,32 +3,46 @@ import { setTimeout as pause } from 'node:timers/promises';
 // Milliseconds. Each call blocks Redis for less, so Redis serves requests for most of the time.
 const PAUSE = 1;
 
+/** The calls to one node. */
+interface Lane {
+  last: Promise<unknown>;
+  /** Monotonic time. */
+  nextCall: number;
+}
+
 /**
- * Keeps background work from crowding out requests, however much there is: its calls run one at a time, with a pause in
- * between. Each call must be small.
+ * Keeps background work from crowding out requests, however much there is: its calls to a node run one at a time, with a
+ * pause in between. Each call must be small.
  */
 export class BackgroundLimiter {
-  #last: Promise<unknown> = Promise.resolve();
-  /** Monotonic time. */
-  #nextCall = 0;
+  readonly #lanes = new Map<string | undefined, Lane>();
 
-  /** `pauseTime`: milliseconds. */
-  constructor(private readonly pauseTime = PAUSE) {}
+  /** `pauseTime`: milliseconds. `nodeOf`: a name for the node that has a key. */
+  constructor(
+    private readonly pauseTime = PAUSE,
+    private readonly nodeOf: (key: string) => string | undefined = () => undefined,
+  ) {}
 
-  /** Runs the calls in the order of `run()`. The pause delays the next call, not the result of this one. */
-  run<T>(call: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(() => this.#take(call));
-    this.#last = turn.catch(() => undefined);
+  /**
+   * Runs the calls to a node in the order of `run()`. The pause delays the next call, not the result of this one. `key`: of
+   * the keys of the call, which are all on one node.
+   */
+  run<T>(call: () => Promise<T>, key: string): Promise<T> {
+    const node = this.nodeOf(key);
+    const lane = this.#lanes.get(node) ?? { last: Promise.resolve(), nextCall: 0 };
+    this.#lanes.set(node, lane);
+    const turn = lane.last.then(() => this.#take(lane, call));
+    lane.last = turn.catch(() => undefined);
     return turn;
   }
 
-  async #take<T>(call: () => Promise<T>): Promise<T> {
-    const left = this.#nextCall - performance.now();
+  async #take<T>(lane: Lane, call: () => Promise<T>): Promise<T> {
+    const left = lane.nextCall - performance.now();
     if (left > 0) await pause(left);
     try {
       return await call();
     } finally {
-      this.#nextCall = performance.now() + this.pauseTime;
+      lane.nextCall = performance.now() + this.pauseTime;
     }
   }
 }

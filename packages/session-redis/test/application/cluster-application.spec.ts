@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent, Sessions } from '@nest-session/core';
 import { SessionEventGroups } from '@nest-session/redis';
-import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, RedisCluster } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
@@ -198,12 +197,4 @@ it('a client of the application is duplicated, and neither used nor closed', asy
   apps = [];
   expect(await client.ping()).toBe('PONG');
   client.disconnect();
-});
-
-it('refuses to listen to key events, which no node announces for the others', async () => {
-  const app = await start(newNamespace());
-  const listener = app.nest.get(KeyspaceNotificationListener, { strict: false });
-  expect(() => listener.listen({ events: 'expired', handler: () => undefined })).toThrow(
-    'not available on Redis Cluster',
-  );
 });

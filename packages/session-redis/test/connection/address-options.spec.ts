@@ -49,11 +49,6 @@ it.each<[string, object, string[]]>([
     ['Option `cluster.nodes` must be a list of `{ host, port }`, at least one.'],
   ],
   [
-    'key events on a Cluster',
-    { cluster: { nodes: NODES }, notifications: 'auto' },
-    ['Option `notifications` must be one of "off".'],
-  ],
-  [
     'Sentinels without a name and with another form',
     { sentinels: ['localhost:26379'] },
     [

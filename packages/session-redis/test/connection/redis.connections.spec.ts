@@ -53,7 +53,7 @@ async function attempts(client: Redis, count: number): Promise<number[]> {
 }
 
 it('background commands survive an outage that ioredis alone gives up on, with two log lines', async () => {
-  const { background, reader } = connections;
+  const [background, reader] = [connections.background, connections.reader!];
   await Promise.all([background.set('a', '1'), reader.ping()]);
   proxy.refuse();
   proxy.cut();
@@ -91,7 +91,7 @@ it('background commands of one turn of the event loop leave in one write', async
 });
 
 it('the end of an outage is logged although one connection was closed for good during it', async () => {
-  const { background, reader } = connections;
+  const [background, reader] = [connections.background, connections.reader!];
   await Promise.all([background.ping(), reader.ping()]);
   proxy.refuse();
   proxy.cut();
@@ -104,7 +104,7 @@ it('the end of an outage is logged although one connection was closed for good d
 });
 
 it('an outage that one connection notices late is logged once', () => {
-  const { background, reader } = connections;
+  const [background, reader] = [connections.background, connections.reader!];
   // What ioredis reports of an outage, in an order that depends on the machine's load.
   for (const client of [background, reader]) client.emit('close');
   for (const client of [background, reader]) {
@@ -156,9 +156,9 @@ describe('a client of the application', () => {
       expect(await own.background.config('GET', 'port')).toEqual(['port', `${server.port}`]);
       expect(await own.background.incr('number')).toBe(1);
       const entry = await own.background.xadd('stream', '*', 'field', '1');
-      await own.reader.ping();
+      await own.reader!.ping();
       proxy.delayReplies(500);
-      const read = await own.reader.xread('BLOCK', 1, 'STREAMS', 'stream', '0');
+      const read = await own.reader!.xread('BLOCK', 1, 'STREAMS', 'stream', '0');
       expect(read).toEqual([['stream', [[entry, ['field', '1']]]]]);
       proxy.delayReplies(0);
       expect(await direct.client('LIST')).toMatch(/name=nest:session:background .* db=4 /);

@@ -133,8 +133,7 @@ describe('over TLS', () => {
   it('a connection that is closed during a failing handshake ends no process', async () => {
     const options = resolveRedisSessionOptions({ url: open.url, tls: { ca: foreign.own.cert } });
     const clients = Array.from({ length: 5 }, () => {
-      const { request, ...others } = createConnections(options);
-      return [...request.all, ...Object.values(others)] as Redis[];
+      return Object.values(createConnections(options)).flatMap((its) => ('all' in its ? [...its.all] : its)) as Redis[];
     }).flat();
     const closed = clients.map(async (client) => {
       client.connect().catch(() => undefined);

@@ -1,7 +1,8 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
 import { nameOf } from '../../src/delivery/stream-entry.js';
-import { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
+import { eventReader } from '../support/event-reader.js';
+import { HandSignals } from '../support/hand-signals.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { commandStats } from '../support/command.stats.js';
@@ -24,6 +25,7 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
   const { signal } = new AbortController();
   let store: Store;
   let group: ConsumerGroupMember;
+  let signals: HandSignals;
   beforeAll(async () => {
     store = await Store.open({ partitions });
   });
@@ -31,9 +33,10 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
     await store.client.flushall();
     const { client } = store;
     const member = { group: GROUP, consumer: 'me' };
-    const unread = new UnreadEventReader(client, store.partitions, member);
+    signals = new HandSignals();
+    const unread = eventReader(client, store.partitions, member, signals);
     const [delivery, stream] = [new DeliveryScripts(client), new EventStreamScripts(client)];
-    group = new ConsumerGroupMember(unread, delivery, stream, store.partitions, member, RULES);
+    group = new ConsumerGroupMember(unread, delivery, stream, store.partitions, member, RULES, signals);
     await group.ensure();
   });
   afterAll(() => store.close());
@@ -48,6 +51,8 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
       await client.xreadgroup('GROUP', GROUP, 'dead', 'COUNT', count, 'STREAMS', events, '>');
     }
     await age('dead');
+    // Else it would look again only after a lease.
+    for (const keys of store.partitions.all) if (some.includes(keys.events)) signals.tell(keys, 'retries');
   }
 
   /** As if the leases of an instance had not been renewed for a minute. */

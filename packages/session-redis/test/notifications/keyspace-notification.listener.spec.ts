@@ -8,6 +8,7 @@ import {
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { commandStats } from '../support/command.stats.js';
 import { subscriberTo } from '../support/key-event.fixture.js';
 import { withAllRights } from '../support/with-all-rights.js';
@@ -52,7 +53,7 @@ const keys = () => heard.map(({ key }) => key);
 
 function created(url: string, pace = { heartbeat: 50, probe: 100 }): KeyspaceNotificationListener {
   const commands = new Redis(url);
-  const listener = new KeyspaceNotificationListener(subscriberTo(withAllRights(url)), commands, pace);
+  const listener = new KeyspaceNotificationListener(new SingleNode(subscriberTo(withAllRights(url))), commands, pace);
   opened.push({ listener, commands });
   return listener;
 }
@@ -251,7 +252,10 @@ it('a listener logs one line when its handler is too slow', async () => {
 it('a listener works without RESP3, where a subscribed connection takes no other commands', async () => {
   const subscriber = subscriberTo(withAllRights(server.url)).duplicate({ protocol: 2 });
   const commands = new Redis(server.url);
-  const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, probe: 100 });
+  const listener = new KeyspaceNotificationListener(new SingleNode(subscriber), commands, {
+    heartbeat: 50,
+    probe: 100,
+  });
   opened.push({ listener, commands });
   listener.start();
   let gaps = 0;
@@ -324,7 +328,7 @@ describe('a subscription', () => {
           'Option `events` names no event.',
           'Option `keys` must be a key, a pattern, or a list of keys and patterns.',
           'Option `database` must be the number of a database, or "*".',
-          'Option `canary` must not be empty.',
+          'Option `canary` must be a prefix of keys, or a list of prefixes.',
           'Option `handler` is missing.',
           'Option `onGap` must be a function.',
           'Unknown option `concurency`: did you mean `concurrency`?',
@@ -469,7 +473,10 @@ it('a listener leaves a server that replies but no longer holds the keys', async
   const next = await RedisServer.start({ args: ['--notify-keyspace-events', 'Kx'] });
   const subscriber = subscriberTo(withAllRights(server.url));
   const commands = new Redis(server.url, { disconnectTimeout: 10 });
-  const listener = new KeyspaceNotificationListener(subscriber, commands, { heartbeat: 50, probe: 100 });
+  const listener = new KeyspaceNotificationListener(new SingleNode(subscriber), commands, {
+    heartbeat: 50,
+    probe: 100,
+  });
   opened.push({ listener, commands });
   listener.start();
   const subscription = listener.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler });
@@ -521,7 +528,7 @@ it("a listener reports no canary, its own or another instance's, and leaves none
 it('a canary lives for a millisecond, so that a proof takes no longer', async () => {
   const proxy = await TcpProxy.start({ port: server.port });
   const commands = new Redis(proxy.url);
-  const proving = new KeyspaceNotificationListener(subscriberTo(withAllRights(server.url)), commands);
+  const proving = new KeyspaceNotificationListener(new SingleNode(subscriberTo(withAllRights(server.url))), commands);
   proxy.hold('request', 'exists');
   proving.start();
   const subscription = proving.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler });

@@ -21,7 +21,7 @@ function watched() {
       log.push(`${name} ends`);
       ends.push(performance.now());
       return name;
-    });
+    }, 'key');
   return { limiter, log, begins, ends, call };
 }
 
@@ -43,7 +43,7 @@ describe('the limiter of background work', () => {
 
   it('passes on the error of a call, and runs the next one', async () => {
     const { limiter, call } = watched();
-    const failed = limiter.run(() => Promise.reject(new Error('lost')));
+    const failed = limiter.run(() => Promise.reject(new Error('lost')), 'key');
     const next = call('next');
     await expect(failed).rejects.toThrow('lost');
     expect(await next).toBe('next');

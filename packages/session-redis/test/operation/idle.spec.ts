@@ -34,7 +34,9 @@ class Handlers {
 
 it.each([1, 4])('an instance at rest sends only its polls, with %d partitions', async (partitions) => {
   const store = await Store.open({ partitions });
-  const redis = { url: store.server.url, partitions, cleanup: { cron: '0 0 0 29 2 *' } };
+  // With several partitions, an instance looks at each of them once per lease.
+  const events = { lease: `${POLL}ms` };
+  const redis = { url: store.server.url, partitions, cleanup: { cron: '0 0 0 29 2 *' }, events };
   const instance = await EventInstance.start({
     redis,
     providers: [Handlers],

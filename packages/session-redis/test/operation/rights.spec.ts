@@ -212,6 +212,18 @@ async function handle(): Promise<void> {
   await instance.stop();
 }
 
+/** The same with several partitions, and the end of every session. */
+async function handleInPartitions(): Promise<void> {
+  const instance = await start({ notifications: 'off', partitions: 4 }, [Handlers]);
+  instance.get(Handlers).fails = false;
+  await eventually(async () => expect(String(await admin.client('LIST'))).toContain('ssub=4'));
+  await storedAndEnded(instance);
+  await eventually(() => expect(instance.get(Handlers).heard).toHaveLength(1));
+  await instance.get(Sessions).endEverySession();
+  await eventually(() => expect(sent).toContain('ping'));
+  await instance.stop();
+}
+
 async function broadcast(): Promise<void> {
   const instance = await start(ONLY_REQUESTS, [BroadcastHandlers]);
   await storedAndEnded(instance);
@@ -304,6 +316,11 @@ function beyondBase(rights: readonly RightsName[], commands: readonly string[]):
 describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>([
   { what: 'that only serves requests', rights: [...ALONE], live: serve },
   { what: 'with handlers', rights: [...ALONE, 'handlers'], live: handle },
+  {
+    what: 'with handlers in several partitions',
+    rights: [...ALONE, 'handlers', 'partitions'],
+    live: handleInPartitions,
+  },
   { what: 'with broadcast handlers', rights: [...ALONE, 'broadcast handlers'], live: broadcast },
   { what: 'that uses SessionEventGroups', rights: [...ALONE, 'handlers', 'groups'], live: operateGroups },
   { what: 'that sets the flags for notifications', rights: [...ALONE, 'notifications', 'flags'], live: hearOfExpiry },
@@ -318,7 +335,36 @@ describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>
     expect(scripts).toEqual(expect.arrayContaining(await scriptsThatRan()));
     // What it sends in a test that does all there is to do, and what its scripts call in cases that are rare.
     const needed = new Set([...(await commandsSent()), ...calledBy(scripts)]);
+    // The scripts do without in a namespace with one partition.
+    if (!rights.includes('partitions')) needed.delete('spublish');
     expect(beyondBase(rights, [...needed])).toEqual(beyondBase(rights, documentedCommands(rights)));
+  });
+});
+
+describe('several partitions', () => {
+  const live = async (without: string) => {
+    await grant([...ALONE, 'handlers', 'partitions'], [without]);
+    const instance = await start({ notifications: 'off', partitions: 4 }, [Handlers]);
+    instance.get(Handlers).fails = false;
+    await storedAndEnded(instance);
+    await eventually(() => expect(instance.get(Handlers).heard).toHaveLength(1));
+    await instance.stop();
+  };
+
+  it('without the right to subscribe, an instance looks for events, and logs one line', async () => {
+    await live('ssubscribe');
+    expect(EventInstance.log.lines).toEqual([expect.stringMatching(/^warn New events are noticed later: .*NOPERM/)]);
+  });
+
+  it('without the right to publish, a change of a session is still whole', async () => {
+    await grant([...ALONE, 'handlers', 'partitions'], ['spublish']);
+    const instance = await start({ notifications: 'off', partitions: 4 });
+    const { id } = await stored(instance);
+    const found = await instance.get(IndexedSessionRepository).findById(id);
+    found!.invalidate();
+    await found!.save();
+    expect(await instance.get(IndexedSessionRepository).findById(id)).toBeFalsy();
+    await expect(instance.get(Sessions).endEverySession()).rejects.toThrow('NOPERM');
   });
 });
 

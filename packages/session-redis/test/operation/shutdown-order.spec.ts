@@ -96,7 +96,7 @@ it('shutdown leaves no timer and no listener, and logs nothing', async () => {
   await endSession();
   await eventually(() => begun.length === 1);
   const { subscriber, notifications } = instance.module.get<RedisConnections>(REDIS_CONNECTIONS, { strict: false });
-  const subscribers = [subscriber, notifications];
+  const subscribers = [...subscriber.all, ...notifications.all];
   expect(subscribers.flatMap(heardOn)).not.toEqual([]);
   EventInstance.log.lines.length = 0;
   await instance.stop();

@@ -116,9 +116,10 @@ describe.each(['express', 'fastify'] as const)(`${ABORTS} clients that disconnec
   }
 
   function usage(): Usage {
-    const { request, ...others } = app.nest.get<RedisConnections>(REDIS_CONNECTIONS, { strict: false });
+    const connections = app.nest.get<RedisConnections>(REDIS_CONNECTIONS, { strict: false });
+    const clients = Object.entries(connections).map(([name, its]) => [name, 'all' in its ? [...its.all][0] : its]);
     const server = app.nest.getHttpServer() as Server;
-    return usageOf({ process, server, request: request.of(undefined)!, ...others });
+    return usageOf({ process, server, ...(Object.fromEntries(clients) as Record<string, Redis>) });
   }
 
   async function nothingIsLeft(): Promise<void> {

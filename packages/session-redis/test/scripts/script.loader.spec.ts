@@ -30,6 +30,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/raise-epoch': null,
   'session/end-older-sessions': null,
   'session/claim-expired': 'ClaimOutcome',
+  'session/take-cleanup': 'TakeCleanupReply',
   'limits/reserve-place': 'ReserveReply',
   'limits/settle-place': 'SettlePlaceReply',
   'limits/find-sessions': 'FoundSession',

@@ -9,6 +9,7 @@ import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+import { HandSignals } from '../support/hand-signals.js';
 
 LeakGuard.install();
 
@@ -69,7 +70,14 @@ it('the background work looks at the sessions once more when requests that rotat
   const epochs = new SessionEpochs();
   for (const keys of store.partitions.all) await epochs.ask(store.client, keys);
   const limiter = new BackgroundLimiter();
-  const sweeper = new OlderSessionSweeper(store.client, store.scripts, store.partitions, epochs, limiter);
+  const sweeper = new OlderSessionSweeper(
+    store.client,
+    store.scripts,
+    store.partitions,
+    epochs,
+    limiter,
+    new HandSignals(),
+  );
   const ended = () => Promise.all(store.partitions.all.map(({ epoch }) => store.client.hget(epoch, 'ended')));
   const raisedAt = await Promise.all(store.partitions.all.map(({ epoch }) => store.client.hget(epoch, 'at')));
   await sweeper.runOnce();

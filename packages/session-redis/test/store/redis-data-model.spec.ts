@@ -30,7 +30,11 @@ const PLACEHOLDERS = {
 const LEDGER = 'nest:session:ledger:<principal>';
 
 /** Live for a millisecond, or until the next run of the job: seen only in the notifications of their writes. */
-const BRIEF = ['nest:session:sessions:expires:canary:<uuid>', 'nest:session:events:dead:unreported'];
+const BRIEF = [
+  'nest:session:sessions:expires:canary:<uuid>',
+  'nest:session:events:dead:unreported',
+  'nest:session:cleanup',
+];
 
 @Injectable()
 class FailingHandler {

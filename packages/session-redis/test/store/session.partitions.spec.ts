@@ -76,5 +76,6 @@ it.each([undefined, 4])('the id in a shadow key is read for its own partition on
     'nest:session:sessions:x',
     'nest:session:{9}:sessions:expires:x',
   ];
-  for (const key of [...foreign, `${partitions.canary}x`]) expect(partitions.idOfShadow(key)).toBeUndefined();
+  for (const key of [...foreign, ...partitions.canaries.map((prefix) => `${prefix}x`)])
+    expect(partitions.idOfShadow(key)).toBeUndefined();
 });

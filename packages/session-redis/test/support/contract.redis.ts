@@ -20,6 +20,7 @@ import { scriptsOn } from '../../src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { KEEPING_RULES, MINUTE } from './store.fixture.js';
+import { HandSignals } from './hand-signals.js';
 
 const BATCH_SIZE = 100;
 
@@ -138,7 +139,7 @@ function nodeOf(
   const batches = { batchSize: BATCH_SIZE };
   return {
     repository: new RedisSessionRepository(connection, scripts, partitions, options, epochs, ledger),
-    older: new OlderSessionSweeper(background, scripts(background), partitions, epochs, limiter()),
+    older: new OlderSessionSweeper(background, scripts(background), partitions, epochs, limiter(), new HandSignals()),
     sweeper: new SessionExpirationSweeper(background, scripts(background), partitions, batches, limiter()),
   };
 }

@@ -11,6 +11,7 @@ export const KEYS = {
   'nest:session:revoked:<index name>:<value>': 'string',
   'nest:session:ledger:<principal>': 'hash',
   'nest:session:epoch': 'hash',
+  'nest:session:cleanup': 'string',
   'nest:session:events': 'stream',
   'nest:session:events:dead': 'stream',
   'nest:session:events:dead:index': 'zset',

@@ -8,6 +8,8 @@ export type RightsName =
   | 'handlers'
   | 'broadcast handlers'
   | 'groups'
+  | 'partitions'
+  | 'cluster'
   | 'notifications'
   | 'flags'
   | 'all keys'

@@ -1,4 +1,5 @@
 import { createConnections } from '../../src/connection/redis-connections.js';
+import { SingleNode } from '../../src/connection/single-node.js';
 import { ExpiredSessionListener } from '../../src/expiration/expired-session.listener.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { KeyspaceNotificationListener } from '../../src/notifications/keyspace-notification.listener.js';
@@ -26,7 +27,7 @@ export class KeyEvents {
   static start(store: Store, url = store.server.url, subscriberUrl = url, silence = PATIENT): KeyEvents {
     const { background } = createConnections(resolveRedisSessionOptions({ url }));
     const subscriber = subscriberTo(subscriberUrl, silence);
-    const notifications = new KeyspaceNotificationListener(subscriber, background, PACE);
+    const notifications = new KeyspaceNotificationListener(new SingleNode(subscriber), background, PACE);
     const scripts = new SessionScripts(background, store.partitions, KEEPING_RULES);
     const options = { batchSize: 100 };
     const limiter = new BackgroundLimiter();
@@ -43,7 +44,10 @@ export class KeyEvents {
 /** A connection for notifications as the module makes it. */
 export function subscriberTo(url: string, socketTimeout = PATIENT) {
   const { subscriber } = createConnections(resolveRedisSessionOptions({ url }));
-  return subscriber.duplicate({ socketTimeout, disconnectTimeout: 10 }).on('error', () => undefined);
+  return subscriber
+    .of(undefined)!
+    .duplicate({ socketTimeout, disconnectTimeout: 10 })
+    .on('error', () => undefined);
 }
 
 /** How often the expiry of each session was recorded. */

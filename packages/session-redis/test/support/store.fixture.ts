@@ -168,7 +168,9 @@ export class Store<Server extends RedisServer = RedisServer> {
   /** How many instances read events, of any group. */
   async readers(): Promise<number> {
     const clients = String(await this.client.client('LIST')).split('\n');
-    return clients.filter((client) => /name=nest:session:reader .*cmd=xreadgroup /.test(client)).length;
+    // Those that wait on the stream, or for the signals of several partitions.
+    const waits = /name=nest:session:(reader .*cmd=xreadgroup |signals .* ssub=[1-9])/;
+    return clients.filter((client) => waits.test(client)).length;
   }
 
   /** The dead letters, in the order of each partition. */

@@ -124,23 +124,18 @@ export class DeliveryScripts {
   }
 
   /**
-   * The partitions with pending events of a group, which may be due. It also notes that this instance is alive. Plain
-   * commands instead of a script: one round trip for all partitions, and cheap when nothing is pending.
+   * Whether events of a group are pending, which may be due. It also notes that this instance is alive. Plain commands
+   * instead of a script: cheap when nothing is pending.
    */
-  async unfinishedIn(
-    partitions: readonly SessionKeys[],
-    { group, consumer }: ConsumerIdentity,
-  ): Promise<SessionKeys[]> {
-    const replies = await Promise.all(
-      partitions.flatMap(({ events }) => [
-        this.#client.xpending(events, group),
-        this.#client
-          .xreadgroup('GROUP', group, consumer, 'COUNT', 1, 'STREAMS', events, BEHIND_ALL)
-          // The reply to the other command says what is wrong.
-          .catch(() => null),
-      ]),
-    );
-    return partitions.filter((_, i) => Number(replies[2 * i]![0]) > 0);
+  async hasPending({ events }: SessionKeys, { group, consumer }: ConsumerIdentity): Promise<boolean> {
+    const [[count]] = await Promise.all([
+      this.#client.xpending(events, group),
+      this.#client
+        .xreadgroup('GROUP', group, consumer, 'COUNT', 1, 'STREAMS', events, BEHIND_ALL)
+        // The reply to the other command says what is wrong.
+        .catch(() => null),
+    ]);
+    return Number(count) > 0;
   }
 
   /** `lease`: milliseconds. */

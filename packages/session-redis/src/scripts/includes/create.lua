@@ -14,6 +14,7 @@ if is_wanted or redis.call('EXISTS', KEYS[7]) == 1 then
   if type(recorded) == 'table' then
     -- include: unrecorded
   end
+  -- include: signal
 end
 ARGV[last + 1], ARGV[last + 2] = 'creationTime', now
 ARGV[last + 3], ARGV[last + 4] = 'lastAccessedTime', now

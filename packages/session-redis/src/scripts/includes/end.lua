@@ -18,6 +18,7 @@ local recorded = redis.pcall('XADD', events, '*', 'type', how, 'session', id, 'a
 if type(recorded) == 'table' then
   -- include: unrecorded
 end
+-- include: signal
 for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
 if size > 0 and redis.call('SREM', bucket_prefix .. bucket, 'expires:' .. id) == size then
   redis.call('ZREM', bucket_list, bucket)

@@ -73,7 +73,9 @@ local function bury_member(member, is_present, reason)
   return is_buried and 'corrupt' or 'already'
 end
 
+local has_recorded = false
 local function record(id, ...)
+  has_recorded = true
   redis.call('XADD', events, '*', 'type', 'expired', 'session', id, 'at', at, ...)
 end
 
@@ -148,6 +150,9 @@ for i = 5, #ARGV do
   -- The member has left the bucket since this call looked: another instance sweeps the same bucket.
   words[i - 4] = present and not is_present and 'already'
     or claim(ARGV[i], KEYS[2 * i - 6], KEYS[2 * i - 5], is_present)
+end
+if has_recorded then
+  -- include: signal
 end
 for bucket, members in pairs(leaving) do redis.call('SREM', bucket_prefix .. bucket, unpack(members)) end
 if unwanted[1] then redis.call('UNLINK', unpack(unwanted)) end

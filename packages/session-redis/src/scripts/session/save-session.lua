@@ -190,6 +190,7 @@ else
     if type(recorded) == 'table' then
       -- include: unrecorded
     end
+    -- include: signal
   end
   if sets_end then
     -- include: set-end

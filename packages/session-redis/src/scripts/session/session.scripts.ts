@@ -48,6 +48,9 @@ export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
 /** The outcome for one member of a bucket. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
+/** Whose turn the cleanup of a partition is, and whether there is anything to do. */
+export type TakeCleanupReply = 'due' | 'clean' | 'taken';
+
 /** A session that another library kept. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
 
@@ -62,6 +65,7 @@ const SCRIPTS = loadScripts('session', {
   raiseEpoch: 'raise-epoch',
   endOlderSessions: 'end-older-sessions',
   claimExpired: 'claim-expired',
+  takeCleanup: 'take-cleanup',
 });
 
 const SOURCES = {
@@ -206,8 +210,18 @@ export class SessionScripts {
   }
 
   /** Raises the epoch of a partition to now. */
-  async raiseEpoch({ epoch }: SessionKeys): Promise<void> {
-    await this.#run('raiseEpoch', [epoch], []);
+  async raiseEpoch({ epoch }: SessionKeys): Promise<string> {
+    return (await this.#run('raiseEpoch', [epoch], [])) as string;
+  }
+
+  /** Takes the cleanup of a partition for so many milliseconds, unless it is the turn of another instance. */
+  async takeCleanup(
+    { cleanup, bucketList, events, deadLetters }: SessionKeys,
+    instance: string,
+    duration: number,
+  ): Promise<TakeCleanupReply> {
+    const keys = [cleanup, bucketList, events, deadLetters];
+    return (await this.#run('takeCleanup', keys, [instance, duration])) as TakeCleanupReply;
   }
 
   /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */

@@ -33,5 +33,6 @@ for i = 1, #letter[2], 2 do
   end
 end
 redis.call('XADD', events, '*', unpack(fields))
+-- include: signal
 remove_letter(letter)
 return 'replayed'

@@ -32,6 +32,7 @@ import { BackgroundLimiter } from '../../../src/timing/background.limiter.js';
 import { GRACE, KEEPING_RULES, MINUTE, type SteppableStore, Store } from '../../support/store.fixture.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
+import { HandSignals } from '../../support/hand-signals.js';
 
 export type MaxSessions = Required<MaxSessionsOptions>;
 
@@ -392,7 +393,14 @@ export class ModelledRedisStore implements ModelledStore {
   async #endOlder(learn: () => void): Promise<void> {
     const [{ client, partitions }, limiter] = [this.store, new BackgroundLimiter(0)];
     await Promise.all(partitions.all.map((keys) => this.#epochs.ask(client, keys)));
-    const sweeper = new OlderSessionSweeper(client, this.#scriptsOn(client), partitions, this.#epochs, limiter);
+    const sweeper = new OlderSessionSweeper(
+      client,
+      this.#scriptsOn(client),
+      partitions,
+      this.#epochs,
+      limiter,
+      new HandSignals(),
+    );
     await sweeper.runOnce();
     learn();
   }

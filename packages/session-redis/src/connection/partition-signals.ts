@@ -1,0 +1,168 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { shownError } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import { logger } from '../logging/redis-session.logger.js';
+import { isUnexpectedReply } from './outage.log.js';
+import { InjectConnection } from './redis-connections.js';
+import type { RedisNodes } from './redis-nodes.js';
+import { isReply } from './reply.errors.js';
+
+/**
+ * What a signal says of a partition: it has new events; events of a group may be retried; its epoch was raised. `missed`:
+ * signals may have been missed until now.
+ */
+export type Signal = 'events' | 'retries' | `epoch ${number}` | 'missed';
+
+// Milliseconds. A heartbeat confirms what an instance knows of the epochs.
+const HEARTBEAT = 1000;
+
+/**
+ * Hears the signals of all partitions, on one connection to each node that has some: they are sent on a sharded channel of
+ * the partition. They are hints on top of polls. What a connection has missed when it was lost, or when its slots have gone
+ * to another node, `missed` tells. With one partition there are no signals.
+ */
+@Injectable()
+export class PartitionSignals {
+  readonly #partitions: readonly SessionKeys[];
+  /** The connection on which the signals of a partition are heard, and since when: monotonic time. */
+  readonly #heard = new Map<SessionKeys, { readonly client: Redis; readonly since: number }>();
+  /** The connection on which those of a partition are being subscribed to. */
+  readonly #pending = new Map<SessionKeys, Redis>();
+  readonly #listeners: ((partition: SessionKeys, signal: Signal) => void)[] = [];
+  readonly #confirmations: ((partitions: readonly SessionKeys[], since: number) => void)[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #isRefused = false;
+
+  constructor(
+    @InjectConnection('signals') private readonly nodes: RedisNodes,
+    @Inject(SessionPartitions) { all }: SessionPartitions,
+  ) {
+    this.#partitions = all.length > 1 ? all : [];
+  }
+
+  /** Calls the listener with each signal. */
+  onSignal(listener: (partition: SessionKeys, signal: Signal) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /**
+   * Calls the listener about once a second with the partitions of which all signals that were sent before `since`, a
+   * monotonic time, have been heard since `missed`.
+   */
+  onConfirmation(listener: (partitions: readonly SessionKeys[], since: number) => void): void {
+    this.#confirmations.push(listener);
+  }
+
+  /** Since when all signals of a partition are heard: monotonic time. Infinity: they are not. */
+  heardSince(partition: SessionKeys): number {
+    return this.#heard.get(partition)?.since ?? Infinity;
+  }
+
+  start(): void {
+    if (this.#partitions.length === 0) return;
+    this.nodes.onOpen((client) => this.#follow(client));
+    this.nodes.onChange(() => this.#subscribe());
+    this.#timer = setInterval(() => this.#beat(), HEARTBEAT).unref();
+    this.nodes.connect().catch(() => undefined);
+  }
+
+  /** Closes the connections for good. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#listeners.length = 0;
+    this.#confirmations.length = 0;
+    await this.nodes.close();
+  }
+
+  #follow(client: Redis): void {
+    client
+      .on('smessage', (channel: string, message: string) => this.#receive(channel, message as Signal))
+      .on('ready', () => {
+        this.#isRefused = false;
+        this.#subscribe();
+      })
+      .on('close', () => this.#forget(client))
+      // The node has lost a slot, and with it the subscriptions there.
+      .on('moved', () => {
+        this.#forget(client);
+        this.nodes.refresh();
+      })
+      // ioredis 5 takes the same news for the reply to a command that it has not sent.
+      .on('error', (error: Error) => {
+        if (isUnexpectedReply(error)) client.disconnect(true);
+      });
+    if (client.status === 'ready') this.#subscribe();
+  }
+
+  #receive(channel: string, message: Signal): void {
+    const partition = this.#partitions.find(({ events }) => events === channel);
+    if (partition) this.#tell(partition, message);
+  }
+
+  #tell(partition: SessionKeys, signal: Signal): void {
+    for (const listener of this.#listeners) listener(partition, signal);
+  }
+
+  /** Nothing more is heard on a connection until it has subscribed again. */
+  #forget(client: Redis): void {
+    for (const [partition, heard] of this.#heard) if (heard.client === client) this.#heard.delete(partition);
+    for (const [partition, pending] of this.#pending) if (pending === client) this.#pending.delete(partition);
+  }
+
+  /** Subscribes to the signals of each partition on the node that has it, where that is not done yet. */
+  #subscribe(): void {
+    if (this.#isRefused) return;
+    for (const partition of this.#partitions) {
+      const node = this.nodes.of(partition.events);
+      if (node !== undefined && node === this.#heard.get(partition)?.client) continue;
+      this.#heard.delete(partition);
+      if (node?.status === 'ready' && this.#pending.get(partition) !== node) void this.#subscribeTo(partition, node);
+    }
+  }
+
+  async #subscribeTo(partition: SessionKeys, node: Redis): Promise<void> {
+    this.#pending.set(partition, node);
+    try {
+      await node.ssubscribe(partition.events);
+    } catch (error) {
+      if (this.#pending.get(partition) === node) this.#pending.delete(partition);
+      this.#refused(error);
+      return;
+    }
+    // The connection was lost meanwhile, or another node has the partition now.
+    if (this.#pending.get(partition) !== node) return;
+    this.#pending.delete(partition);
+    this.#heard.set(partition, { client: node, since: performance.now() });
+    this.#tell(partition, 'missed');
+  }
+
+  #refused(error: unknown): void {
+    if (isReply(error, 'MOVED')) return this.nodes.refresh();
+    if (this.#isRefused || !(isReply(error, 'NOPERM') || isReply(error, 'ERR'))) return;
+    this.#isRefused = true;
+    logger.warn(
+      `New events are noticed later: this instance cannot subscribe to the channels of the partitions: ${shownError(error)}`,
+    );
+  }
+
+  #beat(): void {
+    this.#subscribe();
+    const clients = new Set([...this.#heard.values()].map(({ client }) => client));
+    for (const client of clients) void this.#confirm(client);
+  }
+
+  /** What was sent before the reply to this PING has arrived before it. */
+  async #confirm(client: Redis): Promise<void> {
+    const since = performance.now();
+    const heard = this.#partitions.filter((partition) => this.#heard.get(partition)?.client === client);
+    try {
+      await client.ping();
+    } catch {
+      return;
+    }
+    const confirmed = heard.filter((partition) => this.heardSince(partition) <= since);
+    for (const listener of this.#confirmations) listener(confirmed, since);
+  }
+}

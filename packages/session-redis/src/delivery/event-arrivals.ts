@@ -1,0 +1,78 @@
+import type { Redis } from 'ioredis';
+import { closeConnection } from '../connection/close-connection.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { DuePartitions, type HeardSignals } from './due-partitions.js';
+
+// Milliseconds. With one partition also how late a gap can be reported when no event follows it.
+const LONGEST_WAIT = 1000;
+
+/** Tells a reader outside of the groups in which partitions there may be events that it has not read. */
+export abstract class EventArrivals {
+  /**
+   * Waits for such partitions, for a while. Perhaps none has one. `positions`: of the last event that was read.
+   * `isFree`: whether a partition can be read now.
+   */
+  abstract wait(
+    positions: ReadonlyMap<SessionKeys, string>,
+    isFree: (partition: SessionKeys) => boolean,
+  ): Promise<readonly SessionKeys[]>;
+
+  /** Ends a wait. */
+  abstract wake(): void;
+
+  /** Ends all waiting for good. */
+  abstract close(): void;
+}
+
+/** Lets Redis wait for an event of the only partition. */
+export class BlockingArrivals extends EventArrivals {
+  /** `client`: blocks while it waits, so nothing else uses it. */
+  constructor(
+    private readonly client: Redis,
+    private readonly partition: SessionKeys,
+  ) {
+    super();
+  }
+
+  async wait(positions: ReadonlyMap<SessionKeys, string>): Promise<readonly SessionKeys[]> {
+    const position = positions.get(this.partition)!;
+    await this.client.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', this.partition.events, position);
+    return [this.partition];
+  }
+
+  wake(): void {
+    // A wait is short enough.
+  }
+
+  close(): void {
+    void closeConnection(this.client);
+  }
+}
+
+/** Goes by the signals of several partitions: no command waits for the events of two slots. */
+export class SignalledArrivals extends EventArrivals {
+  #isFree: (partition: SessionKeys) => boolean = () => true;
+  readonly #due: DuePartitions;
+
+  constructor(signals: HeardSignals, partitions: readonly SessionKeys[]) {
+    super();
+    this.#due = new DuePartitions(signals, partitions, (partition) => this.#isFree(partition));
+  }
+
+  async wait(
+    _: ReadonlyMap<SessionKeys, string>,
+    isFree: (partition: SessionKeys) => boolean,
+  ): Promise<readonly SessionKeys[]> {
+    this.#isFree = isFree;
+    await this.#due.wait(LONGEST_WAIT);
+    return this.#due.take();
+  }
+
+  wake(): void {
+    this.#due.wake();
+  }
+
+  close(): void {
+    this.wake();
+  }
+}

@@ -1,0 +1,39 @@
+import type { SessionKeys } from '../keys/session-keys.js';
+
+/**
+ * When an instance looks for events of its group that another one has left: in each partition from time to time, not in all
+ * of them at once, and at each chance where some were pending at the last look.
+ */
+export class PartitionLooks {
+  /** Monotonic times. */
+  readonly #nextAt: Map<SessionKeys, number>;
+  readonly #isFirst: Set<SessionKeys>;
+
+  /** `interval`: milliseconds between two looks where nothing was pending. */
+  constructor(
+    private readonly partitions: readonly SessionKeys[],
+    private readonly interval: number,
+  ) {
+    this.#nextAt = new Map(partitions.map((partition) => [partition, 0]));
+    this.#isFirst = new Set(partitions);
+  }
+
+  /** The partitions whose turn it is. */
+  due(): SessionKeys[] {
+    const now = performance.now();
+    return this.partitions.filter((partition) => this.#nextAt.get(partition)! <= now);
+  }
+
+  /** `isPending`: whether events of the group were pending there. */
+  looked(partition: SessionKeys, isPending: boolean): void {
+    if (isPending) return this.hurry(partition);
+    const share = (this.partitions.indexOf(partition) + 1) / this.partitions.length;
+    const wait = this.#isFirst.delete(partition) ? share * this.interval : this.interval;
+    this.#nextAt.set(partition, performance.now() + wait);
+  }
+
+  /** Events may be pending there. */
+  hurry(partition: SessionKeys): void {
+    this.#nextAt.set(partition, 0);
+  }
+}

@@ -1,0 +1,63 @@
+import type { SessionKeys } from '../keys/session-keys.js';
+import { settledWithin } from '../timing/settled-within.js';
+
+// Milliseconds that a round waits for a node.
+const PATIENCE = 1000;
+
+/**
+ * Asks several partitions at once. A node that does not reply holds up nobody: its partitions are not asked again until they
+ * have replied, and their replies are taken in a later round.
+ */
+export class PartitionReplies<Reply> {
+  readonly #asked = new Map<SessionKeys, Promise<void>>();
+  #replies: Reply[] = [];
+  #errors: unknown[] = [];
+
+  /** `onLate`: is called when replies have come after their round. */
+  constructor(private readonly onLate: () => void = () => undefined) {}
+
+  /** Whether a partition has replied to all that it was asked. */
+  isFree = (partition: SessionKeys): boolean => !this.#asked.has(partition);
+
+  /** Whether take() has something to return, or to throw. */
+  get hasNews(): boolean {
+    return this.#replies.length > 0 || this.#errors.length > 0;
+  }
+
+  /** Asks partitions that are free. Resolves when they have replied, or have had enough time to. Never rejects. */
+  async round(partitions: readonly SessionKeys[], ask: (partition: SessionKeys) => Promise<Reply>): Promise<void> {
+    let isOver = false;
+    const asking = partitions.map((partition) => {
+      const reply = ask(partition)
+        .then(
+          (value) => void this.#replies.push(value),
+          (error: unknown) => void this.#errors.push(error),
+        )
+        .finally(() => {
+          this.#asked.delete(partition);
+          if (isOver) this.onLate();
+        });
+      this.#asked.set(partition, reply);
+      return reply;
+    });
+    await settledWithin(PATIENCE, Promise.all(asking));
+    isOver = true;
+  }
+
+  /** The replies that have come. @throws the first error instead, while the replies wait for the next call */
+  take(): Reply[] {
+    const [error] = this.#errors;
+    if (this.#errors.length > 0) {
+      this.#errors = [];
+      throw error;
+    }
+    const replies = this.#replies;
+    this.#replies = [];
+    return replies;
+  }
+
+  /** Resolves when nothing is asked any more. */
+  async untilFree(): Promise<void> {
+    await Promise.all(this.#asked.values());
+  }
+}

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+--[[
+  take-cleanup: lets the instances take turns with the cleanup of a partition: it belongs to the first one that asks, for a
+  while. Then any of them may take it over.
+
+  KEYS[1] whose turn it is
+  KEYS[2] bucket list
+  KEYS[3] events stream
+  KEYS[4] dead letters
+  ARGV[1] name of the instance
+  ARGV[2] how long the turn takes, in ms
+
+  Returns
+    'due'    it is the turn of this instance
+    'clean'  it is, but there is nothing to clean up
+    'taken'  it is the turn of another instance
+]]
+-- include: clock
+local holder = redis.pcall('GET', KEYS[1])
+if type(holder) == 'string' and holder ~= ARGV[1] then return 'taken' end
+-- A foreign key in its place stays: then every instance cleans up.
+if type(holder) ~= 'table' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+local minutes = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)
+-- A foreign key is for the cleanup itself to report.
+if minutes.err or minutes[1] then return 'due' end
+if redis.pcall('XLEN', KEYS[3]) ~= 0 or redis.pcall('XLEN', KEYS[4]) ~= 0 then return 'due' end
+return 'clean'

@@ -1,0 +1,379 @@
+import { Injectable } from '@nestjs/common';
+import { IndexedSessionRepository, OnSessionEvent, SessionEvent, Sessions } from '@nest-session/core';
+import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
+import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisCluster } from '@nest-session/testing';
+import slotOf from 'cluster-key-slot';
+import { Redis } from 'ioredis';
+import { CleanupTurns } from '../../src/expiration/cleanup-turns.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionCleanup } from '../../src/session-cleanup.js';
+import { commandStats } from '../support/command.stats.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { SentCommands } from '../support/sent.commands.js';
+
+LeakGuard.install();
+
+const MINUTE = 60_000;
+const LONG = 2 * MINUTE;
+const PARTITIONS = 64;
+
+let cluster: RedisCluster;
+let admins: Redis[];
+beforeAll(async () => {
+  cluster = await RedisCluster.start();
+  admins = cluster.nodes.map(({ url }) => new Redis(url).on('error', () => undefined));
+}, LONG);
+afterAll(async () => {
+  for (const admin of admins) admin.disconnect();
+  await cluster.stop();
+});
+
+let namespaces = 0;
+let namespace: string;
+let running: EventInstance[] = [];
+let handled: string[];
+let heard: string[];
+let fails: (id: string) => boolean;
+beforeEach(() => {
+  namespace = `events-${++namespaces}`;
+  [handled, heard, fails] = [[], [], () => false];
+});
+afterEach(async () => {
+  await Promise.all(running.map((instance) => instance.stop()));
+  running = [];
+  EventInstance.log.lines.length = 0;
+}, LONG);
+
+@Injectable()
+class Handlers {
+  @OnSessionEvent(SessionEvent)
+  handle({ id }: SessionEvent) {
+    handled.push(id);
+    if (fails(id)) throw new Error('on purpose');
+  }
+}
+
+@Injectable()
+class BroadcastHandlers {
+  @OnSessionEvent(SessionEvent, { broadcast: true })
+  hear({ id }: SessionEvent) {
+    heard.push(id);
+  }
+}
+
+/** With the pace of applications. */
+const SLOWLY = { pollInterval: 1000, wishRenewal: MINUTE };
+
+async function start(
+  redis: RedisSessionModuleOptions = {},
+  providers = [Handlers, BroadcastHandlers],
+  pace: object = SLOWLY,
+): Promise<EventInstance> {
+  const instance = await EventInstance.start({
+    redis: {
+      cluster: { nodes: cluster.addresses },
+      namespace,
+      cleanup: { cron: '0 0 0 29 2 *' },
+      notifications: 'off',
+      ...redis,
+    },
+    providers,
+    pace,
+  });
+  running.push(instance);
+  return instance;
+}
+
+const partitions = () => new SessionPartitions(namespace, PARTITIONS);
+const repositoryOf = ({ module }: EventInstance) => module.get(IndexedSessionRepository, { strict: false });
+const groupsOf = ({ module }: EventInstance) => module.get(SessionEventGroups, { strict: false });
+
+/** Creates sessions until each partition has one; their ids. */
+async function createInAll(instance: EventInstance, interval = 1800): Promise<string[]> {
+  const repository = repositoryOf(instance);
+  const ids = new Map<unknown, string>();
+  while (ids.size < PARTITIONS) {
+    const session = repository.createSession();
+    const keys = partitions().of(session.id);
+    if (ids.has(keys.prefix)) continue;
+    session.setAttribute('cart', 'full');
+    session.maxInactiveInterval = interval;
+    ids.set(keys.prefix, session.id);
+    await repository.save(session);
+  }
+  return [...ids.values()];
+}
+
+const endIn = (instance: EventInstance, ids: readonly string[]) =>
+  Promise.all(ids.map((id) => repositoryOf(instance).deleteById(id)));
+
+/** On each node, a number of all connections of the instances for a purpose, such as `ssub`. */
+async function connectionsOf(purpose: string, number: string): Promise<number[]> {
+  const lists = await Promise.all(admins.map(async (admin) => String(await admin.client('LIST'))));
+  const numbers = new RegExp(`name=${namespace}:${purpose} .* ${number}=(\\d+)`, 'g');
+  return lists.map((list) => total([...list.matchAll(numbers)].map(([, count]) => Number(count))));
+}
+
+/** How many channels of the partitions the instances are subscribed to on each node. */
+const subscriptions = () => connectionsOf('signals', 'ssub');
+
+const total = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0);
+
+/** How often the nodes were asked something. */
+const calls = async (name: string) =>
+  total(await Promise.all(admins.map(async (admin) => (await commandStats(admin)).get(name)?.calls ?? 0)));
+
+const listening = (instances = 1) =>
+  eventually(async () => expect(total(await subscriptions())).toBe(PARTITIONS * instances));
+
+it(
+  'an instance at rest sends at most five commands a second to each node, its cleanup included',
+  async () => {
+    const instance = await start({ notifications: 'auto' });
+    await listening();
+    const sent = await Promise.all(cluster.nodes.map((node) => SentCommands.on(node)));
+    const begins = await Promise.all(sent.map((each) => each.now()));
+    await eventually(async () => (await sent[0]!.now()) - begins[0]! >= 20);
+    const ends = await Promise.all(sent.map((each) => each.now()));
+    await instance.module.get(SessionCleanup, { strict: false }).run(MINUTE, new AbortController().signal);
+    const later = await Promise.all(sent.map((each) => each.now()));
+    for (const [i, each] of sent.entries()) {
+      const atRest = each.between(begins[i]!, ends[i]!).length / (ends[i]! - begins[i]!);
+      const cleanup = each.between(ends[i]!, later[i]!).length / 60;
+      expect(atRest + cleanup).toBeLessThan(5);
+      each.close();
+    }
+  },
+  LONG,
+);
+
+it(
+  'an event reaches its handlers by a signal, in any partition and in the order of its session',
+  async () => {
+    const instance = await start();
+    await listening();
+    // The polls are a minute apart.
+    const ids = await createInAll(instance);
+    await eventually(() => expect([handled.length, heard.length]).toEqual([PARTITIONS, PARTITIONS]));
+    await endIn(instance, ids);
+    const expected = ids.flatMap((id) => [`created:${id}`, `deleted:${id}`]);
+    for (const names of [handled, heard]) {
+      await eventually(() => expect(names.toSorted()).toEqual(expected.toSorted()));
+      for (const id of ids) expect(names.indexOf(`created:${id}`)).toBeLessThan(names.indexOf(`deleted:${id}`));
+    }
+  },
+  LONG,
+);
+
+it(
+  'signals are heard from the node that has the partition when its slot has moved',
+  async () => {
+    const instance = await start();
+    await listening();
+    const before = await subscriptions();
+    const slots = partitions().all.map(({ prefix }) => slotOf(prefix));
+    const [one, two] = [await cluster.primaryOf(slots[0]!), await cluster.primaryOf(slots.at(-1)!)];
+    const moving = slots.slice(0, 5);
+    try {
+      await cluster.moveSlots(moving, two);
+      const after = before.with(cluster.nodes.indexOf(one), before[cluster.nodes.indexOf(one)]! - moving.length);
+      after[cluster.nodes.indexOf(two)]! += moving.length;
+      await eventually(async () => expect(await subscriptions()).toEqual(after));
+      const ids = await createInAll(instance);
+      await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created:${id}`).toSorted()));
+    } finally {
+      await cluster.moveSlots(moving, one);
+    }
+  },
+  LONG,
+);
+
+it(
+  'an event that an instance releases is taken over at once, in any partition',
+  async () => {
+    const open: (() => void)[] = [];
+    @Injectable()
+    class Hanging {
+      @OnSessionEvent(SessionEvent)
+      handle(): Promise<void> {
+        return new Promise((resolve) => open.push(resolve));
+      }
+    }
+    const leaving = await start({ events: { lease: '1h', shutdownTimeout: '10ms', concurrency: 256 } }, [Hanging]);
+    await listening();
+    const ids = await createInAll(leaving);
+    await eventually(() => expect(open).toHaveLength(PARTITIONS));
+    await start({ events: { lease: '1h', concurrency: 256 } });
+    await listening(2);
+    await leaving.stop();
+    await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created:${id}`).toSorted()));
+    for (const finish of open) finish();
+  },
+  LONG,
+);
+
+it(
+  'events of other partitions are handled while a primary is down, and those of its own when it is back',
+  async () => {
+    const instance = await start({ commandTimeout: '5s' });
+    await listening();
+    const ids = await createInAll(instance);
+    await eventually(() => expect([handled.length, heard.length]).toEqual([PARTITIONS, PARTITIONS]));
+    const node = cluster.nodes[0]!;
+    const slots = ids.map((id) => [id, slotOf(partitions().of(id).prefix)] as const);
+    const owners = await Promise.all(slots.map(([, slot]) => cluster.primaryOf(slot)));
+    const others = ids.filter((_, i) => owners[i] !== node);
+    await node.kill();
+    await endIn(instance, others);
+    const ended = () => handled.filter((id) => id.startsWith('deleted:')).toSorted();
+    const broadcast = () => heard.filter((id) => id.startsWith('deleted:')).toSorted();
+    const expected = others.map((id) => `deleted:${id}`).toSorted();
+    await eventually(() => expect(ended()).toEqual(expected));
+    await eventually(() => expect(broadcast()).toEqual(expected));
+    await node.restart();
+    await cluster.untilStable();
+    await listening();
+    handled.length = 0;
+    const later = await createInAll(instance);
+    await eventually(() => expect(handled.toSorted()).toEqual(later.map((id) => `created:${id}`).toSorted()));
+  },
+  LONG,
+);
+
+it(
+  'a group, its lag and its dead letters are those of all partitions',
+  async () => {
+    const instance = await start({ events: { attempts: 1 } });
+    const groups = groupsOf(instance);
+    await groups.create('mail');
+    fails = () => true;
+    const ids = await createInAll(instance);
+    await eventually(async () => expect(await groups.deadLetters()).toHaveLength(PARTITIONS));
+    const letters = await groups.deadLetters();
+    expect(letters.map(({ event }) => event!.sessionId).toSorted()).toEqual(ids.toSorted());
+    expect(await groups.list()).toMatchObject([
+      { name: 'default', lag: 0, pending: 0, consumers: [{ pending: 0 }] },
+      { name: 'mail', lag: PARTITIONS, pending: 0, consumers: [] },
+    ]);
+    fails = () => false;
+    handled.length = 0;
+    expect(await groups.replayAll()).toBe(PARTITIONS);
+    await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created:${id}`).toSorted()));
+    expect(await groups.deadLetters()).toEqual([]);
+    expect(await groups.remove('mail')).toBe('removed');
+    expect(await groups.remove('default')).toBe('live');
+  },
+  LONG,
+);
+
+it(
+  'each partition is cleaned up by one of the instances in a period, and by any of them in the next',
+  async () => {
+    const instances = [await start(), await start(), await start()];
+    const turns = instances.map(({ module }) => module.get(CleanupTurns, { strict: false }));
+    // A session in each partition, so that there is something to clean up.
+    await createInAll(instances[0]!);
+    const taken = await Promise.all(turns.map((each) => each.take(MINUTE)));
+    const prefixes = taken.flatMap(({ due }) => due.map(({ prefix }) => prefix));
+    expect(prefixes.toSorted()).toEqual(
+      partitions()
+        .all.map(({ prefix }) => prefix)
+        .toSorted(),
+    );
+    expect(taken.filter(({ isFirst }) => isFirst)).toHaveLength(1);
+    const cleanups = partitions().all.map(({ cleanup }) => cleanup);
+    const remaining = await Promise.all(
+      cleanups.map(async (key) => {
+        const node = admins[cluster.nodes.indexOf(await cluster.primaryOf(slotOf(key)))]!;
+        const ttl = await node.pttl(key);
+        await node.del(key);
+        return ttl;
+      }),
+    );
+    for (const ttl of remaining) expect(ttl).toBeGreaterThan(0);
+    expect((await turns[2]!.take(MINUTE)).due).toHaveLength(PARTITIONS);
+  },
+  LONG,
+);
+
+it(
+  'the end of every session is known to another instance by a signal, without a question at rest',
+  async () => {
+    const [one, two] = [await start(), await start()];
+    await listening(2);
+    const [first] = await createInAll(one);
+    const repository = repositoryOf(two);
+    expect(await repository.findById(first!)).toBeTruthy();
+    await eventually(async () => {
+      const before = await calls('hmget');
+      await new Promise((resolve) => setTimeout(resolve, 2500));
+      expect(await calls('hmget')).toBe(before);
+    });
+    await one.module.get(Sessions, { strict: false }).endEverySession();
+    await eventually(async () => expect(await repository.findById(first!)).toBeFalsy());
+  },
+  LONG,
+);
+
+describe('key events', () => {
+  it(
+    'make the expiries of all partitions known at once, on each primary and after slots have moved',
+    async () => {
+      const instance = await start({ notifications: 'auto' });
+      await eventually(async () => expect(await connectionsOf('subscriber', 'psub')).toEqual([1, 1, 1]));
+      const slots = partitions().all.map(({ prefix }) => slotOf(prefix));
+      const [one, two] = [await cluster.primaryOf(slots[0]!), await cluster.primaryOf(slots.at(-1)!)];
+      const moving = slots.slice(0, 5);
+      try {
+        for (const move of [() => Promise.resolve(), () => cluster.moveSlots(moving, two)]) {
+          await move();
+          handled.length = 0;
+          const ids = await createInAll(instance, 1);
+          // No sweep is due. Redis notices an expired key when somebody looks at it.
+          await eventually(async () => {
+            await Promise.all(ids.map((id) => repositoryOf(instance).findById(id)));
+            const expired = handled.filter((id) => id.startsWith('expired:'));
+            expect(expired.toSorted()).toEqual(ids.map((id) => `expired:${id}`).toSorted());
+          });
+        }
+      } finally {
+        await cluster.moveSlots(moving, one);
+      }
+    },
+    LONG,
+  );
+
+  it(
+    'of the application come from every primary, and its subscription is healthy when all of them send some',
+    async () => {
+      const instance = await start();
+      const keys: string[] = [];
+      const gaps: unknown[] = [];
+      const subscription = instance.module.get(KeyspaceNotificationListener, { strict: false }).listen({
+        events: ['set', 'expired'],
+        keys: 'cart:*',
+        canary: 'cart:canary:',
+        handler: ({ key }) => void keys.push(key),
+        onGap: (gap) => void gaps.push(gap),
+      });
+      await eventually(() => expect(subscription.health.state).toBe('listening'));
+      expect(gaps.length).toBeGreaterThan(0);
+      const names = Array.from({ length: 30 }, (_, i) => `cart:${i}`);
+      for (const name of names) {
+        await admins[cluster.nodes.indexOf(await cluster.primaryOf(slotOf(name)))]!.set(name, '');
+      }
+      await eventually(() => expect(keys.toSorted()).toEqual(names.toSorted()));
+      const [node] = cluster.nodes;
+      await node!.kill();
+      await eventually(() => expect(subscription.health.state).toBe('connecting'));
+      await node!.restart();
+      await cluster.untilStable();
+      await eventually(() => expect(subscription.health.state).toBe('listening'));
+      await subscription.close();
+      expect(subscription.health.state).toBe('stopped');
+    },
+    LONG,
+  );
+});

@@ -1,0 +1,19 @@
+import type { Redis } from 'ioredis';
+import { BlockingEventReader } from '../../src/delivery/blocking-event.reader.js';
+import { type HeardSignals } from '../../src/delivery/due-partitions.js';
+import { SignalledEventReader } from '../../src/delivery/signalled-event.reader.js';
+import type { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
+import type { SessionPartitions } from '../../src/keys/session-partitions.js';
+import type { ConsumerIdentity } from '../../src/scripts/delivery/delivery.scripts.js';
+
+/** The reader that an application has with so many partitions. */
+export function eventReader(
+  client: Redis,
+  { all }: SessionPartitions,
+  member: ConsumerIdentity,
+  signals: HeardSignals,
+): UnreadEventReader {
+  return all.length === 1
+    ? new BlockingEventReader(client, all[0]!, member)
+    : new SignalledEventReader(client, all, member, signals);
+}
