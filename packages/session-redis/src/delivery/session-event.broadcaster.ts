@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import type { SessionEventType } from '@nest-session/core';
+import type { SessionEvent, SessionEventType } from '@nest-session/core';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
 import {
   BACKGROUND_STREAM_SCRIPTS,
@@ -18,11 +18,13 @@ import { PartitionReplies } from './partition-replies.js';
 import { SessionEventLoader } from './session-event.loader.js';
 import { groupOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
 import { byPosition, timeOf } from './stream-position.js';
+import { settledWithin } from '../timing/settled-within.js';
 import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 const BATCH_SIZE = 100;
-// Milliseconds.
+// Milliseconds. The others need not wait for a node that is down.
+const PATIENCE = 1000;
 const PAUSE_AFTER_ERROR = 500;
 // How long the wishes of broadcast handlers outlive their last instance.
 const WISH = 86_400_000;
@@ -120,18 +122,40 @@ export class SessionEventBroadcaster {
       if (word === 'gap' || word === 'thinned' || reply.length === BATCH_SIZE) more.push(partition);
     }
     if (gaps.size > 0) await this.#skip(gaps);
-    await this.#deliver(entries.sort(byPosition));
-    this.#due = more;
+    const stalled = await this.#deliver(entries.sort(byPosition));
+    this.#due = [...new Set([...more, ...stalled])];
   }
 
-  async #deliver(entries: readonly StreamEntry[]): Promise<void> {
-    for (const entry of entries) {
-      if (this.#stopping.signal.aborted) return;
-      // An event that was replayed for a group has been broadcast before.
-      const event = groupOf(entry) === undefined ? await this.loader.load(entry) : undefined;
-      if (event) await this.dispatcher.broadcast(event);
-      this.#positions.set(entry.partition, entry.position);
+  /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */
+  async #deliver(entries: readonly StreamEntry[]): Promise<ReadonlySet<SessionKeys>> {
+    const stalled = new Set<SessionKeys>();
+    for (let i = 0; i < entries.length; i += BATCH_SIZE) {
+      const batch = entries.slice(i, i + BATCH_SIZE).filter(({ partition }) => !stalled.has(partition));
+      const loaded = await this.#load(batch);
+      for (const entry of batch) {
+        if (this.#stopping.signal.aborted) return stalled;
+        const load = loaded.get(entry);
+        if (!load) stalled.add(entry.partition);
+        if (stalled.has(entry.partition)) continue;
+        const event = await load;
+        if (event) await this.dispatcher.broadcast(event);
+        this.#positions.set(entry.partition, entry.position);
+      }
     }
+    return stalled;
+  }
+
+  /** The events of entries, as far as their nodes reply in time. */
+  async #load(entries: readonly StreamEntry[]): Promise<ReadonlyMap<StreamEntry, Promise<SessionEvent | undefined>>> {
+    const loaded = new Map<StreamEntry, Promise<SessionEvent | undefined>>();
+    const loading = entries.map(async (entry) => {
+      // An event that was replayed for a group has been broadcast before.
+      const load = groupOf(entry) === undefined ? this.loader.load(entry) : Promise.resolve(undefined);
+      await load.catch(() => undefined);
+      loaded.set(entry, load);
+    });
+    await settledWithin(PATIENCE, Promise.all(loading));
+    return new Map(loaded);
   }
 
   get #wanted(): readonly SessionEventType[] {

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { BACKGROUND_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import { PartitionSignals } from '../connection/partition-signals.js';
-import { nodeWith } from '../connection/node-with.js';
+import { nodeWith, partitionsByNode } from '../connection/node-with.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { SessionEpochs } from '../repository/session-epochs.js';
@@ -61,14 +61,20 @@ export class OlderSessionSweeper {
 
   /** Makes a pass over each partition with sessions that may have to be ended. */
   async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<{ readonly ended: number }> {
+    const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
+    const counts = await Promise.all(nodes.map((its) => this.#endIn(its, signal)));
+    return { ended: counts.reduce((sum, count) => sum + count, 0) };
+  }
+
+  async #endIn(partitions: readonly SessionKeys[], signal: AbortSignal | undefined): Promise<number> {
     let ended = 0;
-    for (const keys of this.partitions.all) {
+    for (const keys of partitions) {
       const epoch = this.epochs.pending(keys);
       if (epoch === undefined || signal?.aborted) continue;
       const isLast = (await this.#now(keys)) - epoch >= LONGEST_REQUEST;
       if (isLast || this.#clean.get(keys) !== epoch) ended += await this.#pass(keys, epoch, isLast, signal);
     }
-    return { ended };
+    return ended;
   }
 
   async #pass(keys: SessionKeys, epoch: number, isLast: boolean, signal: AbortSignal | undefined): Promise<number> {

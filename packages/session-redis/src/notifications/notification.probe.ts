@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { isAnswer } from '../connection/reply.errors.js';
 import { requireFlags } from './notification-flags.js';
 import { shownError } from '@nest-session/core/store';
 
@@ -14,6 +15,8 @@ export interface ProbeResult {
   readonly heard: boolean | undefined;
 }
 
+// Milliseconds.
+const PAUSE_AFTER_ERROR = 100;
 // A canary lives for one millisecond by Redis' clock, which may be set back meanwhile.
 const LOOK_INTERVAL = 5;
 const MOST_LOOKS = 200;
@@ -51,16 +54,21 @@ export class NotificationProbe {
     if (key === this.#awaited) this.#awaited = undefined;
   }
 
-  /** Never rejects. */
+  /** Never rejects. Waits for a connection to the node for commands, as long as there is one for notifications. */
   async run(): Promise<ProbeResult> {
-    try {
-      const flagsWereMissing = await requireFlags(this.connections.commands(), this.flags);
-      return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
-    } catch (error) {
-      const refused =
-        `CONFIG is not allowed (${shownError(error)}): ` +
-        `set notify-keyspace-events to "${this.flags}" on the server`;
-      return { flagsWereMissing: false, refused, heard: await this.#hearsCanary() };
+    for (;;) {
+      try {
+        const flagsWereMissing = await requireFlags(this.connections.commands(), this.flags);
+        return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
+      } catch (error) {
+        if (isAnswer(error) || this.connections.subscriber.status !== 'ready') {
+          const refused =
+            `CONFIG is not allowed (${shownError(error)}): ` +
+            `set notify-keyspace-events to "${this.flags}" on the server`;
+          return { flagsWereMissing: false, refused, heard: await this.#hearsCanary() };
+        }
+        await pause(PAUSE_AFTER_ERROR, undefined, { ref: false });
+      }
     }
   }
 

@@ -1,9 +1,12 @@
-import type { RedisServer } from '@nest-session/testing';
+import { randomUUID } from 'node:crypto';
+import { eventually, type RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 
 /** The commands that a node gets from others than the test, those that scripts call not included. */
 export class SentCommands {
   readonly #times: { readonly name: string; readonly at: number }[] = [];
+  /** The mark of the test that MONITOR has shown last. */
+  #mark: string | undefined;
 
   private constructor(
     private readonly node: Redis,
@@ -14,17 +17,19 @@ export class SentCommands {
     const node = new Redis(server.url);
     const own = /\baddr=(\S+)/.exec(String(await node.client('INFO')))?.[1];
     const sent = new SentCommands(node, await new Redis(server.url, { lazyConnect: true }).monitor());
-    sent.monitor.on('monitor', (time: string, [name = '']: string[], source: string) => {
-      if (source !== own && source !== 'lua') sent.#times.push({ name: name.toLowerCase(), at: Number(time) });
+    sent.monitor.on('monitor', (time: string, [name = '', argument]: string[], source: string) => {
+      if (source === own) sent.#mark = argument;
+      else if (source !== 'lua') sent.#times.push({ name: name.toLowerCase(), at: Number(time) });
     });
     return sent;
   }
 
   /** Epoch seconds by the clock of the node. All commands until then have been counted. */
   async now(): Promise<number> {
-    // MONITOR shows it after all that came before.
+    const mark = randomUUID();
     const [seconds, microseconds] = await this.node.time();
-    await this.monitor.ping().catch(() => undefined);
+    await this.node.echo(mark);
+    await eventually(() => this.#mark === mark);
     return Number(seconds) + Number(microseconds) / 1e6;
   }
 
