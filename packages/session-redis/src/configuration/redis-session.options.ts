@@ -3,6 +3,7 @@ import { OptionReader } from '@nest-session/core/store';
 import { validateCronExpression } from 'cron';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../keys/session-keys.js';
+import type { Repartitioning } from '../keys/session-partitions.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import { isOfCluster, readAddress, type RedisAddress, type RedisAddressOptions } from './redis-address.options.js';
 
@@ -15,10 +16,13 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   namespace?: string;
   /**
    * Number of partitions of the namespace, 1 to 1024. The keys of a partition are in one slot of Redis Cluster. Each
-   * partition costs background work. Redis records the number at the first start; it cannot change later. On a
-   * Cluster at least 2. @default 1; 64 on Redis Cluster
+   * partition costs background work. Redis records the number at the first start. On a Cluster at least 2.
+   *
+   * To change it while applications run, give both numbers, as in `{ from: 1, to: 64 }`: such an instance finds sessions
+   * before, during and after their move, which `nest-session-redis repartition` makes. Not on a Cluster. See
+   * docs/repartitioning.md. @default 1; 64 on Redis Cluster
    */
-  partitions?: number;
+  partitions?: number | { from: number; to: number };
   /**
    * Grace period: how long the session hash outlives a session whose end nobody has recorded, and how long the data and
    * the event of a recorded end are kept at least. An expiry is noticed up to 60 s late, so the longest outage of the
@@ -111,7 +115,7 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
 export interface ResolvedRedisSessionOptions {
   readonly connection: RedisAddress;
   readonly namespace: string;
-  readonly partitions: number;
+  readonly partitions: number | Repartitioning;
   /** Milliseconds, like all times here. */
   readonly grace: number;
   readonly cron: string;
@@ -135,14 +139,14 @@ export interface ResolvedRedisSessionOptions {
 }
 
 const SECOND = 1000;
+const MOST_PARTITIONS = 1024;
 
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = {}): ResolvedRedisSessionOptions {
   const reader = new OptionReader('RedisSessionModule', options);
   const connection = readAddress(reader, options);
   const namespace = reader.text('namespace', 'nest:session', namespaceProblem);
-  const [fewest, usual] = isOfCluster(connection) ? [2, 64] : [1, 1];
-  const partitions = reader.integer('partitions', usual, { atLeast: fewest, atMost: 1024 });
+  const partitions = readPartitions(reader, options, isOfCluster(connection));
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
   const cleanup = reader.section('cleanup');
   const cron = cleanup.text('cron', '0 * * * * *', cronProblem);
@@ -165,6 +169,29 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   };
   reader.finish();
   return Object.freeze(resolved);
+}
+
+function readPartitions(
+  reader: OptionReader,
+  { partitions }: RedisSessionModuleOptions,
+  isOnCluster: boolean,
+): number | Repartitioning {
+  const [fewest, usual] = isOnCluster ? [2, 64] : [1, 1];
+  if (typeof partitions !== 'object') {
+    return reader.integer('partitions', usual, { atLeast: fewest, atMost: MOST_PARTITIONS });
+  }
+  const counts = reader.section('partitions');
+  const range = { atLeast: 1, atMost: MOST_PARTITIONS };
+  const [from, to] = [counts.integer('from', NaN, range), counts.integer('to', NaN, range)];
+  counts.finish();
+  if (from === to) reader.problem('Options `partitions.from` and `partitions.to` must be two numbers.');
+  if (isOnCluster) {
+    reader.problem(
+      'Option `partitions` must be a number on a Cluster: one script moves a session, and cannot reach the keys of two ' +
+        'slots. Let the sessions move before you bring them to a Cluster.',
+    );
+  }
+  return { from, to };
 }
 
 function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOptions['events'] {

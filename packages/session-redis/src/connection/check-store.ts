@@ -17,28 +17,46 @@ interface Connection {
  * the number of partitions there.
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
-export async function checkStore(connection: Connection, { namespace, meta, all }: SessionPartitions): Promise<void> {
+export async function checkStore(connection: Connection, partitions: SessionPartitions): Promise<void> {
+  const { namespace, meta, records } = partitions;
   const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'), meta);
-  const count = String(all.length);
   // Written only when missing, so that an instance also starts on a Redis that is out of memory.
   if ((await recorded()).includes(null)) {
     await connection.run((client) => client.hsetnx(meta, 'version', FORMAT), meta);
-    await connection.run((client) => client.hsetnx(meta, 'partitions', count), meta);
+    await connection.run((client) => client.hsetnx(meta, 'partitions', records.before), meta);
   }
-  const [version, partitions] = await recorded();
+  const [version, record] = await recorded();
+  const refuse = (problem: string): never => {
+    throw new InvalidSessionOptionsError('RedisSessionModule', [
+      `The sessions in namespace ${JSON.stringify(namespace)} ${problem}`,
+    ]);
+  };
   if (version !== FORMAT) {
-    throw new InvalidSessionOptionsError('RedisSessionModule', [
-      `The sessions in namespace ${JSON.stringify(namespace)} have format ${version}, but this version of the library ` +
-        `uses format ${FORMAT}. Use another namespace, or the version that wrote them.`,
-    ]);
+    refuse(
+      `have format ${version}, but this version of the library uses format ${FORMAT}. Use another namespace, or the ` +
+        'version that wrote them.',
+    );
   }
-  if (partitions !== count) {
-    throw new InvalidSessionOptionsError('RedisSessionModule', [
-      `The sessions in namespace ${JSON.stringify(namespace)} are in ${partitions} partitions, but option \`partitions\` ` +
-        `is ${count}. Set it to ${partitions}, or use another namespace: sessions cannot change their partitions.`,
-    ]);
-  }
+  if (!partitions.learn(record ?? null)) refuse(partitionsProblem(String(record), partitions));
   await warnAboutEviction(connection);
+}
+
+/** Why this instance cannot use the recorded partitions, and what to do. */
+function partitionsProblem(record: string, { records, hasTwoLayouts }: SessionPartitions): string {
+  const [from, to] = record.split('>');
+  if (to !== undefined) {
+    return (
+      `are being moved from ${from} to ${to} partitions. Set option \`partitions\` to { from: ${from}, to: ${to} } until ` +
+      '`nest-session-redis repartition` has finished.'
+    );
+  }
+  const given = hasTwoLayouts ? `{ from: ${records.before}, to: ${records.after} }` : records.before;
+  const move =
+    hasTwoLayouts || records.before === record ? '' : ` To move them, set { from: ${record}, to: ${given} } first.`;
+  return (
+    `are in ${record} partitions, but option \`partitions\` is ${given}. Set it to ${record}, or use another namespace.` +
+    `${move} See docs/repartitioning.md.`
+  );
 }
 
 /** A session that Redis evicts ends without an event: nothing is left that could record it. */

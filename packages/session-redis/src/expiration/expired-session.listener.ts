@@ -130,10 +130,11 @@ export class ExpiredSessionListener {
   #membersByPartition(): Map<SessionKeys, string[]> {
     const due = new Map<SessionKeys, string[]>();
     for (const id of this.#due) {
-      const partition = this.partitions.of(id);
-      const members = due.get(partition);
-      if (members) members.push(partition.memberOf(id));
-      else due.set(partition, [partition.memberOf(id)]);
+      for (const partition of this.partitions.placesOf(id)) {
+        const members = due.get(partition);
+        if (members) members.push(partition.memberOf(id));
+        else due.set(partition, [partition.memberOf(id)]);
+      }
     }
     return due;
   }

@@ -18,13 +18,12 @@ import {
   type FoundSession,
   LedgerScripts,
   type Place,
-  type PlaceRequest,
-  type Reservation,
   type SettledPlace,
 } from '../scripts/limits/ledger.scripts.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import { type KnownReservation, SignIn } from './sign-in.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
@@ -56,7 +55,7 @@ const LONGEST_WAIT = 50;
  */
 @Injectable()
 export class SessionLedger {
-  readonly #scripts = scriptsOn((client) => new LedgerScripts(client));
+  readonly #scripts: ScriptsOn<LedgerScripts>;
   /** So that the sign-ins of one process need not look whether another one has finished. */
   readonly #turns = new TurnQueue<StoreReply<WriteReply>>(LONGEST_TURN);
   /** Milliseconds for which a session that has a place may be stored. */
@@ -68,6 +67,7 @@ export class SessionLedger {
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
   ) {
+    this.#scripts = scriptsOn((client) => new LedgerScripts(client, partitions));
     this.#duration = STEPS * commandTimeout;
   }
 
@@ -75,8 +75,8 @@ export class SessionLedger {
   write(change: LimitedChange, store: Store): Promise<StoreReply<WriteReply>> {
     // A session that ends at once is never one of them.
     if (change.maxInactiveInterval === 0 || change.absoluteTimeout === 0) return store();
-    const sign = new SignIn(change, this.partitions);
-    return this.#turns.run(sign.ledger, () => this.#write(sign, store));
+    const sign = new SignIn(change);
+    return this.#turns.run(sign.principal, () => this.#write(sign, store));
   }
 
   async #write(sign: SignIn, store: Store): Promise<StoreReply<WriteReply>> {
@@ -104,26 +104,26 @@ export class SessionLedger {
 
   /** Gives a place to a session that is taken over, whatever the limit is: its principal has signed in elsewhere. */
   async enter(id: string, principal: string): Promise<void> {
-    if (this.partitions.all.length === 1) return;
+    if (!this.partitions.isDivided) return;
     await this.#reserve(this.#entrance(id, principal));
   }
 
   /** Gives up the place of a session that was not taken over after all. */
   async leave(id: string, principal: string): Promise<void> {
-    if (this.partitions.all.length > 1) await this.#release(this.#entrance(id, principal), 'gone');
+    if (this.partitions.isDivided) await this.#release(this.#entrance(id, principal), 'gone');
   }
 
   #entrance(id: string, principal: string): SignIn {
     const limit = { principal, atMost: 0, whenReached: 'end-oldest' } as const;
-    return new SignIn({ kind: 'create', id, limit, indexes: new Map() }, this.partitions);
+    return new SignIn({ kind: 'create', id, limit, indexes: new Map() });
   }
 
   async #reserve(sign: SignIn, over: readonly Place[] = []): Promise<KnownReservation> {
     const request = sign.request(this.#duration);
-    const first = await this.#ask(sign.ledger, (scripts) => scripts.reserve(sign.ledger, request, { over }));
+    const first = await this.#ask((scripts) => scripts.reserve(sign.principal, request, { over }), sign);
     if (first.word !== 'unknown') return sign.reserved(first);
     const sessions = await this.#sessionsOf(sign);
-    const second = await this.#ask(sign.ledger, (scripts) => scripts.reserve(sign.ledger, request, { sessions }));
+    const second = await this.#ask((scripts) => scripts.reserve(sign.principal, request, { sessions }), sign);
     if (second.word === 'unknown') throw new SessionStoreError('The ledger of a principal cannot be made');
     return sign.reserved(second);
   }
@@ -131,7 +131,7 @@ export class SessionLedger {
   /** All that the indexes list, with the times of the sign-ins. */
   async #sessionsOf(sign: SignIn): Promise<[id: string, at: string][]> {
     const replies = await Promise.all(
-      this.partitions.all.map((keys) => {
+      this.partitions.inOrder.map((keys) => {
         const index = sign.index(keys);
         return this.connection.run((client) => client.zrange(index, '0', '-1', 'WITHSCORES'), index);
       }),
@@ -187,14 +187,16 @@ export class SessionLedger {
 
   /** Whether the session that signs in is over, or may not be created, so that nothing must end for it. */
   async #isGone({ replaced, presentedIds }: SignIn): Promise<boolean> {
-    if (replaced !== undefined) return !(await this.#isThere(this.partitions.of(replaced).shadow(replaced)));
+    if (replaced !== undefined) return !(await this.#isThere(replaced, (keys) => keys.shadow(replaced)));
     // It is not created where the client presents a token that was just replaced.
-    const marks = presentedIds.map((id) => this.#isThere(this.partitions.of(id).forwardingMark(id)));
+    const marks = presentedIds.map((id) => this.#isThere(id, (keys) => keys.forwardingMark(id)));
     return (await Promise.all(marks)).includes(true);
   }
 
-  async #isThere(key: string): Promise<boolean> {
-    return (await this.connection.run((client) => client.exists(key), key)) === 1;
+  /** Whether a session has a key, wherever it is. */
+  async #isThere(id: string, keyIn: (keys: SessionKeys) => string): Promise<boolean> {
+    const keys = this.partitions.placesOf(id).map(keyIn);
+    return (await this.connection.run((client) => client.exists(keys), keys[0])) > 0;
   }
 
   /** Ends the session of a place if it is live, whichever id it has. */
@@ -211,10 +213,10 @@ export class SessionLedger {
   async #find(sign: SignIn, places: readonly Place[], known: Map<string, FoundSession>): Promise<void> {
     const words = new Map<string, FoundSession>();
     await Promise.all(
-      [...this.partitions.grouped(places.flatMap(({ ids }) => ids))].map(async ([keys, ids]) => {
+      this.partitions.grouped(places.flatMap(({ ids }) => ids)).map(async ([keys, ids]) => {
         const look = (client: Redis) => this.#scripts(client).find(keys, sign.index(keys), ids);
         const found = await this.connection.run(look, keys.prefix);
-        for (const [i, id] of ids.entries()) words.set(id, found[i]!);
+        for (const [i, id] of ids.entries()) words.set(id, stateIn([words.get(id), found[i]!], 'absent'));
       }),
     );
     for (const place of places) known.set(keyOf(place), stateOf(place, words));
@@ -229,62 +231,14 @@ export class SessionLedger {
 
   /** Gives up the places of what has ended. Where that fails, the next sign-in finds that their sessions are over. */
   async #settle(sign: SignIn, outcome: Pick<SettledPlace, 'isStored' | 'ended'>): Promise<void> {
-    const { ledger, id, replaced, latest } = sign;
+    const { principal, id, replaced, latest } = sign;
     const place = { id, replaced, latest, ...outcome };
-    await this.#ask(ledger, (scripts) => scripts.settle(ledger, place)).catch(() => undefined);
+    await this.#ask((scripts) => scripts.settle(principal, place), sign).catch(() => undefined);
   }
 
   /** Asks the ledger of a principal. */
-  #ask<T>(ledger: string, ask: (scripts: LedgerScripts) => Promise<T>): Promise<T> {
-    return this.connection.run((client) => ask(this.#scripts(client)), ledger);
-  }
-}
-
-/** That of a ledger that is there. */
-type KnownReservation = Exclude<Reservation, { readonly word: 'unknown' }>;
-
-/** What the ledger needs to know of a change. */
-type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
-  readonly kind: 'create' | 'update';
-  readonly limit: SessionLimit;
-  readonly presentedIds?: readonly string[];
-};
-
-/** What a change means for the ledger of its principal. */
-class SignIn {
-  readonly limit: SessionLimit;
-  readonly id: string;
-  readonly ledger: string;
-  /** The id that the session has until then; undefined: it is new. */
-  readonly replaced: string | undefined;
-  /** Ids that the client presented and that opened nothing. */
-  readonly presentedIds: readonly string[];
-  /** Until when it may be stored, as the ledger has said last: epoch milliseconds. */
-  latest = 0;
-  readonly #joins: boolean;
-
-  constructor(change: PlacedChange, partitions: SessionPartitions) {
-    this.limit = change.limit;
-    this.id = change.newId ?? change.id;
-    this.replaced = change.kind === 'update' ? change.id : undefined;
-    this.presentedIds = change.presentedIds ?? [];
-    this.#joins = change.indexes.get(PRINCIPAL_NAME_INDEX_NAME) === change.limit.principal;
-    this.ledger = partitions.of(this.limit.principal).ledger(this.limit.principal);
-  }
-
-  reserved(place: KnownReservation): KnownReservation {
-    this.latest = place.latest;
-    return place;
-  }
-
-  index(keys: SessionKeys): string {
-    return keys.index(PRINCIPAL_NAME_INDEX_NAME, this.limit.principal);
-  }
-
-  request(duration: number): PlaceRequest {
-    const { atMost, whenReached } = this.limit;
-    const { id, replaced } = this;
-    return { id, replaced, atMost: this.#joins ? atMost : undefined, whenReached, duration };
+  #ask<T>(ask: (scripts: LedgerScripts) => Promise<T>, { principal }: SignIn): Promise<T> {
+    return this.connection.run((client) => ask(this.#scripts(client)), this.partitions.of(principal).prefix);
   }
 }
 
@@ -294,9 +248,16 @@ function keyOf({ field, latest }: Place): string {
 }
 
 function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {
-  const found = ids.map((id) => words.get(id)!);
+  return stateIn(
+    ids.map((id) => words.get(id)),
+    isOpen ? 'absent' : 'over',
+  );
+}
+
+/** What has become of a session of which this was found, under several ids or in several places. */
+function stateIn(found: readonly (FoundSession | undefined)[], otherwise: FoundSession): FoundSession {
   if (found.includes('live')) return 'live';
-  return isOpen && !found.includes('over') ? 'absent' : 'over';
+  return found.includes('over') ? 'over' : otherwise;
 }
 
 function pairsOf(reply: readonly string[]): [string, string][] {

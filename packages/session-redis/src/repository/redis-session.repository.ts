@@ -15,12 +15,13 @@ import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import { SessionEncryption } from '../encryption/session-encryption.js';
+import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
 import { SessionLedger } from '../limits/session-ledger.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
+import { type MoveStage, SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
+import { throughStages } from '../scripts/repartitioned.error.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { ListedSessions } from './listed-sessions.js';
 import { toLiveRecord } from './redis-session.mapper.js';
@@ -47,7 +48,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #epochs: SessionEpochs;
   readonly #indexes: SessionIndexReader;
   readonly #listed: ListedSessions;
-  readonly #ledger: SessionLedger | undefined;
+  readonly #sessionLedger: SessionLedger | undefined;
   readonly #maxSessions: SessionRepositoryOptions['maxSessions'];
   readonly #extension: Pick<SessionExtension, 'takeover'>;
 
@@ -69,9 +70,14 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#epochs = epochs;
     this.#maxSessions = options.maxSessions;
     this.#extension = extension;
-    this.#ledger = partitions.all.length > 1 ? ledger : undefined;
+    this.#sessionLedger = ledger;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
     this.#listed = new ListedSessions(connection, scripts, partitions);
+  }
+
+  /** Where the sessions are in several partitions. */
+  get #ledger(): SessionLedger | undefined {
+    return this.#partitions.isDivided ? this.#sessionLedger : undefined;
   }
 
   /** Loads the live sessions with these ids, in one round trip; of many ids, asks which are alive in one before that. */
@@ -84,20 +90,20 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   /** The ids of live sessions among these, by one command in each of their partitions. */
   async #liveOf(ids: readonly string[]): Promise<string[]> {
     const live = await Promise.all(
-      [...this.#partitions.grouped(ids)].map(async ([keys, its]) => {
+      this.#partitions.grouped(ids).map(async ([keys, its]) => {
         const shadows = its.map((id) => keys.shadow(id));
         const found = await this.#connection.run((client) => client.mget(shadows), keys.prefix);
         return its.filter((_, i) => found[i] !== null);
       }),
     );
-    return live.flat();
+    return [...new Set(live.flat())];
   }
 
   /** Loads the live sessions with these ids, in one round trip. */
   async #loadAll(ids: readonly string[]): Promise<SessionRecord[]> {
     const byPartition = this.#partitions.grouped(ids);
-    if (byPartition.size === 1) return this.#loadIn(this.#partitions.of(ids[0]!), ids);
-    const found = await Promise.all([...byPartition].map(([keys, its]) => this.#loadIn(keys, its)));
+    if (byPartition.length === 1) return this.#loadIn(this.#partitions.of(ids[0]!), ids);
+    const found = await Promise.all(byPartition.map(([keys, its]) => this.#loadIn(keys, its)));
     const records = new Map(found.flat().map((record) => [record.id, record]));
     return ids.flatMap((id) => records.get(id) ?? []);
   }
@@ -119,10 +125,10 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     const found = new Map<string, SessionRecord>();
     for (let reads = 1; ; reads++) {
-      const listed = await this.#connection.runInAll(this.#partitions, (client, keys) =>
+      const listed = await this.#connection.runInAll({ all: this.#partitions.inOrder }, (client, keys) =>
         client.zrange(keys.index(indexName, value), '0', '-1'),
       );
-      const ids = listed.flat();
+      const ids = [...new Set(listed.flat())];
       const unread = ids.filter((id) => !found.has(id));
       // All at once, 60,000 sessions would take longer than a call may take, and hold up the requests of others.
       for (let i = 0; i < unread.length; i += LOADED_AT_ONCE) {
@@ -170,13 +176,20 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   /** Whether both ids are in one partition: one script changes an id, and it can use the keys of one partition only. */
   protected override mayReplace(id: string, replaced: string): boolean {
-    return this.#partitions.of(id) === this.#partitions.of(replaced);
+    return this.#partitions.areBeside(id, replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
+    if (!this.#partitions.hasTwoLayouts) return this.#writeNow(change);
+    return throughStages(() => this.#writeNow(change));
+  }
+
+  #writeNow(change: SessionChange): Promise<WriteReply> {
     const isStored = change.kind === 'create' || change.kind === 'update';
     const isLimited = isStored && (change.limit !== undefined || this.#mayHavePlace(change));
-    return isLimited ? this.#writeLimited(change) : (this.#write(change) as Promise<WriteReply>);
+    // How a limit is kept depends on the stage of a move. The script refuses what was decided at another one.
+    const { stage } = this.#partitions;
+    return isLimited ? this.#writeLimited(change, stage) : (this.#write(change, stage) as Promise<WriteReply>);
   }
 
   /** Whether a session may have a place in a ledger, which its new id must get, although this request knows of none. */
@@ -186,19 +199,19 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     );
   }
 
-  async #writeLimited(first: CreateSession | UpdateSession): Promise<WriteReply> {
+  async #writeLimited(first: CreateSession | UpdateSession, stage: MoveStage): Promise<WriteReply> {
     for (let change = first; ;) {
-      const reply = await this.#writeOnce(change);
+      const reply = await this.#writeOnce(change, stage);
       if (reply.outcome === 'unplaced') change = { ...change, limit: this.#limitOf(change, reply.principal) };
       else if (!isUnfinished(reply)) return reply;
     }
   }
 
-  #writeOnce(change: CreateSession | UpdateSession): Promise<StoreReply<WriteReply>> {
-    if (!this.#ledger) return this.#write(change);
+  #writeOnce(change: CreateSession | UpdateSession, stage: MoveStage): Promise<StoreReply<WriteReply>> {
+    if (!this.#ledger) return this.#write(change, stage);
     const { limit } = change;
-    if (!limit) return this.#write(change, NO_PRINCIPAL);
-    return this.#ledger.write({ ...change, limit }, (room) => this.#write(change, room));
+    if (!limit) return this.#write(change, stage, NO_PRINCIPAL);
+    return this.#ledger.write({ ...change, limit }, (room) => this.#write(change, stage, room));
   }
 
   #limitOf({ limit }: CreateSession | UpdateSession, principal: string): SessionLimit {
@@ -207,16 +220,16 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return { principal, atMost: perPrincipal, whenReached };
   }
 
-  #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
+  #write(change: SessionChange, stage: MoveStage, room?: Room): Promise<StoreReply<WriteReply>> {
     return this.#connection.run<StoreReply<WriteReply>>((client, proceed) => {
       const scripts = this.#scripts(client);
       switch (change.kind) {
         case 'create':
-          return this.#create(scripts, change, proceed, room);
+          return this.#create(change, proceed, (creation) => scripts.create(creation, room, stage));
         case 'update':
           return this.#encryption.save(change, (update) => {
             proceed();
-            return scripts.save(update, room);
+            return scripts.save(update, room, stage);
           });
         case 'touch':
           return scripts.touch(change.id);
@@ -227,33 +240,24 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   async #create(
-    scripts: SessionScripts,
     change: CreateSession,
     proceed: () => void,
-    room: Room | undefined,
+    store: (creation: CreateSession & NewDataKey) => Promise<StoreReply<CreateReply>>,
   ): Promise<StoreReply<CreateReply>> {
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
-    if (elsewhere.length === 0) return this.#encryptAndCreate(scripts, change, room);
+    if (elsewhere.length === 0) return this.#encryption.create(change, store);
     // The script cannot read these marks. Reading them first is enough: had the session been rotated only after this
     // request looked for it, the request would have found it.
     const marks = await Promise.all(
       elsewhere.map((presented) => {
-        const mark = this.#partitions.of(presented).forwardingMark(presented);
-        return this.#connection.run((client) => client.exists(mark), mark);
+        const places = this.#partitions.placesOf(presented).map((keys) => keys.forwardingMark(presented));
+        return this.#connection.run((client) => client.exists(places), places[0]);
       }),
     );
-    if (marks.includes(1)) return { outcome: 'gone' };
+    if (marks.some((found) => found > 0)) return { outcome: 'gone' };
     proceed();
-    return this.#encryptAndCreate(scripts, { ...change, presentedIds: change.presentedIds.filter(isBeside) }, room);
-  }
-
-  #encryptAndCreate(
-    scripts: SessionScripts,
-    change: CreateSession,
-    room: Room | undefined,
-  ): Promise<StoreReply<CreateReply>> {
-    return this.#encryption.create(change, (creation) => scripts.create(creation, room));
+    return this.#encryption.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, store);
   }
 }
 

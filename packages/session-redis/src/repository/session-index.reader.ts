@@ -24,16 +24,22 @@ export class SessionIndexReader {
     this.#pageSize = Math.max(SMALLEST_PAGE, partitions.shareOf(PAGE_SIZE));
   }
 
-  /** The live sessions in all partitions. Of each partition, only one page is held. */
+  /**
+   * The live sessions in all partitions. Of each partition, only one page is held; of those that the sessions leave for
+   * others, all that the index lists there: it is read before the others, so that no session moves past this.
+   */
   async *list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
-    const sources = this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));
-    const heads = await Promise.all(sources.map(nextOf));
-    for (;;) {
-      const latest = indexOfLatest(heads);
-      const head = heads[latest];
-      if (!head) return;
-      yield head.info;
-      heads[latest] = await nextOf(sources[latest]!);
+    const { layouts, hasTwoLayouts } = this.partitions;
+    const sources: AsyncGenerator<Listed>[] = [];
+    for (const layout of layouts) {
+      const walks = layout.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));
+      sources.push(...(layout === layouts.at(-1) ? walks : await Promise.all(walks.map(held))));
+    }
+    if (!hasTwoLayouts) return yield* merged(sources);
+    const seen = new Set<string>();
+    for await (const info of merged(sources)) {
+      if (!seen.has(info.id)) yield info;
+      seen.add(info.id);
     }
   }
 
@@ -82,6 +88,27 @@ interface Page {
   readonly sessions: readonly Listed[];
   readonly last: string | undefined;
   readonly latest: string | undefined;
+}
+
+/** What the sources have, the latest sign-in first. */
+async function* merged(sources: readonly AsyncGenerator<Listed>[]): AsyncGenerator<SessionInfo> {
+  const heads = await Promise.all(sources.map(nextOf));
+  for (;;) {
+    const latest = indexOfLatest(heads);
+    const head = heads[latest];
+    if (!head) return;
+    yield head.info;
+    heads[latest] = await nextOf(sources[latest]!);
+  }
+}
+
+/** Reads a source to its end. */
+async function held(source: AsyncGenerator<Listed>): Promise<AsyncGenerator<Listed>> {
+  const all: Listed[] = [];
+  for await (const each of source) all.push(each);
+  return (async function* () {
+    yield* all;
+  })();
 }
 
 async function nextOf(source: AsyncGenerator<Listed>): Promise<Listed | undefined> {

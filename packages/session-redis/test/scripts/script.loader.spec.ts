@@ -26,6 +26,8 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/touch-session': 'TouchOutcome',
   'session/delete-session': 'DeleteReply',
   'session/list-sessions': null,
+  'session/count-sessions': null,
+  'session/move-session': 'MoveReply',
   'session/end-sessions': null,
   'session/raise-epoch': null,
   'session/end-older-sessions': null,

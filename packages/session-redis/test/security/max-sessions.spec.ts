@@ -220,8 +220,7 @@ describe('the ledger', () => {
   });
 
   it('ends no session for which another sign-in may still leave room', async () => {
-    const scripts = new LedgerScripts(store.client);
-    const key = store.keys.ledger('ann');
+    const scripts = new LedgerScripts(store.client, store.partitions);
     const request = (id: string) => ({
       id,
       replaced: undefined,
@@ -230,7 +229,7 @@ describe('the ledger', () => {
       duration: 5000,
     });
     const reserve = async (id: string, findings?: PlaceFindings) => {
-      const place = await scripts.reserve(key, request(id), findings);
+      const place = await scripts.reserve('ann', request(id), findings);
       if (place.word !== 'full') throw new Error(`There is room: ${place.word}`);
       const fields = (places: readonly Place[]) => places.map(({ field }) => field).join(' ');
       return { ...place, ends: fields(place.ending), stays: fields(place.others) };

@@ -1,10 +1,14 @@
 import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
 import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
+import type { Repartitioning } from '../../src/keys/session-partitions.js';
 import { ContractRedis } from './contract.redis.js';
 
-/** The contract of repositories, for one with these partitions, by default on a single Redis. */
+/**
+ * The contract of repositories, for one with these partitions, by default on a single Redis. With a repartitioning, the
+ * sessions move while the store is used.
+ */
 export function describeContract(
-  partitions: number,
+  partitions: number | Repartitioning,
   encryption?: SessionEncryption,
   open: () => Promise<ContractRedis> = () => ContractRedis.open(),
 ): void {
@@ -15,7 +19,8 @@ export function describeContract(
   afterAll(() => redis.close());
 
   const what = encryption ? 'encryption, partitions' : 'partitions';
-  describe(`RedisSessionRepository, ${what}: ${partitions}`, () => {
+  const count = typeof partitions === 'number' ? partitions : `from ${partitions.from} to ${partitions.to}`;
+  describe(`RedisSessionRepository, ${what}: ${count}`, () => {
     const checks = sessionRepositoryContract({
       offers: ['indexes', 'events', 'revocations', 'nodes', 'outages'],
       slack: 0,

@@ -42,7 +42,6 @@ const oneOfNumbers = (...numbers: number[]) => ({
   asymmetricMatch: (value: unknown) => numbers.includes(Number(value)),
 });
 
-const ledgerOf = ({ keys }: Store) => keys.ledger('ann');
 
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
 
@@ -186,21 +185,21 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'reserve-place',
     what: 'a place for a session',
     prepare: openSession,
-    send: (client, store) => new LedgerScripts(client).reserve(ledgerOf(store), PLACE, { sessions: [[ID, '1']] }),
+    send: (client, store) => new LedgerScripts(client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
     reply: { word: 'room', latest: expect.any(Number) as number },
   },
   {
     script: 'settle-place',
     what: 'the place of a session that was not stored',
-    prepare: (store) => new LedgerScripts(store.client).reserve(ledgerOf(store), PLACE, { sessions: [[ID, '1']] }),
-    send: (client, store) => new LedgerScripts(client).settle(ledgerOf(store), SETTLED),
+    prepare: (store) => new LedgerScripts(store.client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
+    send: (client, store) => new LedgerScripts(client, store.partitions).settle('ann', SETTLED),
     reply: 'done',
   },
   {
     script: 'find-sessions',
     what: 'the sessions of a principal',
     prepare: openSession,
-    send: (client, { keys }) => new LedgerScripts(client).find(keys, keys.index('principal', 'ann'), [ID, NEW_ID]),
+    send: (client, { keys, partitions }) => new LedgerScripts(client, partitions).find(keys, keys.index('principal', 'ann'), [ID, NEW_ID]),
     reply: ['live', 'absent'],
     reads: true,
   },

@@ -1,6 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
+import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { type InLayouts, ScriptsInLayouts } from '../scripts-in-layouts.js';
 
 /** A place in the ledger of a principal. */
 export interface Place {
@@ -85,24 +87,27 @@ const SOURCES = loadScripts('limits', {
 /** The scripts for the ledgers of principals. Each is one typed function, and each call is for one partition. */
 export class LedgerScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  /** While the sessions move to other partitions. */
+  readonly #inLayouts: ScriptsInLayouts<keyof typeof SOURCES> | undefined;
 
-  constructor(client: Redis) {
+  constructor(
+    client: Redis,
+    private readonly partitions: SessionPartitions,
+  ) {
     this.#client = defineScripts(client, SOURCES);
+    if (partitions.hasTwoLayouts) this.#inLayouts = new ScriptsInLayouts(client, SOURCES, partitions);
   }
 
   /** Takes a place, or looks again whether there is room at the place that the session has. */
   async reserve(
-    ledger: string,
+    principal: string,
     request: PlaceRequest,
     { over = [], sessions }: PlaceFindings = {},
   ): Promise<Reservation> {
     const { id, replaced = '', atMost = '', whenReached, duration } = request;
-    const args = [id, replaced, atMost, whenReached, duration, KEPT, sessions ? 1 : 0, over.length];
-    const reply = (await this.#client.reservePlace(
-      1,
-      [ledger],
-      [...args, ...namesOf(over), ...(sessions ?? []).flat()],
-    )) as ReserveReply;
+    const args: (string | number)[] = [id, replaced, atMost, whenReached, duration, KEPT, sessions ? 1 : 0, over.length];
+    args.push(...namesOf(over), ...(sessions ?? []).flat());
+    const reply = (await this.#run('reservePlace', principal, args)) as ReserveReply;
     if (reply[0] === 'unknown') return { word: 'unknown' };
     if (reply[0] === 'room') return { word: 'room', latest: reply[1] };
     const [word, latest, missing, ending, others] = reply;
@@ -111,16 +116,22 @@ export class LedgerScripts {
 
   /** Ends what `reserve()` has begun. */
   async settle(
-    ledger: string,
+    principal: string,
     { id, replaced = '', latest, isStored, ended = [] }: SettledPlace,
   ): Promise<SettlePlaceReply> {
     const args = [id, replaced, latest, isStored ? 1 : 0, ...namesOf(ended)];
-    return (await this.#client.settlePlace(1, [ledger], args)) as SettlePlaceReply;
+    return (await this.#run('settlePlace', principal, args)) as SettlePlaceReply;
   }
 
   /** What has become of sessions of a principal, whose index this is. */
   async find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<FoundSession[]> {
     return (await this.#client.findSessions(2, [index, epoch], [prefix, ...ids])) as FoundSession[];
+  }
+
+  #run(script: keyof typeof SOURCES, principal: string, args: (string | number)[]): Promise<unknown> {
+    const ledgers = this.partitions.placesOf(principal).map((keys) => [keys.ledger(principal)]);
+    if (!this.#inLayouts) return this.#client[script](1, ledgers[0]!, args);
+    return this.#inLayouts.run(script, ledgers as unknown as InLayouts<string[]>, args, { kind: 'ledger' });
   }
 }
 

@@ -11,7 +11,7 @@
   KEYS[5] forwarding mark of the id; this and the next ones only when the session is rotated
   KEYS[6] session hash of the new id
   KEYS[7] shadow key of the new id
-  KEYS[8] forwarding mark of the new id
+  KEYS[8..] forwarding mark of the new id; while sessions move to other partitions, these three in the other one as well
   ARGV[1] prefix of the partition's keys
   ARGV[2] id
   ARGV[3] grace in ms
@@ -113,7 +113,7 @@ if condition ~= 'any' and not clears then
     return { 'conflict', current }
   end
 end
-if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], KEYS[8]) > 0 then return { 'collision' } end
+if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], unpack(KEYS, 8)) > 0 then return { 'collision' } end
 local stale
 if clears or signs_in then
   stale = {}

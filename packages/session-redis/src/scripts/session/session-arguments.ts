@@ -62,6 +62,12 @@ export function keysOf(partition: SessionKeys, id: string): string[] {
   return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
 }
 
+/** The first keys of every script that stores a new session. */
+export function newKeysOf(partition: SessionKeys, id: string): string[] {
+  const wishes = [partition.wanted, partition.broadcastWanted('created')];
+  return [...keysOf(partition, id), partition.forwardingMark(id), ...wishes];
+}
+
 /** With an empty value the session leaves the index. */
 export function pushIndexes(args: (string | number)[], changes: IndexChanges): void {
   for (const [name, value] of changes) args.push(name, value ?? '');

@@ -1,0 +1,54 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import type { SessionLimit, UpdateSession } from '@nest-session/core/store';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { PlaceRequest, Reservation } from '../scripts/limits/ledger.scripts.js';
+
+/** That of a ledger that is there. */
+export type KnownReservation = Exclude<Reservation, { readonly word: 'unknown' }>;
+
+/** What the ledger needs to know of a change. */
+type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
+  readonly kind: 'create' | 'update';
+  readonly limit: SessionLimit;
+  readonly presentedIds?: readonly string[];
+};
+
+/** What a change means for the ledger of its principal. */
+export class SignIn {
+  readonly limit: SessionLimit;
+  readonly id: string;
+  /** The id that the session has until then; undefined: it is new. */
+  readonly replaced: string | undefined;
+  /** Ids that the client presented and that opened nothing. */
+  readonly presentedIds: readonly string[];
+  /** Until when it may be stored, as the ledger has said last: epoch milliseconds. */
+  latest = 0;
+  readonly #joins: boolean;
+
+  constructor(change: PlacedChange) {
+    this.limit = change.limit;
+    this.id = change.newId ?? change.id;
+    this.replaced = change.kind === 'update' ? change.id : undefined;
+    this.presentedIds = change.presentedIds ?? [];
+    this.#joins = change.indexes.get(PRINCIPAL_NAME_INDEX_NAME) === change.limit.principal;
+  }
+
+  get principal(): string {
+    return this.limit.principal;
+  }
+
+  reserved(place: KnownReservation): KnownReservation {
+    this.latest = place.latest;
+    return place;
+  }
+
+  index(keys: SessionKeys): string {
+    return keys.index(PRINCIPAL_NAME_INDEX_NAME, this.limit.principal);
+  }
+
+  request(duration: number): PlaceRequest {
+    const { atMost, whenReached } = this.limit;
+    const { id, replaced } = this;
+    return { id, replaced, atMost: this.#joins ? atMost : undefined, whenReached, duration };
+  }
+}
