@@ -25,3 +25,11 @@ export {
 export type { ConsumerState } from './delivery/group-state.js';
 export type { SessionDeadLetter } from './delivery/session-dead-letter.js';
 export type { RemoveGroupReply, ReplayReply } from './scripts/stream/event-stream.scripts.js';
+
+// partitions
+export { repartition } from './repartitioning/repartition.js';
+export {
+  SessionRepartitioner,
+  type RepartitioningOptions,
+  type RepartitioningProgress,
+} from './repartitioning/session-repartitioner.js';

@@ -54,6 +54,7 @@ import { SessionExpirationSweeper } from './expiration/session-expiration.sweepe
 import { SessionPartitions } from './keys/session-partitions.js';
 import { eventRules, PACE } from './delivery/event-rules.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
+import { SessionRepartitioner } from './repartitioning/session-repartitioner.js';
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { SessionLedger } from './limits/session-ledger.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from './repository/redis-session.repository.js';
@@ -156,6 +157,11 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionCleanup,
   SessionDeadLetterReader,
   SessionEventGroups,
+  {
+    provide: SessionRepartitioner,
+    inject: [connectionToken('background'), REDIS_SESSION_OPTIONS],
+    useFactory: (client: Redis, options: ResolvedRedisSessionOptions) => new SessionRepartitioner(client, options),
+  },
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */

@@ -62,7 +62,10 @@ export class RequestConnection {
   }
 
   /** Runs a command on the keys of each partition, in one round trip. Returns the replies in the order of the partitions. */
-  runInAll<T>({ all }: Pick<SessionPartitions, 'all'>, ask: (client: Redis, keys: SessionKeys) => Promise<T>): Promise<T[]> {
+  runInAll<T>(
+    { all }: Pick<SessionPartitions, 'all'>,
+    ask: (client: Redis, keys: SessionKeys) => Promise<T>,
+  ): Promise<T[]> {
     return Promise.all(all.map((keys) => this.run((client) => ask(client, keys), keys.prefix)));
   }
 

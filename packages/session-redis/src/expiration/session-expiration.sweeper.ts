@@ -43,7 +43,7 @@ export class SessionExpirationSweeper {
   constructor(
     @InjectConnection('background') private readonly client: Redis,
     @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: SessionScripts,
-    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'all'>,
     @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {

@@ -14,12 +14,7 @@ import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration
 import { RequestConnection } from '../connection/request.connection.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import {
-  type FoundSession,
-  LedgerScripts,
-  type Place,
-  type SettledPlace,
-} from '../scripts/limits/ledger.scripts.js';
+import { type FoundSession, LedgerScripts, type Place, type SettledPlace } from '../scripts/limits/ledger.scripts.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';

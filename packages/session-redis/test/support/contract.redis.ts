@@ -73,7 +73,8 @@ export class ContractRedis {
     const namespace = `store-${++this.#stores}`;
     // Each node finds out for itself how far a move is.
     const partitionsOfNode = () => new SessionPartitions(namespace, counts);
-    const move = typeof counts === 'number' ? undefined : new InterferingMove(this.nodes[0].background, partitionsOfNode());
+    const move =
+      typeof counts === 'number' ? undefined : new InterferingMove(this.nodes[0].background, partitionsOfNode());
     const [one, two] = this.nodes.map((each) =>
       nodeOf(each, partitionsOfNode(), options, this.commandTimeout, move),
     ) as [Node, Node];

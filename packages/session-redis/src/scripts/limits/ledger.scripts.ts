@@ -105,7 +105,16 @@ export class LedgerScripts {
     { over = [], sessions }: PlaceFindings = {},
   ): Promise<Reservation> {
     const { id, replaced = '', atMost = '', whenReached, duration } = request;
-    const args: (string | number)[] = [id, replaced, atMost, whenReached, duration, KEPT, sessions ? 1 : 0, over.length];
+    const args: (string | number)[] = [
+      id,
+      replaced,
+      atMost,
+      whenReached,
+      duration,
+      KEPT,
+      sessions ? 1 : 0,
+      over.length,
+    ];
     args.push(...namesOf(over), ...(sessions ?? []).flat());
     const reply = (await this.#run('reservePlace', principal, args)) as ReserveReply;
     if (reply[0] === 'unknown') return { word: 'unknown' };
