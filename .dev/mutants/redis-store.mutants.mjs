@@ -129,7 +129,7 @@ if condition ~= 'any' and not clears then`,
   },
   {
     mistake: 'A change of id takes an id that somebody has',
-    code: `if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], KEYS[8]) > 0 then return { 'collision' } end`,
+    code: `if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], unpack(KEYS, 8)) > 0 then return { 'collision' } end`,
     instead: ``,
     beyondModel: 'its ids are never taken',
     killedBy: byContract(
@@ -582,7 +582,7 @@ const repository = [
   },
   {
     mistake: 'A change of id is not looked for in other partitions',
-    code: "if (marks.includes(1)) return { outcome: 'gone' };",
+    code: "if (marks.some((found) => found > 0)) return { outcome: 'gone' };",
     instead: '',
     beyondModel: 'it is asked with one partition',
     killedBy: {

@@ -88,6 +88,12 @@ export class SessionPartitions {
     return this.hasTwoLayouts ? this.layouts.flatMap(({ all }) => all) : this.all;
   }
 
+  /** The partitions of the old layout that the new one does not have. */
+  get leaving(): readonly SessionKeys[] {
+    const { all } = this.layouts[this.layouts.length - 1]!;
+    return this.layouts[0]!.all.filter((keys) => !all.includes(keys));
+  }
+
   /** Where a session may be, in the order in which to look: its partition in each layout. */
   placesOf(id: string): readonly SessionKeys[] {
     return this.layouts.map((layout) => layout.of(id));

@@ -4,16 +4,15 @@ import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { groupStates, oldestUnread } from '../delivery/group-state.js';
 import { eventRules, PACE } from '../delivery/event-rules.js';
-import { fieldOf, sessionIdOf, toStreamEntry } from '../delivery/stream-entry.js';
-import { pages } from '../expiration/scan-pages.js';
 import { SessionExpirationSweeper } from '../expiration/session-expiration.sweeper.js';
-import { SessionKeys } from '../keys/session-keys.js';
+import type { SessionKeys } from '../keys/session-keys.js';
 import type { PartitionLayout } from '../keys/partition-layout.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { RepartitioningScripts } from '../scripts/repartitioning/repartitioning.scripts.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { OtherKeys } from './other-keys.js';
 
 /** What `SessionRepartitioner.run()` does now, and what it has done. */
 export interface RepartitioningProgress {
@@ -48,11 +47,9 @@ const PACE_OF_APPLICATIONS: RepartitioningPace = { forwarded: 60_000, broadcast:
 // Milliseconds.
 const REPORT_INTERVAL = 1000;
 
-const SCANNED_PER_CALL = 500;
 // Each takes Redis about 50 µs.
 const MOVED_AT_ONCE = 50;
 const TRIMMED_PER_CALL = 50;
-const LETTERS_PER_CALL = 50;
 
 /**
  * Moves the sessions of a namespace to another number of partitions while applications use them. All instances must have
@@ -62,14 +59,13 @@ export class SessionRepartitioner {
   readonly #partitions: SessionPartitions;
   readonly #old: PartitionLayout;
   readonly #next: PartitionLayout;
-  /** The partitions of the old layout that the new one does not have. */
   readonly #leaving: readonly SessionKeys[];
   readonly #sessions: SessionScripts;
   readonly #streams: EventStreamScripts;
   readonly #scripts: RepartitioningScripts;
+  readonly #others: OtherKeys;
   readonly #sweeper: Pick<SessionExpirationSweeper, 'runOnce'>;
   readonly #limiter = new BackgroundLimiter();
-  readonly #deadLetterSize: number;
   #moved = 0;
   #reportedAt = -Infinity;
 
@@ -84,11 +80,11 @@ export class SessionRepartitioner {
     [this.#old, this.#next] = [layouts[0]!, layouts[layouts.length - 1]!];
     const rules = eventRules(options, PACE, partitions);
     this.#partitions = partitions;
-    this.#leaving = this.#old.all.filter((keys) => !this.#next.all.includes(keys));
+    this.#leaving = partitions.leaving;
     this.#sessions = new SessionScripts(client, partitions, rules);
     this.#streams = new EventStreamScripts(client);
     this.#scripts = new RepartitioningScripts(client);
-    this.#deadLetterSize = rules.deadLetters.maxSize;
+    this.#others = new OtherKeys(client, partitions, this.#scripts, this.#limiter, rules.deadLetters.maxSize);
     const leaving = { all: this.#leaving };
     this.#sweeper = new SessionExpirationSweeper(client, this.#sessions, leaving, options, this.#limiter);
   }
@@ -119,12 +115,12 @@ export class SessionRepartitioner {
       const settled = performance.now() + this.pace.forwarded;
       report('moving');
       await this.#moveSessions((isNews) => report('moving', '', isNews));
-      await this.#moveMarks();
+      await this.#others.moveMarks();
       for (let waitingFor: string | undefined; (waitingFor = await this.#drain(settled)) !== undefined;) {
         report('draining', waitingFor, false);
         await pause(Math.min(REPORT_INTERVAL, this.pace.forwarded), undefined, { signal });
       }
-      await this.#moveRest();
+      await this.#others.moveRest();
       await this.#record(records.moving, records.after);
     }
     report('done');
@@ -173,7 +169,7 @@ export class SessionRepartitioner {
     for (;;) {
       let found = 0;
       const problems: unknown[] = [];
-      for await (const keys of this.#scan((keys) => keys.shadow('*'))) {
+      for await (const keys of this.#others.scan((keys) => keys.shadow('*'))) {
         const ids = keys.map((key) => this.#leavingId(key)).filter((id) => id !== undefined);
         for (let i = 0; i < ids.length; i += MOVED_AT_ONCE) {
           const began = performance.now();
@@ -214,40 +210,12 @@ export class SessionRepartitioner {
     return keys.shadow(id) === key && this.#next.of(id) !== keys ? id : undefined;
   }
 
-  /** The marks that outlive the move: those of takeovers and of revocations. */
-  async #moveMarks(): Promise<void> {
-    const each = async (patternIn: (keys: SessionKeys) => string, move: (key: string) => Promise<unknown>) => {
-      for await (const keys of this.#scan(patternIn)) await this.#limiter.run(() => Promise.all(keys.map(move)));
-    };
-    await each(
-      (keys) => keys.takeoverMark('*'),
-      async (key) => {
-        const id = key.slice(key.lastIndexOf(':') + 1);
-        const [from, to] = [this.#old.of(id), this.#next.of(id)];
-        if (from.takeoverMark(id) !== key || from === to) return;
-        if ((await this.client.renamenx(key, to.takeoverMark(id))) === 0) await this.client.unlink(key);
-      },
-    );
-    const pattern = (keys: SessionKeys) => `${keys.revocationMark('', '').slice(0, -1)}*`;
-    await each(pattern, async (key) => {
-      const from = this.#old.all.find((keys) => key.startsWith(pattern(keys).slice(0, -1)));
-      if (!from) return;
-      const left = await this.client.pttl(key);
-      const name = key.slice(from.prefix.length);
-      // What is taken over may be in any partition.
-      if (left > 0) {
-        await Promise.all(this.#next.all.map(({ prefix }) => this.client.set(prefix + name, '', 'PX', left, 'NX')));
-      }
-      if (this.#leaving.includes(from)) await this.client.unlink(key);
-    });
-  }
-
   /** Lets the old partitions be emptied. What this still waits for; undefined when nothing is left there. */
   async #drain(settled: number): Promise<string | undefined> {
     await this.#sweeper.runOnce({ ahead: Number.MAX_SAFE_INTEGER / 2 });
     const buckets = await Promise.all(this.#leaving.map(({ bucketList }) => this.client.zcard(bucketList)));
     if (buckets.some((count) => count > 0)) return 'ends to be recorded';
-    for (const keys of this.#leaving) await this.#moveLetters(keys);
+    await this.#others.moveLetters();
     const ask = <T>(_: SessionKeys, command: (client: Redis) => Promise<T>) => command(this.client);
     const groups = await groupStates(ask, this.#leaving);
     for (const group of groups) {
@@ -265,42 +233,5 @@ export class SessionRepartitioner {
       if ((await this.client.xlen(keys.deadLetters)) > 0) return 'the last dead letters';
     }
     return performance.now() < settled ? 'forwarding marks' : undefined;
-  }
-
-  async #moveLetters(from: SessionKeys): Promise<void> {
-    for (;;) {
-      const letters = await this.client.xrange(from.deadLetters, '-', '+', 'COUNT', LETTERS_PER_CALL);
-      for (const letter of letters) {
-        const entry = toStreamEntry(from, letter);
-        const id = sessionIdOf(entry) ?? from.idOfMember(fieldOf(entry, 'member') ?? '');
-        const move = () => this.#scripts.moveDeadLetter(from, this.#next.of(id), entry.position, this.#deadLetterSize);
-        await this.#limiter.run(move);
-      }
-      if (letters.length === 0) return;
-    }
-  }
-
-  /** Counts, and the ledgers that no sign-in has taken along: they are made anew. */
-  async #moveRest(): Promise<void> {
-    const [first] = this.#next.all as [SessionKeys];
-    for (const keys of this.#leaving) {
-      await this.#scripts.moveCounts(keys.dropped, first.dropped);
-      await this.#scripts.moveCounts(keys.lostDeadLetters, first.lostDeadLetters);
-    }
-    const ledgerOf = (keys: SessionKeys) => keys.ledger('*');
-    for await (const keys of this.#scan(ledgerOf)) {
-      for (const key of keys) {
-        const from = this.#old.all.find((each) => key.startsWith(each.ledger('')));
-        const principal = from && key.slice(from.ledger('').length);
-        if (principal !== undefined && this.#next.of(principal) !== from) await this.client.unlink(key);
-      }
-    }
-  }
-
-  /** The keys of the old layout that match a pattern of its partitions, page by page. */
-  async *#scan(patternIn: (keys: SessionKeys) => string): AsyncIterable<string[]> {
-    const any = this.#old.count === 1 ? this.#old.all[0]! : new SessionKeys(this.#partitions.namespace, '*');
-    const options = ['MATCH', patternIn(any), 'COUNT', SCANNED_PER_CALL] as const;
-    yield* pages((cursor) => this.#limiter.run(() => this.client.scan(cursor, ...options)));
   }
 }

@@ -24,6 +24,8 @@ const PACE = { forwarded: 1, broadcast: 1 };
 let store: Store;
 beforeAll(async () => {
   store = await Store.open();
+  // Each instance has its listeners on it.
+  store.client.setMaxListeners(0);
 });
 afterEach(() => store.client.flushall());
 afterAll(() => store.close());
@@ -353,19 +355,22 @@ it('lists, counts and ends each session of a principal once while some have move
   await record(1);
   const repository = instance();
   const sessions = [];
-  for (let i = 0; i < 12; i++) sessions.push(await stored(repository, (session) => session.signIn('ann')));
+  // Several pages of the index.
+  for (let i = 0; i < 250; i++) sessions.push(await stored(repository, (session) => session.signIn('ann')));
   await begin();
   const name = 'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
-  for (const { id } of sessions.slice(0, 6)) await repository.scripts.move(...placesOf(id), id);
+  for (const { id } of sessions.slice(200)) await repository.scripts.move(...placesOf(id), id);
   const listed: string[] = [];
   for await (const { id } of repository.listByIndex(name, 'ann')) {
-    listed.push(id);
     // What it still has to list moves past the partitions that it has read.
-    for (const each of sessions) await repository.scripts.move(...placesOf(each.id), each.id);
+    if (listed.length === 0) {
+      for (const each of sessions) await repository.scripts.move(...placesOf(each.id), each.id);
+    }
+    listed.push(id);
   }
   expect(listed.toSorted()).toEqual(sessions.map(({ id }) => id).toSorted());
-  expect(await repository.countByIndex(name, 'ann')).toBe(12);
-  expect(await repository.deleteByIndex(name, 'ann', [sessions[0]!.id])).toBe(11);
+  expect(await repository.countByIndex(name, 'ann')).toBe(250);
+  expect(await repository.deleteByIndex(name, 'ann', [sessions[0]!.id])).toBe(249);
   expect((await repository.findByPrincipalName('ann')).map(({ id }) => id)).toEqual([sessions[0]!.id]);
 });
 

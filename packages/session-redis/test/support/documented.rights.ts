@@ -14,6 +14,8 @@ export type RightsName =
   | 'flags'
   | 'all keys'
   | 'database'
+  | 'repartitioning'
+  | 'repartitioning notifications'
   | 'takeover';
 
 /** The lines that the documentation asks operators to enter, each as the rules that it adds to the user `app`. */

@@ -163,14 +163,14 @@ async function loop(first) {
     try {
       await anyAction()(slot);
     } catch (error) {
-      problems.push(`${error}: ${JSON.stringify(slot)}`);
+      problems.push(`${String(error)}: ${JSON.stringify(slot)}`);
     }
     await pause(1);
   }
 }
 
 const loops = Array.from({ length: Number(LOOPS) }, (_, i) => loop(i));
-createInterface({ input: process.stdin }).on('line', async (line) => {
+async function obey(line) {
   if (line === 'stop') {
     isStopping = true;
     await Promise.all(loops);
@@ -179,5 +179,6 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
     writeFileSync(RESULT, JSON.stringify({ slots, ends, events, problems, times }));
     process.stdout.write('written\n');
   }
-});
+}
+createInterface({ input: process.stdin }).on('line', (line) => void obey(line));
 process.stdout.write('ready\n');
