@@ -36,7 +36,7 @@ export interface RepartitioningOptions {
 }
 
 /** Milliseconds; tests override them. */
-export interface RepartitioningPace {
+interface RepartitioningPace {
   /** How long a forwarding mark lasts. */
   readonly forwarded: number;
   /** How long an event stays that all groups have handled: instances may still broadcast it. */
