@@ -21,7 +21,7 @@ const HEARTBEAT = 1000;
 /**
  * Hears the signals of all partitions, on one connection to each node that has some: they are sent on a sharded channel of
  * the partition. They are hints on top of polls. What a connection has missed when it was lost, or when its slots have gone
- * to another node, `missed` tells. With one partition there are no signals.
+ * to another node, `missed` tells. The only partition of a layout has no signals.
  */
 @Injectable()
 export class PartitionSignals {
@@ -39,7 +39,7 @@ export class PartitionSignals {
     @InjectConnection('signals') private readonly nodes: RedisNodes,
     @Inject(SessionPartitions) { all }: SessionPartitions,
   ) {
-    this.#partitions = all.length > 1 ? all : [];
+    this.#partitions = all.filter(({ hasSignals }) => hasSignals);
   }
 
   /** Calls the listener with each signal. */

@@ -21,6 +21,8 @@ export function namespaceProblem(namespace: string): string | undefined {
  * derive from `prefix` the keys that only Redis can know, such as the bucket of a minute, and spell their names as well.
  */
 export class SessionKeys {
+  /** Whether scripts tell of new events: not where an instance can wait for those of the only partition. */
+  readonly hasSignals: boolean;
   /** Prefix of every key of the partition. */
   readonly prefix: string;
   /** ZSET of the minutes that have a bucket. */
@@ -54,6 +56,7 @@ export class SessionKeys {
 
   /** `tag`: the hash tag of the partition, chosen in partition-layout.ts; empty when there is only one partition. */
   constructor(namespace: string, tag = '') {
+    this.hasSignals = tag !== '';
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
     this.bucketList = `${this.prefix}expirations`;
     this.epoch = `${this.prefix}epoch`;

@@ -30,10 +30,10 @@ export class OtherKeys {
   /** The marks that outlive the move: those of takeovers and of revocations. */
   async moveMarks(): Promise<void> {
     for await (const keys of this.scan((partition) => partition.takeoverMark('*'))) {
-      for (const key of keys) await this.limiter.run(() => this.#moveTakeover(key));
+      for (const key of keys) await this.limiter.run(() => this.#moveTakeover(key), key);
     }
     for await (const keys of this.scan((partition) => `${revocationsOf(partition)}*`)) {
-      for (const key of keys) await this.limiter.run(() => this.#moveRevocation(key));
+      for (const key of keys) await this.limiter.run(() => this.#moveRevocation(key), key);
     }
   }
 
@@ -66,7 +66,7 @@ export class OtherKeys {
         const entry = toStreamEntry(from, letter);
         const id = sessionIdOf(entry) ?? from.idOfMember(fieldOf(entry, 'member') ?? '');
         const move = () => this.scripts.moveDeadLetter(from, this.#next.of(id), entry.position, this.deadLetterSize);
-        await this.limiter.run(move);
+        await this.limiter.run(move, from.prefix);
       }
       if (letters.length === 0) return;
     }
@@ -93,7 +93,7 @@ export class OtherKeys {
   async *scan(patternIn: (keys: SessionKeys) => string): AsyncIterable<string[]> {
     const any = this.#old.count === 1 ? this.#old.all[0]! : new SessionKeys(this.partitions.namespace, '*');
     const options = ['MATCH', patternIn(any), 'COUNT', SCANNED_PER_CALL] as const;
-    yield* pages((cursor) => this.limiter.run(() => this.client.scan(cursor, ...options)));
+    yield* pages((cursor) => this.limiter.run(() => this.client.scan(cursor, ...options), any.prefix));
   }
 }
 

@@ -157,7 +157,7 @@ export class SessionRepartitioner {
     for (const keys of this.#next.all) {
       if (this.#old.all.includes(keys)) continue;
       for (const { name } of groups) {
-        await this.#limiter.run(() => this.#streams.createGroup(keys, name, 'oldest'));
+        await this.#limiter.run(() => this.#streams.createGroup(keys, name, 'oldest'), keys.prefix);
       }
       // An epoch that was raised since then is later, because instances raise it in both layouts.
       if (latest > 0) await this.client.hsetnx(keys.epoch, 'at', latest);
@@ -227,7 +227,7 @@ export class SessionRepartitioner {
     const limits = { grace: this.pace.broadcast, retention, maxLength: Number.MAX_SAFE_INTEGER };
     for (const keys of this.#leaving) {
       for (let word = 'more'; word === 'more';) {
-        [word] = await this.#limiter.run(() => this.#streams.trim(keys, limits, TRIMMED_PER_CALL));
+        [word] = await this.#limiter.run(() => this.#streams.trim(keys, limits, TRIMMED_PER_CALL), keys.prefix);
       }
       if ((await this.client.xlen(keys.events)) > 0) return 'instances to read the last events';
       if ((await this.client.xlen(keys.deadLetters)) > 0) return 'the last dead letters';

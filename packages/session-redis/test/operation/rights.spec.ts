@@ -299,6 +299,8 @@ async function moveToPartitions(): Promise<void> {
   expect(moved).toEqual({ moved: 1 });
   expect((await instance.get(IndexedSessionRepository).findById(session.id))?.principalName).toBe('ann');
   expect(await instance.get(IndexedSessionRepository).countByIndex(PRINCIPAL_NAME_INDEX_NAME, 'ann')).toBe(1);
+  // The heartbeat of the signals.
+  await eventually(() => expect(sent).toContain('ping'));
   await client.quit();
   await instance.stop();
 }
@@ -356,7 +358,7 @@ describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>
   { what: 'in another database', rights: [...ALONE, 'database'], live: useAnotherDatabase },
   {
     what: 'that moves sessions to other partitions',
-    rights: [...ALONE, 'handlers', 'repartitioning'],
+    rights: [...ALONE, 'handlers', 'partitions', 'repartitioning'],
     live: moveToPartitions,
   },
   { what: 'that takes sessions of express-session over', rights: [...ALONE, 'takeover'], live: takeOver },
