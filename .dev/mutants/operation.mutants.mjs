@@ -108,7 +108,7 @@ export const operation = [
   {
     mistake: 'A command leaves after its call has timed out',
     in: 'RequestConnection.#giveUp',
-    code: 'if (call.sentOn) this.#writes.get(call.sentOn)?.flush();',
+    code: 'if (call.sentOn) this.#batches.get(call.sentOn)?.flush();',
     instead: '',
     ...inSpec(
       'request.connection',
@@ -142,8 +142,8 @@ export const operation = [
   {
     mistake: 'While keys move, a call asks for all of them on the node that has one of them',
     in: 'RequestConnection.#sendLater',
-    code: 'this.#sendOn(node, call, whileKeysMove(node, target, isOpen))',
-    instead: 'this.#sendOn(node, call, whileKeysMove(target, target, isOpen))',
+    code: 'this.#whileKeysMove(node, target, isOpen)',
+    instead: 'this.#whileKeysMove(target, target, isOpen)',
     ...inSpec('cluster.connection', 'a call that reads two keys finds both when the first key has moved'),
   },
   {
@@ -155,6 +155,58 @@ export const operation = [
       'cluster.connection',
       'a request whose reply is lost with its connection fails at once, and is never sent again',
     ),
+  },
+  {
+    mistake: 'A write does not wait for replicas',
+    in: 'ReplicatedWrites.#wait',
+    code: 'const count = await connection.wait(replicas, timeout);',
+    instead: 'const count = replicas;',
+    ...inSpec('replicated-writes', 'a write succeeds when the replica has it, not before'),
+  },
+  {
+    mistake: 'A write succeeds although too few replicas have it',
+    in: 'ReplicatedWrites.#wait',
+    code: 'if (count >= replicas) return batch.resolve();',
+    instead: 'if (count >= 0) return batch.resolve();',
+    ...inSpec('replicated-writes', 'a write fails where there are fewer replicas than the option says'),
+  },
+  {
+    mistake: 'Each write waits for replicas by itself',
+    in: 'ReplicatedWrites.constructor',
+    code: 'this.#open ??= this.#begin(connection)',
+    instead: 'this.#open = this.#begin(connection)',
+    ...inSpec('replicated-writes', 'writes of one turn of the event loop share one WAIT'),
+  },
+  {
+    mistake: 'A write is sent while Redis waits for the replicas of another one',
+    in: 'ReplicatedWrites.turn',
+    code: 'return this.#sent?.replicated;',
+    instead: 'return undefined;',
+    ...inSpec('replicated-writes', 'writes that come while a replica is waited for gather, and share the next WAIT'),
+  },
+  {
+    mistake: 'Writes wait for a WAIT whose connection was lost',
+    in: 'ReplicatedWrites.constructor',
+    code: 'this.#sent?.reject(lost); this.#open = this.#sent = undefined;',
+    instead: 'this.#open = undefined;',
+    ...inSpec(
+      'replicated-writes',
+      'writes whose connection is lost while they wait fail at once, and the next ones succeed',
+    ),
+  },
+  {
+    mistake: 'Loads share the connection of writes that wait for replicas',
+    in: 'connectionsToServer',
+    code: "options.replicas > 0 ? forRequests('writes') : request",
+    instead: 'request',
+    ...inSpec('replicated-writes', 'loads are neither held up by a write that waits, nor wait themselves'),
+  },
+  {
+    mistake: 'A touch waits for replicas',
+    in: 'RedisSessionRepository.#write',
+    code: "if (change.kind === 'touch') return this.#connection.run(",
+    instead: "if (change.kind === 'touch') return this.#connection.write(",
+    ...inSpec('replicas', 'a request that only reads renews its session, and does not wait for replicas to know that'),
   },
   {
     mistake: 'Each command leaves in a write of its own',

@@ -104,10 +104,10 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   }
 
   async onApplicationShutdown(): Promise<void> {
-    const { request, background } = this.connections;
+    const { request, writes, background } = this.connections;
     // The dispatcher has waited for the handlers. This waits until Redis knows their results.
     if (background.status === 'ready') await this.#finish(this.consumer.drain());
-    await this.#finish(Promise.all([...request.all, background].map(quit)));
+    await this.#finish(Promise.all([...new Set([...request.all, ...writes.all, background])].map(quit)));
     void closeConnections(this.connections);
   }
 
@@ -130,17 +130,17 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   }
 
   async #open(): Promise<void> {
-    const { request, background } = this.connections;
+    const { request, writes, background } = this.connections;
     background.connect().catch(() => undefined);
-    await this.#connect(request);
+    await this.#connect(new Set([request, writes]));
     if (!(await this.#isChecked())) {
       if (background.status === 'ready') void this.#checkLate();
       else background.once('ready', () => void this.#checkLate());
     }
   }
 
-  async #connect(nodes: RequestNodes): Promise<void> {
-    const connected = nodes.connect();
+  async #connect(all: ReadonlySet<RequestNodes>): Promise<void> {
+    const connected = Promise.all([...all].map((nodes) => nodes.connect()));
     if (this.options.requireAtStart) {
       await connected.catch((cause: unknown) => {
         throw new SessionStoreError('Redis cannot be reached, and option `requireAtStart` is set', { cause });

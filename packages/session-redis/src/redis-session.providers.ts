@@ -76,6 +76,7 @@ const VALUES: Provider[] = [
   { provide: REDIS_SESSION_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
   { provide: REDIS_CONNECTIONS, inject: [REDIS_SESSION_OPTIONS], useFactory: createConnections },
   connection('request'),
+  connection('writes'),
   connection('background'),
   connection('subscriber'),
   connection('notifications'),

@@ -46,6 +46,12 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   notifications?: 'auto' | 'off';
   /** How long a request waits for Redis at most, a reconnection included. At least 10ms. @default '1s' */
   commandTimeout?: Duration;
+  /**
+   * How many replicas must have each change of a request before it succeeds, 0 to 16. With fewer, after half of
+   * `commandTimeout`, the request fails as in an outage, and the change stands on the primary. A failover then loses
+   * less; it may still lose a change. @default 0
+   */
+  replicas?: number;
   /** How session events reach the handlers of this process. */
   events?: {
     /**
@@ -122,6 +128,7 @@ export interface ResolvedRedisSessionOptions {
   readonly batchSize: number;
   readonly notifications: 'auto' | 'off';
   readonly commandTimeout: number;
+  readonly replicas: number;
   readonly events: {
     readonly group: string;
     readonly consume: boolean;
@@ -162,6 +169,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     batchSize,
     notifications: reader.oneOf('notifications', ['auto', 'off'], 'auto'),
     commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10 }),
+    replicas: reader.integer('replicas', 0, { atLeast: 0, atMost: 16 }),
     events,
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
     encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined),

@@ -15,6 +15,8 @@ import type { ResolvedRedisSessionOptions } from '../configuration/redis-session
 export interface RedisConnections {
   /** For requests: sends a command at most once and queues nothing. Used only through RequestConnection. */
   readonly request: RequestNodes;
+  /** The same; with the option `replicas` others with the same rules, which hold up no load when they wait for replicas. */
+  readonly writes: RequestNodes;
   /** For background work: waits for Redis to return, and re-sends commands without a reply; its scripts allow that. */
   readonly background: Redis;
   /** For key events of shadow keys. Its KeyspaceNotificationListener opens, closes and subscribes it. */
@@ -105,8 +107,8 @@ export function createConnections(options: ResolvedRedisSessionOptions): RedisCo
 }
 
 /** Closes all connections for good. Resolves as closeConnection() does. */
-export async function closeConnections({ request, ...others }: RedisConnections): Promise<void> {
-  const nodes = [request, others.subscriber, others.notifications, others.signals];
+export async function closeConnections({ request, writes, ...others }: RedisConnections): Promise<void> {
+  const nodes = [request, writes, others.subscriber, others.notifications, others.signals];
   const clients = [others.background, others.reader, others.broadcast].filter((client) => client !== undefined);
   await Promise.all([...nodes.map((each) => each.close()), ...clients.map((client) => closeConnection(client))]);
 }
@@ -123,8 +125,11 @@ function connectionsToServer(
     });
     return client;
   };
+  const forRequests = (name: string) => new SingleNode(open(name, rulesOfRequests(options)));
+  const request = forRequests('request');
   const connections: RedisConnections = {
-    request: new SingleNode(open('request', rulesOfRequests(options))),
+    request,
+    writes: options.replicas > 0 ? forRequests('writes') : request,
     background: open('background', { socketTimeout: SILENCE }),
     subscriber: new SingleNode(open('subscriber', OF_SUBSCRIBERS)),
     notifications: new SingleNode(open('notifications', OF_SUBSCRIBERS)),
@@ -158,8 +163,10 @@ function connectionsToCluster(
       },
       (client) => log.forget(client),
     );
+  const request = open('request', rulesOfRequests(options));
   return {
-    request: open('request', rulesOfRequests(options)),
+    request,
+    writes: options.replicas > 0 ? open('writes', rulesOfRequests(options)) : request,
     // Both kinds of clients have all commands.
     background: background as unknown as Redis,
     subscriber: open('subscriber', OF_SUBSCRIBERS),

@@ -7,15 +7,17 @@ import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js'
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { CallDeadlines } from './call-deadlines.js';
-import { whileKeysMove } from './while-keys-move.js';
 import { InjectConnection } from './redis-connections.js';
 import type { Redirection, RequestNodes } from './redis-nodes.js';
+import { ReplicatedWrites } from './replicated-writes.js';
+import { whileKeysMove } from './while-keys-move.js';
 import { WriteBatch } from './write-batch.js';
 
 /** Sends the commands of a call. Commands that wait for a reply of others are sent after `proceed()`. */
 export type Command<T> = (client: Redis, proceed: () => void) => Promise<T>;
 
 interface Call {
+  readonly nodes: RequestNodes;
   readonly command: Command<unknown>;
   readonly key: string | undefined;
   readonly resolve: (value: never) => void;
@@ -23,6 +25,9 @@ interface Call {
   /** The connection on which a command of it may have been sent. */
   sentOn: Redis | undefined;
 }
+
+type RequestRules = Pick<ResolvedRedisSessionOptions, 'commandTimeout'> &
+  Partial<Pick<ResolvedRedisSessionOptions, 'replicas'>>;
 
 /**
  * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
@@ -33,19 +38,28 @@ interface Call {
 export class RequestConnection {
   readonly #commandTimeout: number;
   readonly #calls: CallDeadlines<Call>;
-  readonly #writes = new WeakMap<Redis, WriteBatch>();
+  readonly #batches = new WeakMap<Redis, WriteBatch>();
+  /** Of connections on which writes wait for replicas. */
+  readonly #replicated = new WeakMap<Redis, ReplicatedWrites>();
 
   constructor(
     @InjectConnection('request') private readonly nodes: RequestNodes,
-    @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
+    @Inject(REDIS_SESSION_OPTIONS) { commandTimeout, replicas = 0 }: RequestRules,
+    @InjectConnection('writes') private readonly writers: RequestNodes = nodes,
   ) {
     this.#commandTimeout = commandTimeout;
     this.#calls = new CallDeadlines(commandTimeout, (call) => this.#giveUp(call));
-    nodes.onOpen((client) => {
-      this.#writes.set(client, WriteBatch.on(client));
-      // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
-      client.on('close', () => this.#failSentOn(client));
-    });
+    for (const each of new Set([nodes, writers])) {
+      each.onOpen((client) => {
+        this.#batches.set(client, WriteBatch.on(client));
+        // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
+        client.on('close', () => this.#failSentOn(client));
+      });
+    }
+    if (replicas === 0) return;
+    // The other half is for writes that come while Redis waits for replicas.
+    const timeout = Math.ceil(commandTimeout / 2);
+    writers.onOpen((client) => this.#replicated.set(client, new ReplicatedWrites(client, replicas, timeout)));
   }
 
   /**
@@ -54,11 +68,15 @@ export class RequestConnection {
    * Without `key`, any node.
    */
   run<T>(command: Command<T>, key?: string): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      const call: Call = { command, key, resolve, reject, sentOn: undefined };
-      this.#calls.add(call);
-      this.#send(call);
-    });
+    return this.#begin(this.nodes, command, key);
+  }
+
+  /**
+   * Runs commands that write, as `run()` does. Resolves when as many replicas as the option `replicas` says have what they
+   * wrote; the node has executed them before, also when that fails.
+   */
+  write<T>(command: Command<T>, key: string): Promise<T> {
+    return this.#begin(this.writers, command, key);
   }
 
   /** Runs a command on the keys of each partition, in one round trip. Returns the replies in the order of the partitions. */
@@ -69,19 +87,35 @@ export class RequestConnection {
     return Promise.all(all.map((keys) => this.run((client) => ask(client, keys), keys.prefix)));
   }
 
+  /** Runs a command that writes keys of each partition, in one round trip. */
+  async writeInAll(
+    { all }: SessionPartitions,
+    write: (client: Redis, keys: SessionKeys) => Promise<unknown>,
+  ): Promise<void> {
+    await Promise.all(all.map((keys) => this.write((client) => write(client, keys), keys.prefix)));
+  }
+
+  #begin<T>(nodes: RequestNodes, command: Command<T>, key: string | undefined): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const call: Call = { nodes, command, key, resolve, reject, sentOn: undefined };
+      this.#calls.add(call);
+      this.#send(call);
+    });
+  }
+
   #send(call: Call): void {
     // The caller already has an error, so a write now would surprise it.
     if (!this.#calls.has(call)) return;
-    const node = this.nodes.of(call.key);
+    const node = call.nodes.of(call.key);
+    const turn = node && this.#replicated.get(node)?.turn;
+    const again = () => this.#send(call);
+    if (turn) return void turn.then(again, again);
     if (node?.status === 'ready') return this.#sendOn(node, call);
-    this.nodes.changed().then(
-      () => this.#send(call),
-      (error: SessionStoreError) => this.#fail(call, error),
-    );
+    call.nodes.changed().then(again, (error: SessionStoreError) => this.#fail(call, error));
   }
 
   /** `client`: that of the node, or one that stands for it. */
-  #sendOn(node: Redis, call: Call, client = node): void {
+  #sendOn(node: Redis, call: Call, client = this.#clientOf(node)): void {
     call.sentOn = node;
     let reply: Promise<unknown>;
     try {
@@ -95,7 +129,7 @@ export class RequestConnection {
       },
       (error: unknown) => {
         if (wasNotSent(error)) return this.#sendLater(node, call, { pause: 0 });
-        const redirection = this.nodes.redirection(error, node);
+        const redirection = call.nodes.redirection(error, node);
         if (redirection) this.#sendLater(node, call, redirection);
         else this.#fail(call, storeError(error));
       },
@@ -108,10 +142,19 @@ export class RequestConnection {
     const isOpen = () => this.#calls.has(call);
     const send = () => {
       if (target?.status !== 'ready') this.#send(call);
-      else if (isOpen()) this.#sendOn(node, call, whileKeysMove(node, target, isOpen));
+      else if (isOpen()) this.#sendOn(node, call, this.#whileKeysMove(node, target, isOpen));
     };
     if (pause === 0) setImmediate(send);
     else setTimeout(send, pause);
+  }
+
+  #whileKeysMove(from: Redis, to: Redis, isOpen: () => boolean): Redis {
+    return whileKeysMove(this.#clientOf(from), this.#clientOf(to), isOpen);
+  }
+
+  /** The client that commands of calls get, where writes wait for replicas. */
+  #clientOf(node: Redis): Redis {
+    return this.#replicated.get(node)?.client ?? node;
   }
 
   #proceed(call: Call): void {
@@ -132,7 +175,7 @@ export class RequestConnection {
 
   #giveUp(call: Call): void {
     // A call that has failed writes nothing later.
-    if (call.sentOn) this.#writes.get(call.sentOn)?.flush();
+    if (call.sentOn) this.#batches.get(call.sentOn)?.flush();
     call.reject(new SessionStoreError(`Redis did not reply within ${this.#commandTimeout} ms`));
   }
 }

@@ -199,7 +199,7 @@ export class SessionLedger {
     if (known.get(keyOf(place)) !== 'live') return;
     const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: sign.limit.principal };
     const end = (id: string) =>
-      this.connection.run((client) => this.sessions(client).delete(id, listed), this.partitions.of(id).prefix);
+      this.connection.write((client) => this.sessions(client).delete(id, listed), this.partitions.of(id).prefix);
     const replies = await Promise.all(place.ids.map(end));
     if (replies.some(({ outcome }) => outcome !== 'gone')) known.set(keyOf(place), 'over');
   }
@@ -233,7 +233,7 @@ export class SessionLedger {
 
   /** Asks the ledger of a principal. */
   #ask<T>(ask: (scripts: LedgerScripts) => Promise<T>, { principal }: SignIn): Promise<T> {
-    return this.connection.run((client) => ask(this.#scripts(client)), this.partitions.of(principal).prefix);
+    return this.connection.write((client) => ask(this.#scripts(client)), this.partitions.of(principal).prefix);
   }
 }
 

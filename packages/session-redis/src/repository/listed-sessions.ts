@@ -42,7 +42,7 @@ export class ListedSessions {
 
   /** From now on, no session that another library keeps comes under the index. */
   async refuseTakeovers(indexName: string, value: string): Promise<void> {
-    await this.connection.runInAll(this.partitions, (client, keys) =>
+    await this.connection.writeInAll(this.partitions, (client, keys) =>
       client.set(keys.revocationMark(indexName, value), '', 'EX', LONGEST_TAKEOVER),
     );
   }
@@ -54,7 +54,7 @@ export class ListedSessions {
     let latest: string | undefined;
     do {
       const bounds = { latest, stays };
-      const batch = await this.connection.run(
+      const batch = await this.connection.write(
         (client) => this.scripts(client).endListed(keys, index, ENDED_AT_ONCE, bounds),
         keys.prefix,
       );

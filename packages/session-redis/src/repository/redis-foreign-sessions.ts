@@ -59,7 +59,7 @@ export class RedisForeignSessions extends ForeignSessions {
       outcome: await this.#scripts(client).takeOver(creation, timeToLive),
     });
     const { prefix } = this.#partitions.of(id);
-    const { outcome } = await this.#connection.run((client) => encryption.create(session, takeOver(client)), prefix);
+    const { outcome } = await this.#connection.write((client) => encryption.create(session, takeOver(client)), prefix);
     if (principal && outcome === 'refused') await this.#ledger.leave(id, principal);
     await this.#connection.run((client) => client.unlink(key), key);
   }

@@ -165,7 +165,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   protected override async endEvery(): Promise<void> {
     const epochs = new Map<SessionKeys, string>();
-    await this.#connection.runInAll(this.#partitions, async (client, keys) => {
+    await this.#connection.writeInAll(this.#partitions, async (client, keys) => {
       epochs.set(keys, await this.#scripts(client).raiseEpoch(keys));
     });
     // Not by the script: while its slot moves, it runs where nobody hears it. With one partition the instances ask.
@@ -221,7 +221,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #write(change: SessionChange, stage: MoveStage, room?: Room): Promise<StoreReply<WriteReply>> {
-    return this.#connection.run<StoreReply<WriteReply>>((client, proceed) => {
+    const { prefix } = this.#partitions.of(change.id);
+    // No request waits for a touch.
+    if (change.kind === 'touch')
+      return this.#connection.run((client) => this.#scripts(client).touch(change.id), prefix);
+    return this.#connection.write<StoreReply<WriteReply>>((client, proceed) => {
       const scripts = this.#scripts(client);
       switch (change.kind) {
         case 'create':
@@ -231,12 +235,10 @@ export class RedisSessionRepository extends IndexedSessionRepository {
             proceed();
             return scripts.save(update, room, stage);
           });
-        case 'touch':
-          return scripts.touch(change.id);
         case 'delete':
           return scripts.delete(change.id, change.listed);
       }
-    }, this.#partitions.of(change.id).prefix);
+    }, prefix);
   }
 
   async #create(

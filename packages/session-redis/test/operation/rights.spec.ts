@@ -94,7 +94,7 @@ const running: EventInstance[] = [];
 /** The commands of applications, those that their scripts call not included. */
 let sent: Set<string>;
 beforeAll(async () => {
-  server = await RedisServer.start();
+  server = await RedisServer.start({ args: ['--repl-diskless-sync-delay', '0'] });
   admin = new Redis(server.url);
   const own = /\baddr=(\S+)/.exec(String(await admin.client('INFO')))?.[1];
   monitor = await new Redis(server.url, { lazyConnect: true }).monitor();
@@ -305,6 +305,21 @@ async function moveToPartitions(): Promise<void> {
   await instance.stop();
 }
 
+/** A change that succeeds when a replica has it. */
+async function waitForReplica(): Promise<void> {
+  const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
+  await eventually(async () => expect(await admin.info('replication')).toContain('state=online'), { timeout: 20_000 });
+  // What the replica has sent.
+  sent.clear();
+  const instance = await start({ ...ONLY_REQUESTS, replicas: 1 });
+  try {
+    await stored(instance);
+  } finally {
+    await instance.stop();
+    await replica.stop();
+  }
+}
+
 function ofDelivery(name: string): string {
   return `delivery/${name}`;
 }
@@ -361,6 +376,7 @@ describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>
     rights: [...ALONE, 'handlers', 'partitions', 'repartitioning'],
     live: moveToPartitions,
   },
+  { what: 'whose changes wait for replicas', rights: [...ALONE, 'replicas'], live: waitForReplica },
   { what: 'that takes sessions of express-session over', rights: [...ALONE, 'takeover'], live: takeOver },
 ])('a process $what', ({ rights, live }) => {
   it('needs all documented rights and no others', async () => {
@@ -510,6 +526,15 @@ describe('without the right', () => {
     const line = new RegExp(`^error ${lines} cannot be read, retrying: ReplyError: `);
     await eventually(() => expect(EventInstance.log.lines).toEqual([expect.stringMatching(line)]));
     await instance.stop();
+  });
+
+  it('to WAIT, a change with the option `replicas` fails, and stands', async () => {
+    await grant(ALONE);
+    await expect(waitForReplica()).rejects.toMatchObject({
+      name: 'SessionStoreError',
+      message: expect.stringMatching(/^Redis cannot wait for replicas: NOPERM .*'wait'/) as string,
+    });
+    expect(await admin.keys('nest:session:sessions:expires:*')).toHaveLength(1);
   });
 
   it('to the keys of express-session, a request that brings an old session fails', async () => {

@@ -99,8 +99,8 @@ describe('the ledger', () => {
     store = await Store.openSteppable({ partitions: PARTITIONS });
     connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 1000 });
     const run = connection.run.bind(connection);
-    // Calls that overlap leave together.
-    connection.run = async (command, key) => {
+    // Calls that overlap leave together. Without replicas, a write is as any other call.
+    connection.run = connection.write = async (command, key) => {
       if (running++ === 0) roundTrips++;
       return run(command, key).finally(() => running--);
     };

@@ -16,6 +16,7 @@ export type RightsName =
   | 'database'
   | 'repartitioning'
   | 'repartitioning notifications'
+  | 'replicas'
   | 'takeover';
 
 /** The lines that the documentation asks operators to enter, each as the rules that it adds to the user `app`. */
