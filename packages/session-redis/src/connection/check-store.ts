@@ -1,5 +1,6 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import { nodeWith } from './node-with.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { shownText } from '@nest-session/core/store';
@@ -8,8 +9,8 @@ import { shownText } from '@nest-session/core/store';
 const FORMAT = '1';
 
 interface Connection {
-  /** Without `key`: on any node. */
-  run<T>(command: (client: Redis) => Promise<T>, key?: string): Promise<T>;
+  /** Runs a command on a client of the node that has a key, or on one of the whole Cluster. */
+  run<T>(command: (client: Redis) => Promise<T>, key: string): Promise<T>;
 }
 
 /**
@@ -38,7 +39,7 @@ export async function checkStore(connection: Connection, partitions: SessionPart
     );
   }
   if (!partitions.learn(record ?? null)) refuse(partitionsProblem(String(record), partitions));
-  await warnAboutEviction(connection);
+  await warnAboutEviction(connection, partitions);
 }
 
 /** Why this instance cannot use the recorded partitions, and what to do. */
@@ -60,12 +61,32 @@ function partitionsProblem(record: string, { records, hasTwoLayouts }: SessionPa
 }
 
 /** A session that Redis evicts ends without an event: nothing is left that could record it. */
-async function warnAboutEviction(connection: Connection): Promise<void> {
-  // INFO, because CONFIG is forbidden more often. Where INFO is forbidden too, there is no warning.
-  const memory = await connection.run((client) => client.info('memory')).catch(() => '');
-  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
-  if (policy === undefined || policy === 'noeviction') return;
-  logger.warn(
-    `Redis may evict sessions, which then end without an event: its maxmemory-policy is ${shownText(policy)}. Set it to noeviction`,
+async function warnAboutEviction(connection: Connection, { all }: SessionPartitions): Promise<void> {
+  const policies = new Map<Redis, Promise<string | undefined>>();
+  const ask = (client: Redis, key: string) => {
+    const node = nodeWith(client, key);
+    const policy = policies.get(node) ?? policyOf(node);
+    policies.set(node, policy);
+    return policy;
+  };
+  // Where the policy cannot be found out, there is no warning.
+  await Promise.all(
+    all.map(({ prefix }) => connection.run((client) => ask(client, prefix), prefix).catch(() => undefined)),
   );
+  const evicting: string[] = [];
+  for (const [{ options }, reply] of policies) {
+    const policy = await reply.catch(() => undefined);
+    if (policy === undefined || policy === 'noeviction') continue;
+    evicting.push(shownText(policy) + (policies.size > 1 ? ` on ${options.host}:${options.port}` : ''));
+  }
+  if (evicting.length === 0) return;
+  logger.warn(
+    `Redis may evict sessions, which then end without an event: its maxmemory-policy is ${evicting.join(', ')}. ` +
+      'Set it to noeviction',
+  );
+}
+
+/** By INFO, because CONFIG is forbidden more often. */
+async function policyOf(node: Redis): Promise<string | undefined> {
+  return /^maxmemory_policy:(\S+)/m.exec(await node.info('memory'))?.[1];
 }

@@ -151,6 +151,7 @@ function connectionsToCluster(
   const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
   background.on('+node', (node: Redis) => {
     WriteBatch.on(node);
+    handleErrorsOfAsking(node);
     node.on('close', () => endSocketTimeout(node));
   });
   log.watch(background);
@@ -211,4 +212,10 @@ function endSocketTimeout(client: Redis): void {
   const internals = client as unknown as { socketTimeoutTimer: NodeJS.Timeout | undefined };
   clearTimeout(internals.socketTimeoutTimer);
   internals.socketTimeoutTimer = undefined;
+}
+
+/** ioredis leaves an error of ASKING unhandled, such as that of a user without the right to it: it would end the process. */
+function handleErrorsOfAsking(node: Redis): void {
+  const asking = node.asking.bind(node);
+  node.asking = async () => asking().catch(() => 'OK');
 }

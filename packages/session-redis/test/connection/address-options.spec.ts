@@ -1,4 +1,4 @@
-import { InvalidSessionOptionsError } from '@nest-session/core';
+import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
@@ -8,6 +8,7 @@ import { closeConnections, createConnections } from '../../src/connection/redis-
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { CertificateAuthority } from '../support/tls.redis.js';
 import { TlsCluster } from '../support/tls.cluster.js';
+import { TlsSentinel } from '../support/tls.sentinel.js';
 import { Sentinel } from '../support/sentinel.js';
 
 LeakGuard.install();
@@ -130,3 +131,58 @@ it('a Cluster that speaks only TLS is reached with `tls`, and the connections lo
     await cluster.stop();
   }
 }, 60_000);
+
+describe('Sentinels and a server that speak only TLS', () => {
+  let authority: CertificateAuthority;
+  let sentinel: TlsSentinel;
+  beforeAll(async () => {
+    authority = await CertificateAuthority.create('authority');
+    sentinel = await TlsSentinel.start(authority, { name: 'main', user: 'finder', password: 'found' });
+    const admin = new Redis(sentinel.master.url, { tls: { ca: authority.own.cert } });
+    await admin.acl('SETUSER', 'app', ...GRANTED);
+    admin.disconnect();
+  }, 60_000);
+  afterAll(() => sentinel.stop());
+
+  const options = () => ({
+    sentinels: [{ host: 'localhost', port: sentinel.port }],
+    name: 'main',
+    tls: { ca: authority.own.cert, servername: 'localhost' },
+    sentinelUsername: 'finder',
+    sentinelPassword: 'found',
+    ...LOGIN,
+  });
+
+  it('are reached with `tls`, each with the user that is theirs', async () => {
+    expect(await usersOf(options())).toEqual(['app', 'app']);
+  });
+
+  it('are reached like a client of the application that reaches them', async () => {
+    const { tls, sentinels, ...others } = options();
+    const client = new Redis({
+      ...others,
+      sentinels,
+      tls,
+      sentinelTLS: tls,
+      enableTLSForSentinelMode: true,
+      lazyConnect: true,
+    });
+    expect(await usersOf({ client })).toEqual(['app', 'app']);
+    expect(client.status).toBe('wait');
+  });
+
+  it.each([
+    ['without the authority', { tls: { servername: 'localhost' } }],
+    ['without the user of the Sentinels', { sentinelUsername: undefined, sentinelPassword: undefined }],
+    ['without the user of the server', { username: 'nobody' }],
+  ])('are not reached %s', async (_, without) => {
+    const resolved = resolveRedisSessionOptions({ ...options(), ...without } as RedisSessionModuleOptions);
+    const own = createConnections(resolved);
+    try {
+      const requests = new RequestConnection(own.request, { commandTimeout: 1000 });
+      await expect(requests.run((client) => client.ping())).rejects.toThrow(SessionStoreError);
+    } finally {
+      await closeConnections(own);
+    }
+  });
+});
