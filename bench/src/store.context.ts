@@ -2,7 +2,7 @@ import { type INestApplicationContext, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { SessionModule, SessionRepository } from '@nest-session/core';
 import { type StorePrimitives, storePrimitivesOf } from '@nest-session/core/store';
-import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
+import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
 
 @Module({})
 class StoreModule {}
@@ -10,6 +10,8 @@ class StoreModule {}
 /** The store of an application that is started, without HTTP around it. */
 export interface StoreContext {
   readonly store: StorePrimitives;
+  /** Looks at all members of all buckets. */
+  sweep(): Promise<unknown>;
   stop(): Promise<void>;
 }
 
@@ -19,7 +21,11 @@ export async function startStore(redis: RedisSessionModuleOptions): Promise<Stor
     { module: StoreModule, imports },
     { logger: ['error', 'warn'] },
   );
-  return { store: storePrimitivesOf(app.get(SessionRepository)), stop: () => app.close() };
+  return {
+    store: storePrimitivesOf(app.get(SessionRepository)),
+    sweep: () => app.get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 }),
+    stop: () => app.close(),
+  };
 }
 
 export async function inFlight<T>(items: readonly T[], limit: number, act: (item: T) => Promise<unknown>) {
