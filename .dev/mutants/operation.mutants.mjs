@@ -157,6 +157,16 @@ export const operation = [
     ),
   },
   {
+    mistake: 'A script is executed on the node to which keys are moving',
+    in: 'RequestConnection.#sendLater',
+    code: 'else if (call.writes) setTimeout(() => this.#send(call), UNTIL_MOVED);',
+    instead: '',
+    ...inSpec(
+      'cluster.connection',
+      'a script whose keys have moved waits for the others of their slot, which it may derive',
+    ),
+  },
+  {
     mistake: 'A write does not wait for replicas',
     in: 'ReplicatedWrites.#wait',
     code: 'const count = await connection.wait(replicas, timeout);',
@@ -204,8 +214,8 @@ export const operation = [
   {
     mistake: 'A touch waits for replicas',
     in: 'RedisSessionRepository.#write',
-    code: "if (change.kind === 'touch') return this.#connection.run(",
-    instead: "if (change.kind === 'touch') return this.#connection.write(",
+    code: '{ awaitsReplicas: false }',
+    instead: '{}',
     ...inSpec('replicas', 'a request that only reads renews its session, and does not wait for replicas to know that'),
   },
   {

@@ -18,6 +18,7 @@ export type Command<T> = (client: Redis, proceed: () => void) => Promise<T>;
 
 interface Call {
   readonly nodes: RequestNodes;
+  readonly writes: boolean;
   readonly command: Command<unknown>;
   readonly key: string | undefined;
   readonly resolve: (value: never) => void;
@@ -25,6 +26,9 @@ interface Call {
   /** The connection on which a command of it may have been sent. */
   sentOn: Redis | undefined;
 }
+
+// Milliseconds between two attempts while the keys of a slot move.
+const UNTIL_MOVED = 20;
 
 type RequestRules = Pick<ResolvedRedisSessionOptions, 'commandTimeout'> &
   Partial<Pick<ResolvedRedisSessionOptions, 'replicas'>>;
@@ -68,15 +72,16 @@ export class RequestConnection {
    * Without `key`, any node.
    */
   run<T>(command: Command<T>, key?: string): Promise<T> {
-    return this.#begin(this.nodes, command, key);
+    return this.#begin({ nodes: this.nodes, writes: false, command, key });
   }
 
   /**
    * Runs commands that write, as `run()` does. Resolves when as many replicas as the option `replicas` says have what they
-   * wrote; the node has executed them before, also when that fails.
+   * wrote; the node has executed them before, also when that fails. While the keys of the slot move to another node, it waits:
+   * a script would make keys there that it derives, and that have not moved yet.
    */
-  write<T>(command: Command<T>, key: string): Promise<T> {
-    return this.#begin(this.writers, command, key);
+  write<T>(command: Command<T>, key: string, { awaitsReplicas = true } = {}): Promise<T> {
+    return this.#begin({ nodes: awaitsReplicas ? this.writers : this.nodes, writes: true, command, key });
   }
 
   /** Runs a command on the keys of each partition, in one round trip. Returns the replies in the order of the partitions. */
@@ -95,9 +100,9 @@ export class RequestConnection {
     await Promise.all(all.map((keys) => this.write((client) => write(client, keys), keys.prefix)));
   }
 
-  #begin<T>(nodes: RequestNodes, command: Command<T>, key: string | undefined): Promise<T> {
+  #begin<T>(started: Pick<Call, 'nodes' | 'writes' | 'key'> & { readonly command: Command<T> }): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call: Call = { nodes, command, key, resolve, reject, sentOn: undefined };
+      const call: Call = { ...started, resolve, reject, sentOn: undefined };
       this.#calls.add(call);
       this.#send(call);
     });
@@ -142,6 +147,7 @@ export class RequestConnection {
     const isOpen = () => this.#calls.has(call);
     const send = () => {
       if (target?.status !== 'ready') this.#send(call);
+      else if (call.writes) setTimeout(() => this.#send(call), UNTIL_MOVED);
       else if (isOpen()) this.#sendOn(node, call, this.#whileKeysMove(node, target, isOpen));
     };
     if (pause === 0) setImmediate(send);

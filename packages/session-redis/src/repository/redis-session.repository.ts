@@ -222,9 +222,12 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   #write(change: SessionChange, stage: MoveStage, room?: Room): Promise<StoreReply<WriteReply>> {
     const { prefix } = this.#partitions.of(change.id);
-    // No request waits for a touch.
-    if (change.kind === 'touch')
-      return this.#connection.run((client) => this.#scripts(client).touch(change.id), prefix);
+    if (change.kind === 'touch') {
+      // No request waits for it.
+      return this.#connection.write((client) => this.#scripts(client).touch(change.id), prefix, {
+        awaitsReplicas: false,
+      });
+    }
     return this.#connection.write<StoreReply<WriteReply>>((client, proceed) => {
       const scripts = this.#scripts(client);
       switch (change.kind) {

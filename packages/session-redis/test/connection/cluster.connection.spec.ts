@@ -158,6 +158,19 @@ describe('while the keys of a slot move', () => {
     expect(await admin(to).hget(SESSION, 'count')).toBe('1');
   });
 
+  it('a script whose keys have moved waits for the others of their slot, which it may derive', async () => {
+    const { requests } = await connect();
+    await move(from, to, SESSION);
+    // It knows the name of the other key by itself.
+    const script = `return redis.call('APPEND', '${SHADOW}', 'x')`;
+    const reply = requests.write((client) => client.eval(script, 1, SESSION), SESSION);
+    const first = await Promise.race([reply, pause(200, 'nothing')]);
+    // Fails where the key is on both nodes.
+    await cluster.moveSlots([slot], to);
+    expect(first).toBe('nothing');
+    expect(await reply).toBe(1);
+  });
+
   it('a call that has failed sends no further command when a key has moved', async () => {
     const { requests } = await connect(300);
     await move(from, to, SESSION);

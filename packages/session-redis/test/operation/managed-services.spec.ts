@@ -10,7 +10,7 @@ import {
 } from '@nest-session/core';
 import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
@@ -182,6 +182,17 @@ it('a service that does not know INFO cannot be used', async () => {
   const get = await start({ notifications: 'off', commandTimeout: '300ms' });
   await expect(stored(get)).rejects.toMatchObject({ name: 'SessionStoreError' });
   expect(EventInstance.log.lines[0]).toMatch(/^error Redis cannot be reached, retrying: .*unknown command 'info'/);
+});
+
+it('with several partitions, no command has keys of two slots: one endpoint may lead to several shards', async () => {
+  const bus = await freePort();
+  await startWithout([], ['--cluster-enabled', 'yes', '--cluster-port', `${bus}`]);
+  const admin = new Redis(server.url);
+  await admin.cluster('ADDSLOTSRANGE' as never, 0, 16_383);
+  await eventually(async () => expect(await admin.cluster('INFO')).toContain('cluster_state:ok'));
+  admin.disconnect();
+  await live(await start({ partitions: 16, events: { attempts: 1 } }));
+  expect(EventInstance.log.lines.filter((line) => !/on purpose|dead letter/.test(line))).toEqual([]);
 });
 
 it('each script has a key', async () => {
