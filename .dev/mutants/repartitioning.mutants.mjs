@@ -149,4 +149,23 @@ export const repartitioning = [
     instead: `for (const { name } of [] as typeof groups) {`,
     killedBy: byApplication('a group whose instances are not there gets what happens after the move as well'),
   },
+  {
+    mistake: 'The signals of the only partition of a layout are relied on, although it sends none',
+    in: 'PartitionSignals',
+    code: `all.filter(({ hasSignals }) => hasSignals)`,
+    instead: `all`,
+    killedBy: byApplication(
+      'instances serve their sessions before, during and after the move, and each end is handled once and broadcast',
+    ),
+  },
+  {
+    mistake: 'What was decided at one stage of the move is done at the next one',
+    in: 'ScriptsInLayouts.run',
+    code: `const { records, meta } = this.partitions;`,
+    instead: `stage = this.partitions.stage;
+    const { records, meta } = this.partitions;`,
+    killedBy: byMove(
+      'a limit that was to be kept by one script is kept by the ledger when the move begins before that',
+    ),
+  },
 ];

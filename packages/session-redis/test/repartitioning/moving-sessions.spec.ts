@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Session } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
 import type { SessionChange } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
@@ -323,9 +323,7 @@ it('keeps a limit of sessions that one script has kept before, and a ledger keep
       maxInactiveInterval: 600,
       absoluteTimeout: -1,
     } as const;
-    const indexes = new Map([
-      ['org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME', 'ann'],
-    ]);
+    const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]);
     return (await instances[i % 2]!.change({ ...creation, attributes: new Map(), indexes, limit })).outcome;
   };
   expect(await signIn(0)).toBe('created');
@@ -333,6 +331,25 @@ it('keeps a limit of sessions that one script has kept before, and a ledger keep
   expect(outcomes.filter((outcome) => outcome === 'created')).toHaveLength(2);
   expect(outcomes.filter((outcome) => outcome === 'refused')).toHaveLength(3);
   expect(await instances[0]!.findByPrincipalName('ann')).toHaveLength(3);
+});
+
+it('a limit that was to be kept by one script is kept by the ledger when the move begins before that', async () => {
+  await record(1);
+  const options = { maxSessions: { perPrincipal: 1, whenReached: 'refuse' } } as const;
+  const repository = instance(MOVE, options);
+  const limit = { principal: 'ann', atMost: 1, whenReached: 'refuse' } as const;
+  const creation = { kind: 'create', presentedIds: [], maxInactiveInterval: 600, absoluteTimeout: -1 } as const;
+  const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]);
+  const signIn = () => repository.change({ ...creation, id: randomId(), attributes: new Map(), indexes, limit });
+  expect((await signIn()).outcome).toBe('created');
+  // The next sign-in waits for its connection, while another request of the process learns that the move has begun.
+  repository.connection.afterNext(async () => {
+    await begin();
+    repository.partitions.learn('1>4');
+  });
+  const [, second] = await Promise.all([repository.findById(randomId()), signIn()]);
+  expect(second.outcome).toBe('refused');
+  expect(await repository.findByPrincipalName('ann')).toHaveLength(1);
 });
 
 it('keeps the ledger of a principal through a move, and none that another layout had', async () => {
@@ -358,7 +375,7 @@ it('lists, counts and ends each session of a principal once while some have move
   // Several pages of the index.
   for (let i = 0; i < 250; i++) sessions.push(await stored(repository, (session) => session.signIn('ann')));
   await begin();
-  const name = 'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
+  const name = PRINCIPAL_NAME_INDEX_NAME;
   for (const { id } of sessions.slice(200)) await repository.scripts.move(...placesOf(id), id);
   const listed: string[] = [];
   for await (const { id } of repository.listByIndex(name, 'ann')) {

@@ -114,13 +114,14 @@ it(`moves ${SESSIONS} sessions that two instances use, through a crash of the co
     for (const { worker } of workers) worker.tell('stop');
     for (const { worker } of workers) await worker.saysLine(/^stopped$/, { timeout: 30_000 });
     const all = async (): Promise<Result[]> => Promise.all(workers.map(({ results }) => results()));
+    // Sessions live up to 20 s after their creation, and a sweep may find them 65 s later.
     await eventually(
       async () => {
         const results = await all();
         const [events, ends] = [results.flatMap((each) => each.events), results.flatMap((each) => each.ends)];
         expect(events.length).toBe(ends.length);
       },
-      { timeout: 60_000, interval: 1000 },
+      { timeout: 150_000, interval: 1000 },
     );
     const results = await all();
     expect(results.flatMap(({ problems }) => problems)).toEqual([]);
