@@ -23,7 +23,8 @@ interface ClaimCost {
 async function measureClaims(): Promise<ClaimCost> {
   const server = await RedisServer.start();
   const redis = new Redis(server.url);
-  const { store, sweep, stop } = await startStore(server.url, {
+  const { store, sweep, stop } = await startStore({
+    url: server.url,
     notifications: 'off',
     cleanup: { cron: '0 0 0 29 2 *' },
   });
