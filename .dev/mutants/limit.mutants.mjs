@@ -142,14 +142,14 @@ const inLedger = [
   {
     mistake: 'A session that has ended keeps its place',
     in: 'SessionLedger.#makeRoom',
-    code: '!hasEnded() && !others.some(isOver)',
+    code: '!hasEnded() && !all.some(isOver)',
     instead: '!hasEnded()',
     killedBy: byPartitions(COUNTS_DEAD),
   },
   {
     mistake: 'A sign-in that is refused keeps its place',
     in: 'SessionLedger.#write',
-    code: `await this.#release(sign);
+    code: `await this.#release(sign, ended);
       return { outcome: ended };`,
     instead: 'return { outcome: ended };',
     killedBy: byLedger('gives back the place of a sign-in that is refused'),

@@ -186,7 +186,7 @@ export const mapStore = [
   },
   {
     mistake: 'In memory, the time of a sign-in outlives its principal',
-    code: 'else if (change.signsOut)',
+    code: 'else if (change.signsOut && !isForwarded)',
     instead: 'else if (false)',
     killedBy: byContract('a sign-in is forgotten with its principal, and the session keeps its end'),
   },

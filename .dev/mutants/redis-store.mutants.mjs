@@ -259,7 +259,7 @@ return { reply, signs_in and now or nil }`,
   },
   {
     mistake: 'The time of a sign-in outlives its principal',
-    code: "elseif kept_rule == 'none' then",
+    code: "elseif kept_rule == 'none' and reply == 'saved' then",
     instead: 'elseif false then',
     killedBy: byContract('a sign-in is forgotten with its principal, and the session keeps its end'),
   },
