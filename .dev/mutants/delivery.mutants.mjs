@@ -395,8 +395,8 @@ export const delivery = [
   {
     mistake: 'An event whose data cannot be read is never broadcast',
     in: 'SessionEventBroadcaster.#deliver',
-    code: 'if (this.#stopping.signal.aborted) return;',
-    instead: 'if (this.#stopping.signal.aborted) return; this.#positions.set(entry.partition, entry.position);',
+    code: 'const event = await load;',
+    instead: 'this.#positions.set(entry.partition, entry.position); const event = await load;',
     killedBy: { spec: 'broadcast.spec.ts', test: 'an instance broadcasts an event later whose data it could not read' },
   },
   {
@@ -461,13 +461,6 @@ export const delivery = [
     ...onCluster(
       'events of other partitions are handled while a primary is down, and those of its own when it is back',
     ),
-  },
-  {
-    mistake: 'Signals are still expected of the node that had the slot',
-    in: 'PartitionSignals.#subscribe',
-    code: 'node === this.#heard.get(partition)?.client',
-    instead: 'this.#heard.has(partition)',
-    ...onCluster('signals are heard from the node that has the partition when its slot has moved'),
   },
   {
     mistake: 'Every instance cleans up every partition',

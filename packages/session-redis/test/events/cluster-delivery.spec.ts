@@ -8,6 +8,7 @@ import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import { CleanupTurns } from '../../src/expiration/cleanup-turns.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionCleanup } from '../../src/session-cleanup.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
@@ -36,12 +37,13 @@ let running: EventInstance[] = [];
 let handled: string[];
 let heard: string[];
 let fails: (id: string) => boolean;
-/** Broadcast handlers wait there. */
+/** Where handlers wait, and broadcast handlers. */
+let handlerGate: Gate | undefined;
 let gate: Gate | undefined;
 beforeEach(() => {
-  gate = undefined;
   namespace = `events-${++namespaces}`;
   [handled, heard, fails] = [[], [], () => false];
+  [handlerGate, gate] = [undefined, undefined];
 });
 afterEach(async () => {
   await Promise.all(running.map((instance) => instance.stop()));
@@ -52,8 +54,9 @@ afterEach(async () => {
 @Injectable()
 class Handlers {
   @OnSessionEvent(SessionEvent)
-  handle({ id }: SessionEvent) {
+  async handle({ id }: SessionEvent) {
     handled.push(id);
+    await handlerGate?.pass();
     if (fails(id)) throw new Error('on purpose');
   }
 }
@@ -94,11 +97,11 @@ const partitions = () => new SessionPartitions(namespace, PARTITIONS);
 const repositoryOf = ({ module }: EventInstance) => module.get(IndexedSessionRepository, { strict: false });
 const groupsOf = ({ module }: EventInstance) => module.get(SessionEventGroups, { strict: false });
 
-/** Creates sessions until each partition has one; their ids. */
-async function createInAll(instance: EventInstance, interval = 1800): Promise<string[]> {
+/** Creates sessions until so many partitions have one; their ids. */
+async function createIn(instance: EventInstance, count = PARTITIONS, interval = 1800): Promise<string[]> {
   const repository = repositoryOf(instance);
   const ids = new Map<unknown, string>();
-  while (ids.size < PARTITIONS) {
+  while (ids.size < count) {
     const session = repository.createSession();
     const keys = partitions().of(session.id);
     if (ids.has(keys.prefix)) continue;
@@ -171,7 +174,7 @@ it(
     const instance = await start();
     await listening();
     // The polls are a minute apart.
-    const ids = await createInAll(instance);
+    const ids = await createIn(instance);
     await eventually(() => expect([handled.length, heard.length]).toEqual([PARTITIONS, PARTITIONS]));
     await endIn(instance, ids);
     const expected = ids.flatMap((id) => [`created:${id}`, `deleted:${id}`]);
@@ -197,7 +200,7 @@ it(
       const after = before.with(cluster.nodes.indexOf(one), before[cluster.nodes.indexOf(one)]! - moving.length);
       after[cluster.nodes.indexOf(two)]! += moving.length;
       await eventually(async () => expect(await subscriptions()).toEqual(after));
-      const ids = await createInAll(instance);
+      const ids = await createIn(instance);
       await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created:${id}`).toSorted()));
     } finally {
       await cluster.moveSlots(moving, one);
@@ -209,6 +212,7 @@ it(
 it(
   'an event that an instance releases is taken over at once, in any partition',
   async () => {
+    await Promise.all(admins.map((admin) => admin.config('RESETSTAT')));
     const open: (() => void)[] = [];
     @Injectable()
     class Hanging {
@@ -217,12 +221,19 @@ it(
         return new Promise((resolve) => open.push(resolve));
       }
     }
+    // The other one has looked for abandoned events when there were none, and does so again after the lease. It is busy.
+    const busy = new Gate();
+    handlerGate = busy;
+    const staying = await start({ events: { lease: '1h', concurrency: 1 } });
+    await eventually(async () => expect(await calls('xpending')).toBeGreaterThanOrEqual(PARTITIONS));
+    const [first] = await createIn(staying, 1);
+    await eventually(() => expect(handled).toEqual([`created:${first!}`]));
     const leaving = await start({ events: { lease: '1h', shutdownTimeout: '10ms', concurrency: 256 } }, [Hanging]);
-    await listening();
-    const ids = await createInAll(leaving);
-    await eventually(() => expect(open).toHaveLength(PARTITIONS));
-    await start({ events: { lease: '1h', concurrency: 256 } });
     await listening(2);
+    const ids = [first!, ...(await createIn(leaving, PARTITIONS))];
+    await eventually(() => expect(open).toHaveLength(PARTITIONS));
+    handlerGate = undefined;
+    busy.open();
     await leaving.stop();
     await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created:${id}`).toSorted()));
     for (const finish of open) finish();
@@ -235,7 +246,7 @@ it(
   async () => {
     const instance = await start({ commandTimeout: '5s' });
     await listening();
-    const ids = await createInAll(instance);
+    const ids = await createIn(instance);
     await eventually(() => expect([handled.length, heard.length]).toEqual([PARTITIONS, PARTITIONS]));
     const node = cluster.nodes[0]!;
     const slots = ids.map((id) => [id, slotOf(partitions().of(id).prefix)] as const);
@@ -247,7 +258,7 @@ it(
     gate = first;
     await endIn(instance, own.slice(0, 1));
     await eventually(() => expect(heard).toHaveLength(PARTITIONS + 1));
-    await createInAll(instance);
+    await createIn(instance);
     gate = second;
     first.open();
     await eventually(() => expect(heard).toHaveLength(PARTITIONS + 2));
@@ -265,7 +276,7 @@ it(
     await cluster.untilStable();
     await listening();
     handled.length = 0;
-    const later = await createInAll(instance);
+    const later = await createIn(instance);
     await eventually(() => expect(handled.toSorted()).toEqual(later.map((id) => `created:${id}`).toSorted()));
   },
   LONG,
@@ -278,7 +289,7 @@ it(
     const groups = groupsOf(instance);
     await groups.create('mail');
     fails = () => true;
-    const ids = await createInAll(instance);
+    const ids = await createIn(instance);
     await eventually(async () => expect(await groups.deadLetters()).toHaveLength(PARTITIONS));
     const letters = await groups.deadLetters();
     expect(letters.map(({ event }) => event!.sessionId).toSorted()).toEqual(ids.toSorted());
@@ -303,7 +314,7 @@ it(
     const instances = [await start(), await start(), await start()];
     const turns = instances.map(({ module }) => module.get(CleanupTurns, { strict: false }));
     // A session in each partition, so that there is something to clean up.
-    await createInAll(instances[0]!);
+    await createIn(instances[0]!);
     const taken = await Promise.all(turns.map((each) => each.take(MINUTE)));
     const prefixes = taken.flatMap(({ due }) => due.map(({ prefix }) => prefix));
     expect(prefixes.toSorted()).toEqual(
@@ -332,7 +343,7 @@ it(
   async () => {
     const [one, two] = [await start(), await start()];
     await listening(2);
-    const [first] = await createInAll(one);
+    const [first] = await createIn(one);
     const repository = repositoryOf(two);
     expect(await repository.findById(first!)).toBeTruthy();
     await eventually(async () => {
@@ -341,7 +352,10 @@ it(
       expect(await calls('hmget')).toBe(before);
     });
     await one.module.get(Sessions, { strict: false }).endEverySession();
-    await eventually(async () => expect(await repository.findById(first!)).toBeFalsy());
+    const epochs = two.module.get(SessionEpochs, { strict: false });
+    const { all } = two.module.get(SessionPartitions, { strict: false });
+    await eventually(() => expect(all.filter((keys) => epochs.pending(keys) === undefined)).toEqual([]));
+    expect(await repository.findById(first!)).toBeFalsy();
   },
   LONG,
 );
@@ -359,7 +373,7 @@ describe('key events', () => {
         for (const move of [() => Promise.resolve(), () => cluster.moveSlots(moving, two)]) {
           await move();
           handled.length = 0;
-          const ids = await createInAll(instance, 1);
+          const ids = await createIn(instance, PARTITIONS, 1);
           // No sweep is due. Redis notices an expired key when somebody looks at it.
           await eventually(async () => {
             await Promise.all(ids.map((id) => repositoryOf(instance).findById(id)));
