@@ -42,7 +42,6 @@ const oneOfNumbers = (...numbers: number[]) => ({
   asymmetricMatch: (value: unknown) => numbers.includes(Number(value)),
 });
 
-
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
 
 function save(what: string, changes: Changes): ScriptCall {
@@ -185,13 +184,15 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'reserve-place',
     what: 'a place for a session',
     prepare: openSession,
-    send: (client, store) => new LedgerScripts(client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
+    send: (client, store) =>
+      new LedgerScripts(client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
     reply: { word: 'room', latest: expect.any(Number) as number },
   },
   {
     script: 'settle-place',
     what: 'the place of a session that was not stored',
-    prepare: (store) => new LedgerScripts(store.client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
+    prepare: (store) =>
+      new LedgerScripts(store.client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
     send: (client, store) => new LedgerScripts(client, store.partitions).settle('ann', SETTLED),
     reply: 'done',
   },
@@ -199,7 +200,8 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'find-sessions',
     what: 'the sessions of a principal',
     prepare: openSession,
-    send: (client, { keys, partitions }) => new LedgerScripts(client, partitions).find(keys, keys.index('principal', 'ann'), [ID, NEW_ID]),
+    send: (client, { keys, partitions }) =>
+      new LedgerScripts(client, partitions).find(keys, keys.index('principal', 'ann'), [ID, NEW_ID]),
     reply: ['live', 'absent'],
     reads: true,
   },
