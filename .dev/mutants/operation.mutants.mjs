@@ -163,7 +163,17 @@ export const operation = [
     instead: '',
     ...inSpec(
       'cluster.connection',
-      'a script whose keys have moved waits for the others of their slot, which it may derive',
+      'a script of a request whose keys have moved waits for the others of their slot, which it may derive',
+    ),
+  },
+  {
+    mistake: 'A script of background work is executed on the node to which keys are moving',
+    in: 'redis-connections: connectionsToCluster',
+    code: 'letScriptsWaitUntilMoved(node);',
+    instead: '',
+    ...inSpec(
+      'cluster.connection',
+      'a script of background work whose keys have moved waits for the others of their slot, which it may derive',
     ),
   },
   {

@@ -7,6 +7,7 @@ import { openCluster, openRedis } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
 import type { RedisNodes, RequestNodes } from './redis-nodes.js';
 import { SingleNode } from './single-node.js';
+import { letScriptsWaitUntilMoved } from './while-keys-move.js';
 import { WriteBatch } from './write-batch.js';
 import { type ClusterAddress, isOfCluster, type ServerAddress } from '../configuration/redis-address.options.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
@@ -151,6 +152,7 @@ function connectionsToCluster(
   const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
   background.on('+node', (node: Redis) => {
     WriteBatch.on(node);
+    letScriptsWaitUntilMoved(node);
     handleErrorsOfAsking(node);
     node.on('close', () => endSocketTimeout(node));
   });

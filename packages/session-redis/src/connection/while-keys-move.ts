@@ -25,4 +25,23 @@ export function whileKeysMove(from: Redis, to: Redis, isOpen: () => boolean): Re
   return Object.create(from, { sendCommand: { value: send } }) as Redis;
 }
 
+/**
+ * Lets the scripts that a client of a Cluster runs on this node wait until the keys of their slot have moved. A script would
+ * make keys on the new node that it derives, and that have not moved yet.
+ */
+export function letScriptsWaitUntilMoved(node: Redis): void {
+  const send = node.sendCommand.bind(node);
+  node.sendCommand = (command, stream) => {
+    const { name, reject } = command;
+    if (name === 'eval' || name === 'evalsha') {
+      command.reject = (error) => {
+        command.reject = reject;
+        // At this reply, the client sends it to the same node again.
+        command.reject(isReply(error, 'ASK') ? new Error('TRYAGAIN The keys of the slot are moving') : error);
+      };
+    }
+    return send(command, stream);
+  };
+}
+
 const FAILED = new Error('The call has failed');

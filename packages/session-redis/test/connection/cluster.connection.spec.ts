@@ -48,6 +48,8 @@ async function connect(commandTimeout = LONG) {
   return { ...connections, requests };
 }
 
+type Connected = Awaited<ReturnType<typeof connect>>;
+
 function admin(node: RedisServer): Redis {
   const client = new Redis(node.url, { retryStrategy: () => null }).on('error', () => undefined);
   admins.push(client);
@@ -158,18 +160,27 @@ describe('while the keys of a slot move', () => {
     expect(await admin(to).hget(SESSION, 'count')).toBe('1');
   });
 
-  it('a script whose keys have moved waits for the others of their slot, which it may derive', async () => {
-    const { requests } = await connect();
-    await move(from, to, SESSION);
-    // It knows the name of the other key by itself.
-    const script = `return redis.call('APPEND', '${SHADOW}', 'x')`;
-    const reply = requests.write((client) => client.eval(script, 1, SESSION), SESSION);
-    const first = await Promise.race([reply, pause(200, 'nothing')]);
-    // Fails where the key is on both nodes.
-    await cluster.moveSlots([slot], to);
-    expect(first).toBe('nothing');
-    expect(await reply).toBe(1);
-  });
+  it.each<{ of: string; send: (connected: Connected, script: string) => Promise<unknown> }>([
+    {
+      of: 'a request',
+      send: ({ requests }, script) => requests.write((client) => client.eval(script, 1, SESSION), SESSION),
+    },
+    { of: 'background work', send: ({ background }, script) => background.eval(script, 1, SESSION) },
+  ])(
+    'a script of $of whose keys have moved waits for the others of their slot, which it may derive',
+    async ({ send }) => {
+      const connected = await connect();
+      await move(from, to, SESSION);
+      // It knows the name of the other key by itself.
+      const script = `return redis.call('APPEND', '${SHADOW}', 'x')`;
+      const reply = send(connected, script);
+      const first = await Promise.race([reply, pause(200, 'nothing')]);
+      // Fails where the key is on both nodes.
+      await cluster.moveSlots([slot], to);
+      expect(first).toBe('nothing');
+      expect(await reply).toBe(1);
+    },
+  );
 
   it('a call that has failed sends no further command when a key has moved', async () => {
     const { requests } = await connect(300);

@@ -2,12 +2,13 @@ import { generateSessionKey } from '@nest-session/core/store';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
+import { PartitionSignals } from '../../src/connection/partition-signals.js';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
-/** Never during a test: without events, notifications, the job and the epochs, only requests send commands to Redis. */
+/** Never during a test: without events, signals, notifications, the job and the epochs, only requests send commands to Redis. */
 const NEVER = '0 0 0 29 2 *';
 
 describe.each([1, 4])('round trips between the application and Redis, with %d partitions,', (partitions) => {
@@ -21,6 +22,7 @@ describe.each([1, 4])('round trips between the application and Redis, with %d pa
     const redis = { url: proxy.url, partitions, ...silence };
     app = await App.start({ redis, handlers: false });
     await app.nest.get(OlderSessionSweeper, { strict: false }).stop();
+    await app.nest.get(PartitionSignals, { strict: false }).stop();
     proxy.countFlights();
   });
   afterAll(async () => {
