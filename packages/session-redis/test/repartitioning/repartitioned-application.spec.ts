@@ -119,6 +119,10 @@ it('a group whose instances are not there gets what happens after the move as we
   try {
     // Nothing waits for the group in the old partition.
     await repartitioner().run();
+    // From now on events wait for it in the new ones, also when all other groups have handled them.
+    for (const { events: stream } of next.all) {
+      expect(JSON.stringify(await store.client.xinfo('GROUPS', stream))).toContain('"mails"');
+    }
     const agent = awake.agent();
     await agent.post('/set/cart', { value: 1 });
     const id = await idOf(agent);
