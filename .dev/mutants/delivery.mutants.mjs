@@ -1,5 +1,5 @@
 // Mistakes in how events reach their handlers.
-const onCluster = (test) => ({ killedBy: { spec: 'cluster-delivery.spec.ts', test } });
+const onCluster = (test) => ({ killedBy: { spec: 'cluster-delivery.chaos.ts', test } });
 
 export const delivery = [
   {

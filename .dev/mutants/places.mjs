@@ -49,7 +49,7 @@ export function locate(mutant, places) {
 
 /** The base names of the specs, each with the paths of those that have it. */
 export function findSpecs() {
-  return groupedBy(filesIn(['packages', 'libs'], /\/test\/.*\.spec\.ts$/), (file) => basename(file));
+  return groupedBy(filesIn(['packages', 'libs'], /\/test\/.*\.(spec|chaos)\.ts$/), (file) => basename(file));
 }
 
 /** The names most like one, by the pairs of letters that they share. */
