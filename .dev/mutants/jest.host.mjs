@@ -4,7 +4,15 @@ import { createRequire } from 'node:module';
 
 const { runCLI } = createRequire(createRequire(`${process.cwd()}/`).resolve('jest'))('@jest/core');
 
-const OPTIONS = { _: [], $0: '', runInBand: true, silent: true, reporters: [], watchman: false };
+const OPTIONS = {
+  _: [],
+  $0: '',
+  runInBand: true,
+  silent: true,
+  reporters: [],
+  watchman: false,
+  testRegex: ['/test/.*\\.(spec|chaos)\\.ts$'],
+};
 const MOST_MEMORY = 700_000_000;
 
 const before = process.getActiveResourcesInfo().length;
