@@ -167,7 +167,8 @@ export class FileSessionRepository extends IndexedSessionRepository {
 
   async #update(name: string, session: StoredSession, change: UpdateSession, now: number): Promise<void> {
     const { newId, signIn } = change;
-    const authenticatedAt = signIn ? now : change.signsOut ? undefined : session.authenticatedAt;
+    const signsOut = change.signsOut && session.id === change.id;
+    const authenticatedAt = signIn ? now : signsOut ? undefined : session.authenticatedAt;
     const kept = change.clears ? [] : keptOf(session.attributes, signIn);
     const changed: StoredSession = {
       ...session,

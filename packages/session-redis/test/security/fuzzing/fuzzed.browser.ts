@@ -3,7 +3,7 @@ import type { Presented, TokenFault } from './fuzzed.plans.js';
 import type { Response } from './http-responses.js';
 
 const WRONG_KEY = 'no key of the application';
-const COOKIE = /^(SESSION(?:\.1?\d)?)=([\w.=+/-]*)((?:; ?[^;,]+)*)$/;
+const COOKIE = /^((?:__Host-)?SESSION(?:\.1?\d)?)=([\w.=+/-]*)((?:; ?[^;,]+)*)$/;
 const TOKEN_HEADER = 'x-auth-token';
 
 /** The cookies and the header of one client. It keeps what the server sends, and presents it, or something like it. */

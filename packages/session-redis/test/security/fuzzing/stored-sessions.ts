@@ -18,6 +18,7 @@ const FIELDS: Readonly<Record<string, RegExp>> = {
   maxInactiveInterval: /^-?\d{1,10}$/,
   authenticatedAt: /^\d{13}$/,
   absoluteExpiry: /^\d{13}$/,
+  size: /^\d+$/,
   bucket: /^\d{9}0000$/,
   device: /^"[^]{0,198}"$/,
   index: /^"[^]*"$/,
