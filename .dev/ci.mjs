@@ -3,11 +3,11 @@ import { main } from './processes.mjs';
 import { npm, runSteps } from './steps.mjs';
 
 // Of the suites that take long: the packages of docs/works-with.md, what a client hears of a failed save, requests at once
-// and replies that are lost, expiries during outages and crashes, events on a Cluster, and sessions on their way to other
-// partitions.
+// and replies that are lost, expiries during outages and crashes, requests and events on a Cluster, sessions on their way to
+// other partitions, and what managed services forbid.
 const SHORT_CHAOS =
   'saved-before-answered|failed-save|concurrency|lost-replies|lost-notifications|exactly-once|killed-while-sweeping|' +
-  'cluster-delivery|repartitioned-session';
+  'cluster.connection|cluster-delivery|repartitioned-session|managed-services';
 
 await main(() =>
   runSteps([

@@ -1,6 +1,7 @@
 // Mistakes that no request shows, only the operation of an application: a cadence, the order of a shutdown, what is left
 // behind, a recovery that is never noted, a secret in the log, a busy loop.
 const inSpec = (spec, test) => ({ killedBy: { spec: `${spec}.spec.ts`, test } });
+const onCluster = (test) => ({ killedBy: { spec: 'cluster.connection.chaos.ts', test } });
 
 const LEASE = inSpec('lease', 'a lease is renewed every third of its length, and not after the instance has stopped');
 const AT_REST = inSpec('idle', 'an instance at rest sends only its polls, with 1 partitions');
@@ -137,42 +138,35 @@ export const operation = [
     in: 'whileKeysMove',
     code: "!isReply(error, 'ASK') || !isOpen()",
     instead: "!isReply(error, 'ASK')",
-    ...inSpec('cluster.connection', 'a call that has failed sends no further command when a key has moved'),
+    ...onCluster('a call that has failed sends no further command when a key has moved'),
   },
   {
     mistake: 'While keys move, a call asks for all of them on the node that has one of them',
     in: 'RequestConnection.#sendLater',
     code: 'this.#whileKeysMove(node, target, isOpen)',
     instead: 'this.#whileKeysMove(target, target, isOpen)',
-    ...inSpec('cluster.connection', 'a call that reads two keys finds both when the first key has moved'),
+    ...onCluster('a call that reads two keys finds both when the first key has moved'),
   },
   {
     mistake: 'A call without a reply waits for the command timeout when its node is killed',
     in: 'RequestConnection.#failSentOn',
     code: 'call.sentOn === client',
     instead: 'call.sentOn !== client',
-    ...inSpec(
-      'cluster.connection',
-      'a request whose reply is lost with its connection fails at once, and is never sent again',
-    ),
+    ...onCluster('a request whose reply is lost with its connection fails at once, and is never sent again'),
   },
   {
     mistake: 'A script is executed on the node to which keys are moving',
     in: 'RequestConnection.#sendLater',
     code: 'else if (call.writes) setTimeout(() => this.#send(call), UNTIL_MOVED);',
     instead: '',
-    ...inSpec(
-      'cluster.connection',
-      'a script of a request whose keys have moved waits for the others of their slot, which it may derive',
-    ),
+    ...onCluster('a script of a request whose keys have moved waits for the others of their slot, which it may derive'),
   },
   {
     mistake: 'A script of background work is executed on the node to which keys are moving',
     in: 'redis-connections: connectionsToCluster',
     code: 'letScriptsWaitUntilMoved(node);',
     instead: '',
-    ...inSpec(
-      'cluster.connection',
+    ...onCluster(
       'a script of background work whose keys have moved waits for the others of their slot, which it may derive',
     ),
   },
