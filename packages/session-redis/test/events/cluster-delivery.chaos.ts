@@ -347,8 +347,9 @@ it(
     const repository = repositoryOf(two);
     expect(await repository.findById(first!)).toBeTruthy();
     await eventually(async () => {
-      const before = await calls('hmget');
-      await new Promise((resolve) => setTimeout(resolve, 2500));
+      const [before, heartbeats] = [await calls('hmget'), await calls('ping')];
+      // Each of two instances sends one to each of three primaries every second.
+      await eventually(async () => expect(await calls('ping')).toBeGreaterThanOrEqual(heartbeats + 12));
       expect(await calls('hmget')).toBe(before);
     });
     await one.module.get(Sessions, { strict: false }).endEverySession();
