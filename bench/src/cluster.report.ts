@@ -1,14 +1,16 @@
 import { type Results } from './results.js';
 import { medianOf, number, ratio, roundsOf, table } from './table.js';
 
-/** Each operation on a Cluster beside as many single servers. */
+/** Each operation on a Cluster beside as many servers with its number of partitions, and with a single partition each. */
 export function clusterReport({ comparisons }: Results): string {
   const rows = comparisons.map((comparison) => {
-    const of = (figure: string) => roundsOf(comparison, 'cluster', figure);
-    const beside = (figure: string) => roundsOf(comparison, 'servers', figure);
-    const pair = (figure: string) => `${number(medianOf(of(figure)))} / ${number(medianOf(beside(figure)))}`;
-    const both = (figure: string) => [pair(figure), ratio(of(figure), beside(figure))];
-    return [comparison.title, pair('commands'), ...both('redisTime'), ...both('nodeTime')];
+    const of = (name: string, figure: string) => roundsOf(comparison, name, figure);
+    const names = ['cluster', 'servers', 'simple servers'];
+    const each = (figure: string) => names.map((name) => number(medianOf(of(name, figure)))).join(' / ');
+    const beside = (figure: string) => names.slice(1).map((name) => ratio(of('cluster', figure), of(name, figure)));
+    const both = (figure: string) => [each(figure), ...beside(figure)];
+    return [comparison.title, each('commands'), ...both('redisTime'), ...both('nodeTime')];
   });
-  return table(['Cluster / servers', 'commands', 'Redis µs', 'ratio', 'Node µs', 'ratio'], rows);
+  const headings = ['Cluster / servers / simple ones', 'commands', 'Redis µs', 'ratio', 'to simple ones'];
+  return table([...headings, 'Node µs', 'ratio', 'to simple ones'], rows);
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { budgetsReport } from './budgets.report.js';
 import { chart } from './chart.js';
+import { clusterReport } from './cluster.report.js';
 import { encryptionReport } from './encryption.report.js';
 import { expiryReport } from './expiry.report.js';
 import { httpReport } from './http.report.js';
@@ -23,6 +24,7 @@ export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   memory: memoryReport,
   encryption: encryptionReport,
   expiry: expiryReport,
+  cluster: clusterReport,
 };
 
 export function resultsFile(subject: string): string {

@@ -1,4 +1,4 @@
-import { type INestApplicationContext, Module } from '@nestjs/common';
+import { type INestApplicationContext, Module, type Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { SessionModule, SessionRepository } from '@nest-session/core';
 import { type StorePrimitives, storePrimitivesOf } from '@nest-session/core/store';
@@ -15,10 +15,14 @@ export interface StoreContext {
   stop(): Promise<void>;
 }
 
-export async function startStore(redis: RedisSessionModuleOptions): Promise<StoreContext> {
+/** `providers`: those of the application, such as the handlers of its events. */
+export async function startStore(
+  redis: RedisSessionModuleOptions,
+  providers: readonly Provider[] = [],
+): Promise<StoreContext> {
   const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ ...redis, requireAtStart: true })];
   const app: INestApplicationContext = await NestFactory.createApplicationContext(
-    { module: StoreModule, imports },
+    { module: StoreModule, imports, providers: [...providers] },
     { logger: ['error', 'warn'] },
   );
   return {

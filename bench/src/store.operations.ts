@@ -34,24 +34,30 @@ export function operationsOf(store: StorePrimitives): Operations {
   };
 }
 
-/** What an operation costs, on average, with so many of them in flight. `mayReplace`: which id a session may get. */
+/**
+ * What an operation costs, on average, with so many of them in flight. `mayReplace`: which id a session may get. `settled`:
+ * resolves when what the operations have caused is over; by default they cause nothing.
+ */
 export async function measureOperation(
   operations: Operations,
   name: keyof Operations,
   limit: number,
   usage: () => Promise<RedisUsage>,
   mayReplace: (drawn: string, id: string) => boolean = () => true,
+  settled: () => Promise<void> = () => Promise.resolve(),
 ) {
   const amount = limit === 1 ? AMOUNT / 2 : AMOUNT;
   const ids = Array.from({ length: amount }, () => generateSessionKey().id);
   const newId = (id: string) => generateSessionKey((drawn) => mayReplace(drawn, id)).id;
   const pairs = ids.map((id) => [id, name === 'changeId' ? newId(id) : id] as const);
   if (name !== 'create') await inFlight(ids, 64, (id) => operations.create(id));
+  await settled();
   const before = await usage();
   const cpuBefore = process.cpuUsage();
   const began = performance.now();
   await inFlight(pairs, limit, ([id, next]) => operations[name](id, next));
   const elapsed = performance.now() - began;
+  await settled();
   const cpu = process.cpuUsage(cpuBefore);
   const after = await usage();
   // A load is the only operation without a script.

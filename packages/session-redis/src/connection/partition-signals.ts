@@ -26,6 +26,7 @@ const HEARTBEAT = 1000;
 @Injectable()
 export class PartitionSignals {
   readonly #partitions: readonly SessionKeys[];
+  readonly #partitionOf: ReadonlyMap<string, SessionKeys>;
   /** The connection on which the signals of a partition are heard, and since when: monotonic time. */
   readonly #heard = new Map<SessionKeys, { readonly client: Redis; readonly since: number }>();
   /** The connection on which those of a partition are being subscribed to. */
@@ -40,6 +41,7 @@ export class PartitionSignals {
     @Inject(SessionPartitions) { all }: SessionPartitions,
   ) {
     this.#partitions = all.filter(({ hasSignals }) => hasSignals);
+    this.#partitionOf = new Map(this.#partitions.map((partition) => [partition.events, partition]));
   }
 
   /** Calls the listener with each signal. */
@@ -97,7 +99,7 @@ export class PartitionSignals {
   }
 
   #receive(channel: string, message: Signal): void {
-    const partition = this.#partitions.find(({ events }) => events === channel);
+    const partition = this.#partitionOf.get(channel);
     if (partition) this.#tell(partition, message);
   }
 
