@@ -35,7 +35,8 @@ async function holdToModel(store, copy) {
   const failed = tests.filter(({ status }) => status === 'failed');
   const hasPassed = failed.length === 0 && tests.some(({ status }) => status === 'passed');
   const [, count] = /Sequence (\d+)/.exec(failed[0]?.failureMessages[0] ?? '') ?? [];
-  if (count && !cannotRun(failed)) return { isFound: true, says: `found after ${count} sequences` };
+  if (count && !cannotRun(failed))
+    return { isFound: true, says: `found after ${count} sequences`, output: failed[0].failureMessages[0] };
   if (hasPassed) return { hasPassed, says: `nothing found in ${SEQUENCES} sequences` };
   return { says: cannotRun(failed) ? 'CANNOT RUN' : 'FAILS OTHERWISE', output };
 }
