@@ -233,7 +233,8 @@ export class SessionModel {
   /** A step was to store the session of a sign-in, if it came until then. */
   expectStored(change: SignInChange, room: Room, reply: StoreReply<WriteReply>): void {
     for (const signIn of this.#signIns) {
-      if (idAfter(signIn.change) === idAfter(change)) signIn.stored = reply;
+      // The store may copy a change. Two changes of one session may be under way, each with attributes of its own.
+      if (signIn.change.attributes === change.attributes) signIn.stored = reply;
     }
     this.#room = room;
     this.expectReply(change, reply as WriteReply);
