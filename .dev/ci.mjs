@@ -7,7 +7,8 @@ import { npm, runSteps } from './steps.mjs';
 // other partitions, and what managed services forbid.
 const SHORT_CHAOS =
   'saved-before-answered|failed-save|concurrency|lost-replies|lost-notifications|exactly-once|killed-while-sweeping|' +
-  'cluster.connection|cluster-delivery|repartitioned-session|managed-services';
+  'cluster.connection|cluster-application|cluster-delivery|redis-cluster|repartitioned-session|replicated-writes|' +
+  'managed-services|leak.guard';
 
 await main(() =>
   runSteps([
