@@ -109,6 +109,13 @@ const inLedger = [
     killedBy: byLedger('keeps no place for a session that has ended while somebody signed in to it'),
   },
   {
+    mistake: 'A sign-in relies on what another one was to end, whose session is over',
+    in: 'SessionLedger',
+    code: 'isOver(each) && !each.makesRoom',
+    instead: 'isOver(each)',
+    killedBy: byLedger('ends what another sign-in was to end when the session of that one is over'),
+  },
+  {
     mistake: 'A sign-in that is answered 409 because of its token ends another session',
     in: 'SessionLedger',
     code: '(await Promise.all(marks)).includes(true)',

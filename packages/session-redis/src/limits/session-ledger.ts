@@ -148,7 +148,8 @@ export class SessionLedger {
       const all = [...ending, ...others];
       const unknown = all.filter((each) => !isOver(each));
       const [isGone] = await Promise.all([this.#isGone(sign), this.#find(sign, unknown, known)]);
-      const hasEnded = () => missing === 0 && ending.every(isOver);
+      // What was to end for a session that is over stays, so its place is given up, and the room counted again.
+      const hasEnded = () => missing === 0 && ending.every((each) => isOver(each) && !each.makesRoom);
       // The place of what is over is given up first: it may be that less has to end.
       if (!hasEnded() && !all.some(isOver)) {
         if (sign.limit.whenReached === 'refuse') return 'refused';

@@ -1,6 +1,11 @@
 import { Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError } from '@nest-session/core';
-import { type CreateSession, generateSessionKey, type UpdateSession } from '@nest-session/core/store';
+import {
+  type CreateSession,
+  generateSessionKey,
+  type SessionLimit,
+  type UpdateSession,
+} from '@nest-session/core/store';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
@@ -122,8 +127,8 @@ describe('the ledger', () => {
     return { kind: 'create', id, presentedIds: [], ...times, signsIn: true, attributes, indexes, limit };
   }
 
-  async function signIn(): Promise<string> {
-    const change = creation();
+  async function signIn(limits: SessionLimit = limit): Promise<string> {
+    const change = { ...creation(), limit: limits };
     const reply = await ledger.write(change, (room) => connection.run(() => store.scripts.create(change, room)));
     expect(reply.outcome).toBe('created');
     return change.id;
@@ -242,6 +247,19 @@ describe('the ledger', () => {
     const over = first.others.filter(({ field }) => field === 'over');
     expect(await reserve('first', { over })).toMatchObject({ ends: 'a', stays: 'b second', missing: 0 });
     expect(await reserve('second')).toMatchObject({ ends: 'b', stays: 'c first', missing: 0 });
+  });
+
+  it('ends what another sign-in was to end when the session of that one is over', async () => {
+    const limited = { ...limit, atMost: 1 };
+    const first = await signIn(limited);
+    const over = creation();
+    await store.scripts.create({ ...over, indexes: new Map() });
+    await store.scripts.delete(over.id);
+    const scripts = new LedgerScripts(store.client, store.partitions);
+    const rotation = { id: store.id(over.id), replaced: over.id, atMost: 1, whenReached: limit.whenReached };
+    expect(await scripts.reserve('ann', { ...rotation, duration: 5000 })).toMatchObject({ ending: [{ field: first }] });
+    const second = await signIn(limited);
+    expect([await isLive(first), await isLive(second)]).toEqual([false, true]);
   });
 
   it('gives back the place of a sign-in that found its session gone', async () => {

@@ -12,6 +12,8 @@ export interface Place {
   readonly latest: string;
   /** Whether its session may not be stored yet. */
   readonly isOpen: boolean;
+  /** Whether other sessions are to end for its session: its sign-in ends them, if it is not given up. */
+  readonly makesRoom: boolean;
   /** The ids that its session may have. */
   readonly ids: readonly string[];
 }
@@ -54,7 +56,7 @@ export type Reservation =
       readonly others: Place[];
     };
 
-type ListedPlace = [field: string, latest: string, isOpen: number, ...ids: string[]];
+type ListedPlace = [field: string, latest: string, isOpen: number, makesRoom: number, ...ids: string[]];
 type ReserveReply = ['unknown'] | ['room', number] | ['full', number, number, ListedPlace[], ListedPlace[]];
 
 /** What has become of a session that was to get a place. */
@@ -144,8 +146,8 @@ export class LedgerScripts {
   }
 }
 
-function toPlace([field, latest, isOpen, ...ids]: ListedPlace): Place {
-  return { field, latest, isOpen: isOpen === 1, ids };
+function toPlace([field, latest, isOpen, makesRoom, ...ids]: ListedPlace): Place {
+  return { field, latest, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids };
 }
 
 function namesOf(places: readonly Place[]): string[] {

@@ -22,7 +22,7 @@
     {'full', latest, missing, ending, others}  it may be stored until then, once there is room. `ending`: the places whose
       sessions end for it, none with 'refuse'; `missing`: how many more places must become free, which other sign-ins may
       bring about; `others`: places whose sessions stay. Of each place its field, `latest`, 1 when its session may not be
-      stored yet, and its ids
+      stored yet, 1 when other sessions are to end for its session, and its ids
 ]]
 if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
 -- include: ledger
@@ -93,7 +93,8 @@ if #ending == 0 and surplus == 0 then return { 'room', latest } end
 local function listed(places)
   local reply = {}
   for i, place in ipairs(places) do
-    reply[i] = { place.field, string.format('%.0f', place.latest), place.latest > now and 1 or 0, unpack(place.ids) }
+    local is_open, makes_room = place.latest > now and 1 or 0, waits[place] and 1 or 0
+    reply[i] = { place.field, string.format('%.0f', place.latest), is_open, makes_room, unpack(place.ids) }
   end
   return reply
 end

@@ -5,20 +5,25 @@ import type { Scheduler } from 'fast-check';
 /** Whether a step runs, which may consist of further calls: they are not steps of their own. */
 const running = new AsyncLocalStorage<true>();
 
+/** The callers that were started together. */
+const company = new AsyncLocalStorage<symbol>();
+
 /**
  * Takes the steps of a store one by one, in the order of a scheduler, although many callers wait. A step begins only after
  * everything that follows from the previous one.
  */
 export class Turns {
   #scheduler: Scheduler | undefined;
+  #company: symbol | undefined;
   #step: Promise<unknown> | undefined;
   #onStep: (() => void) | undefined;
 
   /** Runs the started callers turn by turn until all finish or one fails, with `afterwards` after each step. */
   async order(scheduler: Scheduler, start: () => Promise<unknown>[], afterwards: () => Promise<void>): Promise<void> {
     this.#scheduler = scheduler;
+    this.#company = Symbol('company');
     const failures: unknown[] = [];
-    const all = start().map((each) => each.catch((error: unknown) => failures.push(error)));
+    const all = company.run(this.#company, start).map((each) => each.catch((error: unknown) => failures.push(error)));
     try {
       await this.#untilAllWait();
       let isOver = false;
@@ -36,12 +41,16 @@ export class Turns {
       if (failures.length > 0) throw failures[0];
     } finally {
       this.#scheduler = undefined;
+      this.#company = undefined;
     }
   }
 
-  /** Takes a step when it is its turn. */
+  /** Takes a step when it is its turn: never, when one of those with whom the caller was started has failed. */
   async take<T>(label: string, step: () => T | Promise<T>): Promise<T> {
     if (running.getStore()) return step();
+    // It paused meanwhile, and others have been started since.
+    const isLeft = company.getStore() !== undefined && company.getStore() !== this.#company;
+    if (isLeft) return new Promise(() => undefined);
     const turn = this.#scheduler?.schedule(Promise.resolve(), label);
     this.#onStep?.();
     await turn;
