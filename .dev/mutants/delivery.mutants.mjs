@@ -456,11 +456,58 @@ export const delivery = [
   {
     mistake: 'A reader waits for the reply of a node that is down',
     in: 'PartitionReplies.round',
-    code: 'await settledWithin(PATIENCE, Promise.all(asking));',
+    code: 'await settledWithin(patience, Promise.all(asking));',
     instead: 'await Promise.all(asking);',
     ...onCluster(
       'events of other partitions are handled while a primary is down, and those of its own when it is back',
     ),
+  },
+  {
+    mistake: 'While a node is down, every round waits for it as long as for a slow one',
+    in: 'PartitionReplies.round',
+    code: 'this.#asked.size > 0 ? PATIENCE_IN_OUTAGE : PATIENCE',
+    instead: 'PATIENCE',
+    killedBy: {
+      spec: 'partition-replies.spec.ts',
+      test: 'waits a shorter time for more partitions while one has not replied',
+    },
+  },
+  {
+    mistake: 'An event whose node is down keeps its place',
+    in: 'SessionEventConsumer.constructor',
+    code: ', { hasOtherNodes: group.hasSeveralPartitions }',
+    instead: '',
+    ...onCluster('events that wait for a primary that is down take no places from those of the others'),
+  },
+  {
+    mistake: 'With one partition, events are read that cannot be acknowledged',
+    in: 'ConcurrencyLimiter.constructor',
+    code: 'hasOtherNodes ? PATIENCE : Infinity',
+    instead: 'PATIENCE',
+    killedBy: {
+      spec: 'concurrency.limiter.spec.ts',
+      test: 'keeps the place of an event for which no data come where no event is on another node',
+    },
+  },
+  {
+    mistake: 'A place becomes free while handlers run for long',
+    in: 'ConcurrencyLimiter.run',
+    code: 'handling.asksSince = Infinity;',
+    instead: '',
+    killedBy: {
+      spec: 'concurrency.limiter.spec.ts',
+      test: 'keeps the place of an event while its handlers run, however long',
+    },
+  },
+  {
+    mistake: 'After an outage of a node, more handlers run than there are places',
+    in: 'ConcurrencyLimiter.run',
+    code: 'if (this.#placed < this.size)',
+    instead: 'if (this.#placed >= 0)',
+    killedBy: {
+      spec: 'concurrency.limiter.spec.ts',
+      test: 'runs the handlers of two events at a time, in the order in which their data come',
+    },
   },
   {
     mistake: 'Every instance cleans up every partition',

@@ -3,18 +3,37 @@ import { nameOf, type StreamEntry } from './stream-entry.js';
 
 const FREED = 'freed';
 
+// Milliseconds that an entry keeps its place while Redis does not reply.
+const PATIENCE = 1000;
+
 interface Handling {
   readonly entry: StreamEntry;
   readonly isRetry: boolean;
-  readonly work: Promise<void>;
+  work: Promise<void>;
+  /** Since when it waits for replies of Redis: monotonic time. Infinity: it does not, its handlers run or wait for a place. */
+  asksSince: number;
 }
 
-/** The entries that an instance handles now, up to a limit. */
+/**
+ * The entries that an instance handles now, up to a limit. With several partitions, one whose node does not reply in time gives
+ * its place to entries of other nodes. Never do more handlers run than there are places.
+ */
 export class ConcurrencyLimiter {
   readonly #running = new Map<string, Handling>();
   readonly #emitter = new EventEmitter();
+  /** Entries whose handlers run. */
+  #placed = 0;
+  /** Entries that have their replies and no place, in the order in which they get one. */
+  readonly #waiting: (() => void)[] = [];
+  readonly #patience: number;
 
-  constructor(private readonly size: number) {}
+  constructor(
+    private readonly size: number,
+    { hasOtherNodes = false } = {},
+  ) {
+    // Where all entries are on one node, it reads no more of them than it can acknowledge.
+    this.#patience = hasOtherNodes ? PATIENCE : Infinity;
+  }
 
   /** The entries that are being handled. */
   get entries(): StreamEntry[] {
@@ -22,14 +41,14 @@ export class ConcurrencyLimiter {
   }
 
   get free(): number {
-    return Math.max(0, this.size - this.#running.size);
+    return Math.max(0, this.size - this.#holders().length);
   }
 
   /** How many retries may begin: a quarter of the places, so that failing events leave room for new ones. */
   get freeForRetries(): number {
     const share = Math.max(1, Math.floor(this.size / 4));
-    const retries = [...this.#running.values()].filter(({ isRetry }) => isRetry).length;
-    return Math.min(this.free, share - retries);
+    const retries = this.#holders().filter(({ isRetry }) => isRetry).length;
+    return Math.max(0, Math.min(this.free, share - retries));
   }
 
   has(entry: StreamEntry): boolean {
@@ -38,7 +57,11 @@ export class ConcurrencyLimiter {
 
   /** Resolves when a place is free; rejects when the signal is aborted before. */
   async untilFree(signal: AbortSignal): Promise<void> {
-    while (this.free === 0) await once(this.#emitter, FREED, { signal });
+    while (this.free === 0) {
+      // An entry whose node does not reply gives its place up silently.
+      const look = setTimeout(() => this.#emitter.emit(FREED), PATIENCE);
+      await once(this.#emitter, FREED, { signal }).finally(() => clearTimeout(look));
+    }
   }
 
   /** Resolves when nothing is being handled. */
@@ -46,13 +69,36 @@ export class ConcurrencyLimiter {
     await Promise.all([...this.#running.values()].map(({ work }) => work));
   }
 
-  /** `handle` never rejects. */
+  /** `handle` calls the handlers by run(). It never rejects. */
   begin(entry: StreamEntry, isRetry: boolean, handle: () => Promise<void>): void {
     const name = nameOf(entry);
-    const work = handle().finally(() => {
+    const handling: Handling = { entry, isRetry, work: Promise.resolve(), asksSince: performance.now() };
+    this.#running.set(name, handling);
+    handling.work = handle().finally(() => {
       this.#running.delete(name);
       this.#emitter.emit(FREED);
     });
-    this.#running.set(name, { entry, isRetry, work });
+  }
+
+  /** Calls the handlers of an entry that is being handled, when they have a place. */
+  async run<T>(entry: StreamEntry, handlers: () => Promise<T>): Promise<T> {
+    const handling = this.#running.get(nameOf(entry))!;
+    handling.asksSince = Infinity;
+    if (this.#placed < this.size) this.#placed++;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await handlers();
+    } finally {
+      handling.asksSince = performance.now();
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#placed--;
+    }
+  }
+
+  /** The entries that have a place, or wait for one. */
+  #holders(): Handling[] {
+    const latest = performance.now() - this.#patience;
+    return [...this.#running.values()].filter(({ asksSince }) => asksSince >= latest);
   }
 }

@@ -83,6 +83,11 @@ export class ConsumerGroupMember {
     return this.member.group;
   }
 
+  /** Whether its events may be on several nodes. */
+  get hasSeveralPartitions(): boolean {
+    return this.partitions.all.length > 1;
+  }
+
   /** From now on the group wants events of these types as well. */
   async want(types: readonly SessionEventType[]): Promise<void> {
     await Promise.all(this.partitions.all.map((partition) => this.scripts.wantEvents(partition, this.member, types)));

@@ -1,8 +1,10 @@
 import type { SessionKeys } from '../keys/session-keys.js';
 import { settledWithin } from '../timing/settled-within.js';
 
-// Milliseconds that a round waits for a node.
+// Milliseconds that a round waits for a node, also while another partition has not replied: its node is probably down, and
+// may have more of the partitions that are asked.
 const PATIENCE = 1000;
+const PATIENCE_IN_OUTAGE = 50;
 
 /**
  * Asks several partitions at once. A node that does not reply holds up nobody: its partitions are not asked again until they
@@ -27,6 +29,7 @@ export class PartitionReplies<Reply> {
   /** Asks partitions that are free. Resolves when they have replied, or have had enough time to. Never rejects. */
   async round(partitions: readonly SessionKeys[], ask: (partition: SessionKeys) => Promise<Reply>): Promise<void> {
     let isOver = false;
+    const patience = this.#asked.size > 0 ? PATIENCE_IN_OUTAGE : PATIENCE;
     const asking = partitions.map((partition) => {
       const reply = ask(partition)
         .then(
@@ -40,7 +43,7 @@ export class PartitionReplies<Reply> {
       this.#asked.set(partition, reply);
       return reply;
     });
-    await settledWithin(PATIENCE, Promise.all(asking));
+    await settledWithin(patience, Promise.all(asking));
     isOver = true;
   }
 

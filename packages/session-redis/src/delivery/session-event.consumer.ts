@@ -54,7 +54,7 @@ export class SessionEventConsumer {
     @Inject(SessionEventLoader) private readonly loader: SessionEventLoader,
     @Inject(EVENT_RULES) private readonly options: ConsumerOptions,
   ) {
-    this.#limiter = new ConcurrencyLimiter(options.concurrency);
+    this.#limiter = new ConcurrencyLimiter(options.concurrency, { hasOtherNodes: group.hasSeveralPartitions });
     // Three times per lease, so that one late renewal does not lose it.
     this.#renewals = new PollingLoop('The renewal of leases on events', group.rules.lease / 3, () =>
       this.group.renew(this.#limiter.entries),
@@ -199,7 +199,7 @@ export class SessionEventConsumer {
       return undefined;
     }
     try {
-      await this.dispatcher.dispatch(event, { redelivered, done });
+      await this.#limiter.run(entry, () => this.dispatcher.dispatch(event, { redelivered, done }));
       return undefined;
     } catch (error) {
       if (!(error instanceof SessionEventHandlingError)) throw error;

@@ -283,6 +283,40 @@ it(
 );
 
 it(
+  'events that wait for a primary that is down take no places from those of the others',
+  async () => {
+    const concurrency = 4;
+    const instance = await start({ events: { concurrency } }, [Handlers]);
+    await listening();
+    const ids = await createIn(instance);
+    await eventually(() => expect(handled).toHaveLength(PARTITIONS));
+    const node = cluster.nodes[0]!;
+    const owners = await Promise.all(ids.map((id) => cluster.primaryOf(slotOf(partitions().of(id).prefix))));
+    const own = ids.filter((_, i) => owners[i] === node).slice(0, concurrency);
+    const others = ids.filter((_, i) => owners[i] !== node);
+    const ended = () => handled.filter((id) => id.startsWith('deleted:')).toSorted();
+    const busy = new Gate();
+    handlerGate = busy;
+    await endIn(instance, own);
+    await eventually(() => expect(ended()).toHaveLength(concurrency));
+    await node.kill();
+    handlerGate = undefined;
+    // Now the events in all places wait until they are acknowledged.
+    busy.open();
+    await endIn(instance, others);
+    const expected = [...own, ...others].map((id) => `deleted:${id}`).toSorted();
+    await eventually(() => expect(ended()).toEqual(expected));
+    await node.restart();
+    await cluster.untilStable();
+    await listening();
+    handled.length = 0;
+    const later = await createIn(instance);
+    await eventually(() => expect(handled.toSorted()).toEqual(later.map((id) => `created:${id}`).toSorted()));
+  },
+  LONG,
+);
+
+it(
   'a group, its lag and its dead letters are those of all partitions',
   async () => {
     const instance = await start({ events: { attempts: 1 } });
