@@ -517,6 +517,16 @@ export const delivery = [
     ...onCluster('each partition is cleaned up by one of the instances in a period, and by any of them in the next'),
   },
   {
+    mistake: 'A heartbeat confirms a subscription that was lost',
+    in: 'PartitionSignals.#confirm',
+    code: 'if (!heard.every((partition) => isSubscribed(client, partition.events))) return this.#lose(client);',
+    instead: '',
+    killedBy: {
+      spec: 'partition-signals.spec.ts',
+      test: 'a lost subscription is noticed with the next heartbeat, and nothing is confirmed until it is made again',
+    },
+  },
+  {
     mistake: 'An instance takes no notice of the signal that every session has ended',
     in: 'SessionEpochsListener.constructor',
     code: "this.epochs.raise(keys, Number(signal.slice('epoch '.length)))",

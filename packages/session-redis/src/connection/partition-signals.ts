@@ -87,10 +87,7 @@ export class PartitionSignals {
       })
       .on('close', () => this.#forget(client))
       // The node has lost a slot, and with it the subscriptions there.
-      .on('moved', () => {
-        this.#forget(client);
-        this.nodes.refresh();
-      })
+      .on('moved', () => this.#lose(client))
       // ioredis 5 takes the same news for the reply to a command that it has not sent.
       .on('error', (error: Error) => {
         if (isUnexpectedReply(error)) client.disconnect(true);
@@ -111,6 +108,11 @@ export class PartitionSignals {
   #forget(client: Redis): void {
     for (const [partition, heard] of this.#heard) if (heard.client === client) this.#heard.delete(partition);
     for (const [partition, pending] of this.#pending) if (pending === client) this.#pending.delete(partition);
+  }
+
+  #lose(client: Redis): void {
+    this.#forget(client);
+    this.nodes.refresh();
   }
 
   /** Subscribes to the signals of each partition on the node that has it, where that is not done yet. */
@@ -164,7 +166,15 @@ export class PartitionSignals {
     } catch {
       return;
     }
+    // While a PING has no reply, ioredis 5 does not tell that the node has lost a slot.
+    if (!heard.every((partition) => isSubscribed(client, partition.events))) return this.#lose(client);
     const confirmed = heard.filter((partition) => this.heardSince(partition) <= since);
     for (const listener of this.#confirmations) listener(confirmed, since);
   }
+}
+
+/** Whether ioredis knows of no loss of the subscription to a channel. */
+function isSubscribed({ condition }: Redis, channel: string): boolean {
+  const subscriptions = condition?.subscriber;
+  return subscriptions ? subscriptions.channels('ssubscribe').includes(channel) : false;
 }
