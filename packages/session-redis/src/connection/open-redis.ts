@@ -10,6 +10,11 @@ export function openRedis(address: ServerAddress, rules: RedisOptions): Redis {
 
 /** A client of the Cluster with these rules. Not connected yet. */
 export function openCluster({ cluster }: ClusterAddress, rules: ClusterOptions): Cluster {
-  if ('client' in cluster) return cluster.client.duplicate([], rules);
-  return new Cluster([...cluster.nodes], { ...rules, redisOptions: { ...cluster.options, ...rules.redisOptions } });
+  const redisOptionsWith = (options: RedisOptions | undefined) => ({ ...options, ...rules.redisOptions });
+  if ('client' in cluster) {
+    const { client } = cluster;
+    // ioredis 5 takes these in the place of those of the client, with its credentials and TLS.
+    return client.duplicate([], { ...rules, redisOptions: redisOptionsWith(client.options.redisOptions) });
+  }
+  return new Cluster([...cluster.nodes], { ...rules, redisOptions: redisOptionsWith(cluster.options) });
 }
