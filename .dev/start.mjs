@@ -1,7 +1,9 @@
-// npm start: the demo on a private Redis, or on that of REDIS_URL. With --watch: again whenever a source file changes.
+// npm start: the demo on a private Redis, or on that of REDIS_URL. With --watch: again whenever a source file changes. With
+// --instances 2: as two processes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { parseArgs } from 'node:util';
 import { ensurePackages, ensureRedis } from './install.mjs';
 import { main, onStopSignal, root, runQuietly } from './processes.mjs';
 
@@ -9,9 +11,9 @@ import { main, onStopSignal, root, runQuietly } from './processes.mjs';
 const HOST = process.env.HOST || '127.0.0.1';
 const USUAL_PORT = 3000;
 const STOP_TIMEOUT = 10_000;
-const watch = process.argv.includes('--watch');
 
 await main(async () => {
+  const { watch, instances } = readArguments();
   await ensurePackages();
   await runQuietly('npm', ['run', '--silent', 'build']);
   const told = new AbortController();
@@ -20,13 +22,25 @@ await main(async () => {
   const redis = process.env.REDIS_URL ? undefined : await startRedis();
   const compilers = watch ? startCompilers() : [];
   try {
-    const store = redis ? { REDIS_URL: redis.url } : process.env.REDIS_URL ? {} : { SESSION_STORE: 'memory' };
-    return await runDemo({ ...process.env, ...store, HOST, PORT: `${await choosePort()}` }, told.signal);
+    const memory = process.env.REDIS_URL ? {} : { SESSION_STORE: 'memory' };
+    const store = redis ? { REDIS_URL: redis.url, OWN_REDIS: 'yes' } : memory;
+    // In memory, each would have sessions of its own.
+    const INSTANCES = 'SESSION_STORE' in store ? 1 : instances;
+    const env = { ...process.env, ...store, HOST, PORT: `${await choosePort()}`, INSTANCES: `${INSTANCES}` };
+    return await runDemo(env, { told: told.signal, watch });
   } finally {
     for (const compiler of compilers) compiler.kill();
     await redis?.stop();
   }
 });
+
+function readArguments() {
+  const { values } = parseArgs({ options: { watch: { type: 'boolean' }, instances: { type: 'string' } } });
+  const { watch = false, instances = '1' } = values;
+  if (!/^[1-8]$/.test(instances)) throw new Error(`--instances is ${instances}: it must be a number from 1 to 8.`);
+  if (watch && instances !== '1') throw new Error('--watch runs one instance: leave out --instances.');
+  return { watch, instances: Number(instances) };
+}
 
 /** npm hands on SIGINT and SIGTERM; when another signal ends it, we only see that our parent is not npm any more. */
 function onEndOfNpm(stop) {
@@ -55,9 +69,10 @@ function startCompilers() {
 }
 
 /** Resolves to the demo's exit code; 0 when it ended because we were told to stop. */
-async function runDemo(env, told) {
+async function runDemo(env, { told, watch }) {
   if (told.aborted) return 0;
-  const args = ['--import', './.dev/end-with-parent.mjs', 'apps/demo/dist/main.js'];
+  const program = env.INSTANCES > 1 ? '.dev/instances.mjs' : 'apps/demo/dist/main.js';
+  const args = ['--import', './.dev/end-with-parent.mjs', program];
   if (watch) args.unshift('--watch', '--watch-preserve-output');
   // Detached, that is out of reach of the terminal's Ctrl-C: the demo hears of it once, from us.
   const demo = spawn(process.execPath, args, { cwd: root, env, detached: true, stdio: ['pipe', 'inherit', 'inherit'] });

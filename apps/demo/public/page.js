@@ -1,7 +1,9 @@
 // The page of the demo. It never polls: what it shows comes from the answers to the buttons and from the event stream of
 // its session.
-const $ = (id) => document.getElementById(id);
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+import { $, chips, fill, make, minutes, set, timeOf } from './dom.js';
+import { showRequest, showRoom } from './engine-room.js';
+import { change, request } from './requests.js';
+import { isWatching, showEntry, showFaults, showSilence } from './timeline.js';
 
 /** The session as the server last told us, and when it ends by this browser's clock. */
 let session = { isNew: true, items: [] };
@@ -10,26 +12,11 @@ let endsAt = 0;
 let shownId;
 /** The event that told the end of that session. */
 let ending;
-/** Of that session: no other events reach this page. */
-let stream;
-const seenEvents = new Set();
+/** The event streams by the id of their session: of the one shown, and of one whose timeline is not complete. */
+const streams = new Map();
+const seenEntries = new Set();
 // Other tabs share the session: they are told, since asking would keep it alive.
 const tabs = new BroadcastChannel('nest-session-demo');
-
-async function request(method, path, body, headers = {}) {
-  if (body !== undefined) headers['Content-Type'] = 'application/json';
-  const response = await fetch(path, { method, headers, body: JSON.stringify(body) });
-  const text = await response.text();
-  const answer = text === '' ? undefined : JSON.parse(text);
-  if (!response.ok) throw new Error(answer?.message ?? response.statusText);
-  return answer;
-}
-
-/** A request that changes the session. Its token is a fresh one: after a sign-in in another tab, one from before is invalid. */
-async function change(method, path, body) {
-  const { token } = await request('GET', '/csrf');
-  return request(method, path, body, { 'X-CSRF-Token': token });
-}
 
 /** Does what a button stands for, then shows the session as it is now. */
 async function act(work) {
@@ -47,13 +34,16 @@ async function refresh() {
   const message = { view, endsAt: Date.now() + view.maxInactiveInterval * 1000 };
   show(message);
   tabs.postMessage(message);
+  await showDevices();
+  return view;
 }
 
 function show(message) {
   session = message.view;
   endsAt = message.endsAt;
+  if (session.flash) set('flash', session.flash);
   if (!session.isNew) {
-    if (session.id !== shownId) watch();
+    if (session.id !== shownId) watch(session.id);
     shownId = session.id;
     ending = undefined;
   }
@@ -61,29 +51,36 @@ function show(message) {
 }
 
 function render() {
-  const { isNew, id, principalName, items, maxInactiveInterval } = session;
+  const { isNew, id, principalName, items, theme, maxInactiveInterval } = session;
   const isOver = ending !== undefined;
   $('id').textContent = isNew || isOver ? 'none' : id;
-  $('id').title = $('id').textContent;
   $('login').hidden = principalName !== undefined && !isOver;
   $('signed-in').hidden = !$('login').hidden;
+  $('devices-card').hidden = $('signed-in').hidden;
   $('principal').textContent = principalName ?? '';
+  if (principalName === undefined || isOver) set('flash', '');
   const inCart = isOver ? [] : items;
-  $('items').replaceChildren(...inCart.map(chip));
+  $('items').replaceChildren(...chips(inCart).children);
   $('no-items').hidden = inCart.length > 0;
   $('count').textContent = inCart.length > 0 ? `${inCart.length} items`.replace(/^1 items/, '1 item') : '';
   $('empty').disabled = inCart.length === 0;
   for (const radio of document.getElementsByName('lifetime')) {
     radio.checked = !isNew && !isOver && Number(radio.value) === maxInactiveInterval;
   }
+  document.documentElement.dataset.theme = theme ?? '';
+  $('theme').textContent = isDark() ? 'Light theme' : 'Dark theme';
   tick();
+}
+
+function isDark() {
+  return session.theme ? session.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 }
 
 function tick() {
   const isAlive = !session.isNew && !ending;
   const rest = isAlive ? Math.max(0, endsAt - Date.now()) : 0;
   const whole = session.maxInactiveInterval * 1000;
-  $('ring').style.setProperty('--rest', isAlive ? (100 * rest) / whole : 0);
+  $('ring').style.setProperty('--rest', isAlive ? Math.min(100, (100 * rest) / whole) : 0);
   set('rest', isAlive ? minutes(Math.ceil(rest / 1000)) : '–');
   set('rest-of', isAlive ? `of ${minutes(whole / 1000)}` : '');
   set('state', stateOf(isAlive, rest));
@@ -92,23 +89,8 @@ function tick() {
 function stateOf(isAlive, rest) {
   if (isAlive) return rest > 0 ? 'Alive: everything you do starts the time anew.' : 'Time is up …';
   if (ending?.type === 'expired') return 'Expired. The application was told, with the cart.';
-  if (ending) return 'Signed out. The application was told.';
+  if (ending) return 'Ended. The application was told.';
   return 'No session yet: it begins with what you do first.';
-}
-
-// Only a change may reach screen readers.
-function set(id, text) {
-  if ($(id).textContent !== text) $(id).textContent = text;
-}
-
-function minutes(seconds) {
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
-}
-
-function chip(text) {
-  const item = document.createElement('li');
-  item.textContent = text;
-  return item;
 }
 
 function note(text, isProblem = false) {
@@ -116,89 +98,138 @@ function note(text, isProblem = false) {
   $('note').classList.toggle('problem', isProblem);
 }
 
-function onEvent(event) {
-  // A stream begins with the events so far.
-  if (seenEvents.has(event.id)) return;
-  seenEvents.add(event.id);
-  const isEnd = event.type === 'expired' || event.type === 'deleted';
-  const item = $('event').content.firstElementChild.cloneNode(true);
-  const find = (selector) => item.querySelector(selector);
-  item.className = event.type;
-  find('.type').textContent = event.type;
-  find('time').textContent = clock.format(event.at);
-  find('time').dateTime = new Date(event.at).toISOString();
-  find('.text').textContent = textOf(event, isEnd);
-  find('.chips').append(...(isEnd ? event.items.map(chip) : []));
-  find('code').textContent = event.sessionId;
-  $('events').prepend(item);
-  $('no-events').hidden = true;
+async function showDevices() {
+  if (!session.principalName || ending) return;
+  const devices = await request('GET', '/devices');
+  fill('devices', devices.map(deviceRow));
+  $('end-others').disabled = devices.length < 2;
+}
+
+function deviceRow({ id, device, creationTime, lastAccessedTime, timeToLive, isThisOne }) {
+  const name = `${browserOf(device?.userAgent)}${isThisOne ? ', this one' : ''}`;
+  const times = `Created ${timeOf(creationTime)}, last used ${timeOf(lastAccessedTime)}, ends in ${minutes(Math.ceil(timeToLive / 1000))}`;
+  const about = make(
+    'div',
+    { className: 'grow' },
+    make('strong', { textContent: name }),
+    make('p', { className: 'quiet', textContent: times }),
+  );
+  const button = make('button', { type: 'button', value: id, textContent: 'End' });
+  button.setAttribute('aria-label', `End ${name}, created ${timeOf(creationTime)}`);
+  return make('li', { className: 'row' }, about, button);
+}
+
+function browserOf(userAgent = 'Unknown browser') {
+  const [, browser = userAgent.split(/[\s/]/)[0]] =
+    /(Edg|Firefox|HeadlessChrome|Chrome|Safari|curl)\//.exec(userAgent) ?? [];
+  const [system] = /Windows|Android|iPhone|iPad|Mac OS X|Linux/.exec(userAgent) ?? [];
+  const name = browser.replace('HeadlessChrome', 'Chromium').replace('Edg', 'Edge');
+  return system ? `${name} on ${system}` : name;
+}
+
+/** Everything of a session that the server tells unasked. */
+function onMessage(message, sessionId) {
+  if (message.type === 'room') return onRoom(message.room, sessionId);
+  // A stream begins with the entries so far, also after a reconnection.
+  if (seenEntries.has(message.id)) return;
+  seenEntries.add(message.id);
+  showEntry(message, sessionId);
+  if (message.type === 'request') showRequest(message);
+  if (message.type === 'mail') showMail(message);
+  const isEnd = message.type === 'expired' || message.type === 'deleted';
   // The answer to a request may have told before that there is no session any more.
-  if (isEnd && event.sessionId === shownId) {
-    ending = event;
+  if (isEnd && message.sessionId === shownId) {
+    ending = message;
     render();
   }
 }
 
-function textOf({ type, principalName, items, dataLost }, isEnd) {
-  const whose = principalName === undefined ? 'A visitor’s session' : `The session of ${principalName}`;
-  if (type === 'created') return 'A session was stored for the first time.';
-  if (type === 'id-changed') return `${whose} goes on under a new id: nobody who knew the old one can use it.`;
-  if (isEnd && dataLost) return 'A session ended; its data was gone before anybody heard of it.';
-  const how = type === 'expired' ? 'ran out' : 'was ended';
-  return items.length === 0 ? `${whose} ${how}, with nothing in the cart.` : `${whose} ${how}. Its cart held:`;
+function onRoom(room, sessionId) {
+  showSilence(room, sessionId);
+  if (sessionId !== shownId) return;
+  showRoom(room);
+  if (room?.c) endsAt = Date.now() + room.c.timeToLive;
+  tick();
 }
 
-function onSubmit(form, work) {
-  $(form).addEventListener('submit', (event) => {
-    event.preventDefault();
-    const { name } = event.target.elements;
-    void act(() => work(name.value || name.placeholder)).then(() => (name.value = ''));
-  });
+function showMail({ to, at, items }) {
+  const head = make(
+    'div',
+    { className: 'head' },
+    make('strong', { textContent: `To ${to}` }),
+    make('time', { className: 'end', textContent: timeOf(at) }),
+  );
+  $('outbox').prepend(
+    make('li', {}, head, make('p', { textContent: 'You left something in your cart:' }), chips(items)),
+  );
+  $('no-mail').hidden = true;
 }
 
-onSubmit('login', (name) => change('POST', '/login', { name }));
-onSubmit('add', (name) => request('POST', '/cart', { name }));
-onAction('logout', 'click', () => change('POST', '/logout'));
-onAction('empty', 'click', () => change('DELETE', '/cart'));
-onAction('lifetime', 'change', ({ target }) =>
-  change('PUT', '/session', { maxInactiveInterval: Number(target.value) }),
-);
-onAction('race', 'click', addTen);
+function watch(id) {
+  for (const [other, stream] of streams) {
+    if (isWatching(other)) continue;
+    stream.close();
+    streams.delete(other);
+  }
+  const stream = new EventSource('/events');
+  streams.set(id, stream);
+  stream.addEventListener('message', ({ data }) => onMessage(JSON.parse(data), id));
+  stream.addEventListener('open', () => showStream('live'));
+  stream.addEventListener('error', () =>
+    showStream(stream.readyState === EventSource.CLOSED ? 'idle' : 'reconnecting'),
+  );
+}
+
+function showStream(state) {
+  set('stream', state);
+  $('stream').classList.toggle('live', state === 'live');
+}
 
 function onAction(id, type, work) {
   $(id).addEventListener(type, (event) => void act(() => work(event)));
 }
 
-async function addTen() {
-  // Ten requests without a session would be given one each.
+async function addFromTwoTabs() {
+  // Two requests without a session would be given one each.
   if (session.isNew || ending) await change('PUT', '/session', { maxInactiveInterval: 1800 });
   const before = await request('GET', '/session');
-  const names = Array.from({ length: 10 }, (_, index) => `apple ${index + 1}`);
+  const names = ['apple of one tab', 'apple of another'];
   await Promise.all(names.map((name) => request('POST', '/cart', { name })));
   const after = await request('GET', '/session');
-  note(`Ten requests sent at once, ${after.items.length - before.items.length} items more in the cart.`);
+  const more = after.items.length - before.items.length;
+  note(`Two requests sent at once, ${more} items more in the cart: neither overwrote the other.`);
 }
 
-function watch() {
-  stream?.close();
-  stream = new EventSource('/events');
-  stream.addEventListener('message', ({ data }) => onEvent(JSON.parse(data)));
-  stream.addEventListener('open', () => showStream('live'));
-  stream.addEventListener('error', onStreamError);
-}
-
-/** The browser connects again, unless the server has refused that: then the session ended while we did not watch. */
-function onStreamError() {
-  const isRefused = stream.readyState === EventSource.CLOSED;
-  showStream(isRefused ? 'idle' : 'reconnecting');
-  if (isRefused) void act(() => undefined);
-}
-
-function showStream(state) {
-  $('stream').textContent = state;
-  $('stream').classList.toggle('live', state === 'live');
-}
+$('add').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const { name } = event.target.elements;
+  void act(() => request('POST', '/cart', { name: name.value || name.placeholder })).then(() => (name.value = ''));
+});
+for (const name of ['ann', 'bob']) onAction(`login-${name}`, 'click', () => change('POST', '/login', { name }));
+onAction('logout', 'click', () => change('POST', '/logout'));
+onAction('empty', 'click', () => change('DELETE', '/cart'));
+onAction('race', 'click', addFromTwoTabs);
+onAction('theme', 'click', () => change('PUT', '/session/theme', { theme: isDark() ? 'light' : 'dark' }));
+onAction('refresh-devices', 'click', () => undefined);
+onAction('end-others', 'click', () => change('DELETE', '/devices'));
+onAction('lifetime', 'change', ({ target }) =>
+  change('PUT', '/session', { maxInactiveInterval: Number(target.value) }),
+);
+$('products').addEventListener('click', ({ target }) => {
+  if (target.value) void act(() => request('POST', '/cart', { name: target.value }));
+});
+$('devices').addEventListener('click', ({ target }) => {
+  if (target.value) void act(() => change('DELETE', `/devices/${target.value}`));
+});
 
 tabs.addEventListener('message', ({ data }) => show(data));
 setInterval(tick, 250);
-void act(() => undefined);
+void act(async () => {
+  const reasons = await request('GET', '/faults');
+  showFaults(reasons, { act, current: refresh });
+  showRoom(undefined);
+  if (reasons.none) {
+    $('no-room').hidden = false;
+    $('no-room').textContent = 'Empty: the sessions of this demo are kept in memory, since it found no Redis to start.';
+  }
+});

@@ -6,11 +6,14 @@ import { CsrfGuard, type Duration, MapSessionModule, SessionModule } from '@nest
 import { RedisSessionModule } from '@nest-session/redis';
 import { AuthModule } from './auth/auth.module.js';
 import { CartModule } from './cart/cart.module.js';
-import { EventsModule } from './events/events.module.js';
-import { LifetimeModule } from './lifetime/lifetime.module.js';
+import { EngineRoomModule } from './engine-room/engine-room.module.js';
+import { environment } from './environment.js';
+import { ATTEMPTS } from './faults/faults.js';
+import { FaultsModule } from './faults/faults.module.js';
+import { VisitorSessionModule } from './session/session.module.js';
 
-// The files of the page.
-const WITHOUT_SESSION = /^\/(page\.(css|js)|favicon\.svg)?(\?|$)/;
+// The files of the page, and what works without Redis.
+const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
 
 @Module({
   // Other pages cannot make a browser sign in, sign out or change its session.
@@ -21,19 +24,25 @@ const WITHOUT_SESSION = /^\/(page\.(css|js)|favicon\.svg)?(\?|$)/;
     SessionModule.forRoot({
       // Every request counts as an access, so that the countdown of the page starts where the session's does.
       touchInterval: 0,
-      exclude: ({ url = '' }) => WITHOUT_SESSION.test(url),
+      devices: true,
+      // Who signs in does not want what somebody else may have begun.
+      visitorAttributes: ['fault'],
+      exclude: ({ method, url }) => WITHOUT_SESSION.test(`${method} ${url}`),
     }),
-    process.env.SESSION_STORE === 'memory'
+    environment.redisUrl === undefined
       ? MapSessionModule.forRoot()
       : RedisSessionModule.forRoot({
-          url: process.env.REDIS_URL,
+          url: environment.redisUrl,
+          // Short, so that nobody has to wait for what the page shows.
+          events: { lease: '5s', attempts: ATTEMPTS },
           // Such as '5s', for a Redis that is far away or on a busy machine.
           commandTimeout: process.env.COMMAND_TIMEOUT as Duration | undefined,
         }),
     AuthModule,
     CartModule,
-    EventsModule,
-    LifetimeModule,
+    EngineRoomModule,
+    FaultsModule,
+    VisitorSessionModule,
   ],
 })
 export class AppModule {}

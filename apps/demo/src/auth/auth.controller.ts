@@ -1,8 +1,16 @@
-import { Body, ConflictException, Controller, Get, HttpCode, Post } from '@nestjs/common';
+import { Body, ConflictException, Controller, Get, HttpCode, ParseEnumPipe, Post } from '@nestjs/common';
 import { CsrfToken, Session } from '@nest-session/core';
-import { ShortTextPipe } from '../short-text.pipe.js';
 
-/** Signs in whoever has a name: a demo has no passwords. */
+declare module '@nest-session/core' {
+  interface SessionAttributes {
+    /** Shown once, by the next page. */
+    flash: string;
+  }
+}
+
+/** The accounts of the shop: a demo has no passwords. */
+const knownAccount = new ParseEnumPipe({ ann: 'ann', bob: 'bob' });
+
 @Controller()
 export class AuthController {
   /** The token for requests that change something. Each sign-in makes those from before invalid. */
@@ -13,13 +21,14 @@ export class AuthController {
 
   @Post('login')
   @HttpCode(204)
-  login(@Session() session: Session, @Body('name', ShortTextPipe) name: string): void {
+  login(@Session() session: Session, @Body('name', knownAccount) name: string): void {
     // A sign-in keeps the cart, which must not go from one user to another.
     if (![undefined, name].includes(session.principalName)) {
       throw new ConflictException('Somebody else is signed in: sign out first');
     }
     // Whoever knew the id before must not have the session of the one who signs in now.
     session.signIn(name);
+    session.setAttribute('flash', `Welcome, ${name}. Your session has a new id, and still your cart.`);
   }
 
   @Post('logout')

@@ -1,15 +1,25 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { OnSessionEvent, SessionExpiredEvent } from '@nest-session/core';
+import { Faults } from '../faults/faults.js';
+import { Outbox } from './outbox.js';
 
-/** A shop would write a mail here. What throws is called again. */
+/** Writes a mail about the cart of a session that expired. What throws is called again. */
 @Injectable()
 export class AbandonedCarts {
   readonly #logger = new Logger(AbandonedCarts.name);
 
+  constructor(
+    private readonly faults: Faults,
+    private readonly outbox: Outbox,
+  ) {}
+
   @OnSessionEvent(SessionExpiredEvent)
-  remind({ session, principalName }: SessionExpiredEvent): void {
+  async remind(event: SessionExpiredEvent): Promise<void> {
+    const { session, principalName } = event;
     const items = session.getAttributeOrDefault('items', []);
     if (items.length === 0) return;
+    await this.faults.strike(event); // only in a demo
+    await this.outbox.send(event, items);
     // Quoted, or a visitor could write lines of his own into the log.
     const whose = principalName === undefined ? 'A visitor' : JSON.stringify(principalName);
     this.#logger.log(`${whose} has left behind: ${JSON.stringify(items)}`);

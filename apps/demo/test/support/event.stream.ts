@@ -1,6 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { eventually, type HttpAgent } from '@nest-session/testing';
-import type { FeedEntry } from '../../src/events/event.feed.js';
+import type { JournalEntry } from '../../src/engine-room/journal.js';
+
+const EVENTS = ['created', 'id-changed', 'deleted', 'expired'];
+
+/** What the inspector of the demo has read, as far as tests look at it. */
+export interface Room {
+  readonly a: { readonly key: string; readonly fields: Readonly<Record<string, string>>; readonly timeToLive: number };
+  readonly b?: { readonly key: string; readonly member: string };
+  readonly c?: { readonly key: string; readonly timeToLive: number };
+  readonly indexes: readonly { readonly key: string; readonly member: string }[];
+  readonly entries: readonly [string, string[]][];
+  readonly groups: readonly { readonly name: string; readonly lag: number; readonly instances: number }[];
+}
 
 /** The server-sent events of the demo, as the page receives them. */
 export class EventStream {
@@ -20,6 +32,10 @@ export class EventStream {
     return this.#message.headers;
   }
 
+  get text(): string {
+    return this.#text;
+  }
+
   get isEnded(): boolean {
     return this.#message.readableEnded;
   }
@@ -29,15 +45,30 @@ export class EventStream {
     return this.#message.closed;
   }
 
-  get entries(): FeedEntry[] {
+  /** All that happened. */
+  get journal(): JournalEntry[] {
+    return this.#messages.filter(({ type }) => type !== 'room');
+  }
+
+  /** What the library has reported. */
+  get entries(): JournalEntry[] {
+    return this.journal.filter(({ type }) => EVENTS.includes(type));
+  }
+
+  /** What Redis held of the session at the last look. */
+  get room(): Room | undefined {
+    return this.#messages.findLast(({ type }) => type === 'room')?.['room'] as Room | undefined;
+  }
+
+  get #messages(): JournalEntry[] {
     const data = this.#text.matchAll(/^data: (.+)\n/gm);
-    return [...data].map(([, json]) => JSON.parse(json!) as FeedEntry);
+    return [...data].map(([, json]) => JSON.parse(json!) as JournalEntry);
   }
 
   /** The event of this type about a session, at once or as soon as it arrives. */
-  next(type: FeedEntry['type'], sessionId: string): Promise<FeedEntry> {
+  next(type: JournalEntry['type'], sessionId: string): Promise<JournalEntry> {
     return eventually(() => {
-      const found = this.entries.find((entry) => entry.type === type && entry.sessionId === sessionId);
+      const found = this.entries.find((entry) => entry.type === type && entry['sessionId'] === sessionId);
       if (!found) throw new Error(`No event ${type} of ${sessionId} among ${JSON.stringify(this.entries)}`);
       return found;
     });

@@ -1,0 +1,60 @@
+// npm run pictures: draws the pictures of the README from the real page, so that they show what it is now.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chromium } from 'playwright-core';
+import { ensureChromium } from './install.mjs';
+import { main, root } from './processes.mjs';
+
+const FOLDER = 'docs/pictures';
+
+await main(async () => {
+  const executablePath = await ensureChromium();
+  const demo = spawn(process.execPath, ['.dev/start.mjs', '--instances', '2'], {
+    cwd: root,
+    env: { ...process.env, PORT: '0', HOST: '', REDIS_URL: '' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(demo, 'exit');
+  try {
+    const address = await addressOf(demo);
+    const browser = await chromium.launch({ executablePath, chromiumSandbox: false });
+    try {
+      await draw(browser, address);
+    } finally {
+      await browser.close();
+    }
+  } finally {
+    demo.kill('SIGTERM');
+    await ended;
+  }
+});
+
+function addressOf(demo) {
+  return new Promise((resolve, reject) => {
+    let output = '';
+    demo.stdout.setEncoding('utf8').on('data', (text) => {
+      output += text;
+      const [, address] = /^Open (\S+)$/m.exec(output) ?? [];
+      if (address) resolve(address);
+    });
+    demo.once('exit', () => reject(new Error(`The demo has ended:\n${output}`)));
+  });
+}
+
+async function draw(browser, address) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 1180 }, deviceScaleFactor: 1.5 });
+  const page = await context.newPage();
+  await page.goto(address);
+  const press = (name) => page.getByRole('button', { name, exact: true }).click();
+  await press('Add a lantern');
+  await page.locator('#items', { hasText: 'lantern' }).waitFor();
+  await press('Sign in as ann');
+  await page.getByText('Signed in as ann').waitFor();
+  await press('Add a teapot');
+  await page.locator('#items', { hasText: 'teapot' }).waitFor();
+  await page.locator('#fields', { hasText: 'teapot' }).waitFor();
+  await page.screenshot({ path: `${root}${FOLDER}/demo.png` });
+  await press('Kill the instance');
+  await page.locator('#verdict', { hasText: 'Lost: nothing' }).waitFor({ timeout: 60_000 });
+  await page.locator('#timeline-card').screenshot({ path: `${root}${FOLDER}/timeline.png` });
+}

@@ -1,0 +1,23 @@
+import { Injectable } from '@nestjs/common';
+import type { SessionExpiredEvent } from '@nest-session/core';
+import { DemoRedis } from '../engine-room/demo.redis.js';
+import { Journal } from '../engine-room/journal.js';
+
+const SECONDS_KEPT = 24 * 60 * 60;
+
+/** The mails of the shop. A real one would send them, with `event.id` as the idempotency key. */
+@Injectable()
+export class Outbox {
+  constructor(
+    private readonly redis: DemoRedis,
+    private readonly journal: Journal,
+  ) {}
+
+  /** One mail for an event, however often a handler is called with it. */
+  async send({ id, sessionId, principalName }: SessionExpiredEvent, items: readonly string[]): Promise<void> {
+    const mail = { to: principalName ?? 'a visitor', items };
+    const key = `demo:outbox:${id}`;
+    const reply = await this.redis.client?.set(key, JSON.stringify(mail), 'EX', SECONDS_KEPT, 'NX');
+    await this.journal.write(sessionId, { type: 'mail', id: `mail:${id}`, isRepeated: reply === null, ...mail });
+  }
+}

@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { Controller, type MessageEvent, NotFoundException, Req, Sse } from '@nestjs/common';
+import { SessionIdResolver } from '@nest-session/core';
+import { concatWith, exhaustMap, ignoreElements, map, merge, type Observable, share, takeUntil, timer } from 'rxjs';
+import { Journal } from './journal.js';
+import { SessionInspector } from './session.inspector.js';
+
+const LOOK_INTERVAL = 1000;
+
+@Controller('events')
+export class EventsController {
+  constructor(
+    private readonly journal: Journal,
+    private readonly inspector: SessionInspector,
+    private readonly resolver: SessionIdResolver,
+  ) {}
+
+  /**
+   * Server-sent events of the session whose token the browser has: what happened to it, also after its end, and what
+   * Redis holds of it. It asks for no session, so watching renews none.
+   */
+  @Sse()
+  stream(@Req() request: IncomingMessage): Observable<MessageEvent> {
+    const [token] = this.resolver.resolve(request);
+    if (!token) throw new NotFoundException('There is no session to watch');
+    // What session.id is.
+    const id = createHash('sha256').update(token.reveal()).digest('base64url');
+    const entries = this.journal.of(id).pipe(share());
+    const isOver = entries.pipe(ignoreElements(), concatWith([true]));
+    const looks = merge(entries, timer(0, LOOK_INTERVAL)).pipe(
+      takeUntil(isOver),
+      exhaustMap(() => this.inspector.look(id).catch(() => undefined)),
+    );
+    return merge(entries, looks.pipe(map((room) => ({ type: 'room', room })))).pipe(
+      map((data) => ({ data: { id, ...data } })),
+    );
+  }
+}

@@ -1,0 +1,50 @@
+import { ConflictException, Controller, Get, HttpCode, NotFoundException, Optional, Param } from '@nestjs/common';
+import { ParseEnumPipe, Post } from '@nestjs/common';
+import { Session } from '@nest-session/core';
+import { SessionEventGroups } from '@nest-session/redis';
+import { Journal } from '../engine-room/journal.js';
+import { type Fault, FAULTS, Faults } from './faults.js';
+
+const SECONDS_LEFT = 4;
+const known = new ParseEnumPipe(Object.fromEntries(FAULTS.map((fault) => [fault, fault])));
+
+@Controller('faults')
+export class FaultsController {
+  constructor(
+    private readonly faults: Faults,
+    private readonly journal: Journal,
+    @Optional() private readonly groups?: SessionEventGroups,
+  ) {}
+
+  /** Asks for no session, and so works without Redis: for each fault, why it is not to be had, or null. */
+  @Get()
+  list(): Record<string, string | null> {
+    return Object.fromEntries(FAULTS.map((fault) => [fault, this.faults.reason(fault) ?? null]));
+  }
+
+  /** Lets the visitor's own session run out soon, and goes wrong as `fault` says. */
+  @Post(':fault')
+  @HttpCode(204)
+  async begin(@Session() session: Session, @Param('fault', known) fault: Fault): Promise<void> {
+    const reason = this.faults.reason(fault);
+    if (reason) throw new ConflictException(reason);
+    await this.faults.begin(fault);
+    if (fault === 'frozen') return;
+    session.setAttribute('fault', fault);
+    session.setAttribute('items', session.getAttributeOrDefault('items', ['lantern']));
+    session.maxInactiveInterval = SECONDS_LEFT;
+    await this.journal.write(session.id, { type: 'armed', fault });
+  }
+
+  /** Repairs what failed, and hands the event to the handler again. The id of an ended session is hard to guess. */
+  @Post('replay/:sessionId')
+  @HttpCode(204)
+  async replay(@Param('sessionId') sessionId: string): Promise<void> {
+    const letters = (await this.groups?.deadLetters()) ?? [];
+    const letter = letters.find(({ event }) => event?.sessionId === sessionId);
+    if (!letter) throw new NotFoundException('No dead letter of this session is left');
+    await this.faults.repair(sessionId);
+    await this.journal.write(sessionId, { type: 'replayed' });
+    await this.groups?.replay(letter.id);
+  }
+}

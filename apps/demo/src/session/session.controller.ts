@@ -1,0 +1,45 @@
+import { BadRequestException, Body, Controller, Get, HttpCode, ParseEnumPipe, Put } from '@nestjs/common';
+import { Session } from '@nest-session/core';
+
+declare module '@nest-session/core' {
+  interface SessionAttributes {
+    theme: 'light' | 'dark';
+  }
+}
+
+const LONGEST = 24 * 60 * 60;
+const knownTheme = new ParseEnumPipe({ light: 'light', dark: 'dark' });
+
+@Controller('session')
+export class SessionController {
+  /** The session as the page shows it. */
+  @Get()
+  show(@Session() session: Session) {
+    const { isNew, id, principalName, maxInactiveInterval } = session;
+    const flash = session.getAttribute('flash');
+    if (flash) session.removeAttribute('flash');
+    const [items, theme] = [session.getAttributeOrDefault('items', []), session.getAttribute('theme')];
+    return { isNew, id, principalName, items, theme, flash, maxInactiveInterval };
+  }
+
+  /** Has the session end this many seconds after its last request; starts it when there is none. */
+  @Put()
+  @HttpCode(204)
+  change(@Session() session: Session, @Body('maxInactiveInterval') seconds: unknown): void {
+    if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 1 || seconds > LONGEST) {
+      throw new BadRequestException(`maxInactiveInterval takes whole seconds from 1 to ${LONGEST}`);
+    }
+    session.maxInactiveInterval = seconds;
+    // A session without attributes is not worth storing, so a new one gets an empty cart.
+    if (session.isNew) session.setAttribute('items', []);
+  }
+
+  @Put('theme')
+  @HttpCode(204)
+  setTheme(@Session() session: Session, @Body('theme', knownTheme) theme: 'light' | 'dark'): void {
+    session.setAttribute('theme', theme);
+  }
+}
+
+/** What `GET /session` answers. */
+export type SessionView = ReturnType<SessionController['show']>;
