@@ -4,11 +4,11 @@ import { npm, runSteps } from './steps.mjs';
 
 // Of the suites that take long: the packages of docs/works-with.md, what a client hears of a failed save, requests at once
 // and replies that are lost, expiries during outages and crashes, requests and events on a Cluster, sessions on their way to
-// other partitions, and what managed services forbid.
+// other partitions, what managed services forbid, and the demo that fails.
 const SHORT_CHAOS =
   'saved-before-answered|failed-save|concurrency|lost-replies|lost-notifications|exactly-once|killed-while-sweeping|' +
   'cluster.connection|cluster-application|cluster-delivery|redis-cluster|repartitioned-session|replicated-writes|' +
-  'managed-services|leak.guard';
+  'managed-services|leak.guard|demo/test/page';
 
 await main(() =>
   runSteps([
