@@ -42,7 +42,12 @@ function addressOf(demo) {
 }
 
 async function draw(browser, address) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 1180 }, deviceScaleFactor: 1.5 });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 1240 },
+    locale: 'en',
+    timezoneId: 'UTC',
+    reducedMotion: 'reduce',
+  });
   const page = await context.newPage();
   await page.goto(address);
   const press = (name) => page.getByRole('button', { name, exact: true }).click();

@@ -2,6 +2,8 @@
 import { $, fill, make, minutes, timeOf } from './dom.js';
 
 const MOST_REQUESTS = 8;
+/** Milliseconds: an instance that has asked for events since then is alive. */
+const ALIVE = 10_000;
 const TIMES = ['creationTime', 'lastAccessedTime', 'authenticatedAt', 'bucket'];
 const LONG = 'org.springframework.session.FindByIndexNameSessionRepository.';
 
@@ -86,7 +88,8 @@ function entry(position, parts) {
   );
 }
 
-function group({ name, lag, pending, retrying, instances }) {
+function group({ name, lag, pending, retrying, consumers }) {
+  const instances = consumers.filter(({ idle }) => idle < ALIVE).length;
   const state =
     lag + pending === 0 ? 'has handled everything' : `${lag} unread, ${pending} in hand, ${retrying} to retry`;
   const count = instances === 1 ? '1 instance' : `${instances} instances`;

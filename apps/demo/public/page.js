@@ -15,6 +15,8 @@ let ending;
 /** The event streams by the id of their session: of the one shown, and of one whose timeline is not complete. */
 const streams = new Map();
 const seenEntries = new Set();
+/** The events whose mail is shown. */
+const mails = new Set();
 // Other tabs share the session: they are told, since asking would keep it alive.
 const tabs = new BroadcastChannel('nest-session-demo');
 
@@ -152,7 +154,10 @@ function onRoom(room, sessionId) {
   tick();
 }
 
-function showMail({ to, at, items }) {
+function showMail({ to, at, items, isRepeated, eventId }) {
+  // A handler may have been called again. Its mail is there once.
+  if (isRepeated && mails.has(eventId)) return;
+  mails.add(eventId);
   const head = make(
     'div',
     { className: 'head' },

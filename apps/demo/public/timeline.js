@@ -142,7 +142,7 @@ function line(type, after, text, { items, title = TITLES[type] } = {}) {
 function conclude(mails) {
   run.isDone = true;
   const isWhole = JSON.stringify(mails[0].items) === JSON.stringify(run.items ?? mails[0].items);
-  const isOnce = mails.filter(({ isRepeated }) => !isRepeated).length === 1;
+  const isOnce = mails.filter(({ isRepeated }) => !isRepeated).length <= 1;
   set(
     'verdict',
     isWhole && isOnce ? 'Lost: nothing. One mail, with the whole cart.' : 'Something was lost: please report this.',

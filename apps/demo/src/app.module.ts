@@ -4,13 +4,11 @@ import { EventEmitterModule } from '@nestjs/event-emitter';
 import { ScheduleModule } from '@nestjs/schedule';
 import { CsrfGuard, type Duration, MapSessionModule, SessionModule } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
-import { AuthModule } from './auth/auth.module.js';
-import { CartModule } from './cart/cart.module.js';
+import './session-attributes.js';
 import { EngineRoomModule } from './engine-room/engine-room.module.js';
 import { environment } from './environment.js';
-import { ATTEMPTS } from './faults/faults.js';
-import { FaultsModule } from './faults/faults.module.js';
-import { VisitorSessionModule } from './session/session.module.js';
+import { ATTEMPTS } from './engine-room/faults.js';
+import { ShopModule } from './shop/shop.module.js';
 
 // The files of the page, and what works without Redis.
 const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
@@ -38,11 +36,8 @@ const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
           // Such as '5s', for a Redis that is far away or on a busy machine.
           commandTimeout: process.env.COMMAND_TIMEOUT as Duration | undefined,
         }),
-    AuthModule,
-    CartModule,
+    ShopModule,
     EngineRoomModule,
-    FaultsModule,
-    VisitorSessionModule,
   ],
 })
 export class AppModule {}

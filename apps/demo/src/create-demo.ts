@@ -5,7 +5,6 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
 import { measureRequest } from './engine-room/request-costs.js';
-import { OTHER_HOSTS, OWN_NAMES } from './http/address.js';
 import { HostMiddleware } from './http/host.middleware.js';
 import { SECURITY_HEADERS } from './http/security-headers.js';
 
@@ -24,7 +23,7 @@ export async function createDemo(options: NestApplicationOptions = {}): Promise<
 /** What the adapter has before Nest gets it runs first: for a refused request, no session is loaded. */
 function guardedAdapter(): ExpressAdapter {
   const adapter = new ExpressAdapter();
-  const hosts = new HostMiddleware(OWN_NAMES, OTHER_HOSTS);
+  const hosts = new HostMiddleware();
   adapter.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
     response.setHeaders(SECURITY_HEADERS);
     hosts.use(request, response, next);

@@ -1,9 +1,12 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
-import type { SessionView } from '../src/session/session.controller.js';
+import type { SessionView } from '../src/shop/session.controller.js';
 import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';
+import { ROOT } from './support/program.js';
 
 LeakGuard.install();
 
@@ -261,5 +264,23 @@ describe('demo', () => {
     for (let i = 1; i < 100; i++) await agent.post('/cart', { name: 'apple' });
     expect((await agent.post('/cart', { name: 'apple' })).status).toBe(400);
     expect((await session()).items).toHaveLength(100);
+  });
+
+  it('has server code that one can read: at most 600 lines of code, none longer than a page', async () => {
+    const folder = join(ROOT, 'apps/demo/src');
+    const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith('.ts'));
+    const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+    const isCode = (line: string) => !/^\s*($|\/\/|\/?\*)/.test(line);
+    const lengths = texts.map((text) => text.split('\n').filter(isCode).length);
+    expect(lengths.reduce((total, length) => total + length, 0)).toBeLessThanOrEqual(600);
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(70);
+  });
+
+  it('imports nothing of the packages but what they offer to everybody', async () => {
+    const folder = join(ROOT, 'apps/demo/src');
+    const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith('.ts'));
+    const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+    const named = texts.flatMap((text) => [...text.matchAll(/from '(@nest-session[^']*)'/g)].map(([, name]) => name));
+    expect(new Set(named)).toEqual(new Set(['@nest-session/core', '@nest-session/redis']));
   });
 });

@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
-import type { SessionView } from '../src/session/session.controller.js';
+import type { SessionView } from '../src/shop/session.controller.js';
 import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream, type Room } from './support/event.stream.js';
@@ -56,7 +56,7 @@ describe('the engine room of the demo', () => {
         { key: expect.stringMatching(/PRINCIPAL_NAME_INDEX_NAME:ann$/), member: id },
       ]);
       expect(room.entries.map(([, fields]) => fields.slice(0, 4))).toEqual([['type', 'id-changed', 'session', id]]);
-      expect(room.groups).toMatchObject([{ name: 'default', lag: 0, instances: 1 }]);
+      expect(room.groups).toMatchObject([{ name: 'default', lag: 0, consumers: [{}] }]);
     });
   });
 

@@ -1,6 +1,7 @@
+import type { SessionExpiredEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
-import type { SessionView } from '../src/session/session.controller.js';
+import type { SessionView } from '../src/shop/session.controller.js';
 import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';
@@ -64,6 +65,23 @@ describe('the failures of the demo', () => {
     } finally {
       stream.close();
       others.close();
+    }
+  });
+
+  it('write a mail once, however often the handler is called', async () => {
+    await agent.post('/cart', { name: 'apple' });
+    const { id } = (await agent.get('/session')).json<SessionView>();
+    const { Outbox } = await import('../src/shop/outbox.js');
+    const stream = await EventStream.open(agent);
+    try {
+      const event = { id: `expired:${id}`, sessionId: id, principalName: 'ann' } as SessionExpiredEvent;
+      for (const items of [['apple'], ['pear']]) await demo.get(Outbox).send(event, items);
+      await eventually(() => {
+        const mails = stream.journal.filter(({ type }) => type === 'mail');
+        expect(mails.map(({ isRepeated }) => isRepeated)).toEqual([false, true]);
+      });
+    } finally {
+      stream.close();
     }
   });
 });

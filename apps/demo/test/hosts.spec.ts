@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
-import type { SessionView } from '../src/session/session.controller.js';
+import type { SessionView } from '../src/shop/session.controller.js';
 import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';

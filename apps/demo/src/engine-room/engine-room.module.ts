@@ -1,14 +1,16 @@
 import { Global, Module } from '@nestjs/common';
 import { DemoRedis } from './demo.redis.js';
 import { EventsController } from './events.controller.js';
+import { FaultsController } from './faults.controller.js';
+import { Faults } from './faults.js';
 import { Journal } from './journal.js';
 import { SessionInspector } from './session.inspector.js';
-import { SessionRecorder } from './session.recorder.js';
 
+/** What the page shows beside the shop. An application needs nothing of it. */
 @Global()
 @Module({
-  controllers: [EventsController],
-  providers: [DemoRedis, Journal, SessionInspector, SessionRecorder],
-  exports: [DemoRedis, Journal],
+  controllers: [EventsController, FaultsController],
+  providers: [DemoRedis, Faults, Journal, SessionInspector],
+  exports: [DemoRedis, Faults, Journal],
 })
 export class EngineRoomModule {}

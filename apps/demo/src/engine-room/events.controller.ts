@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Controller, type MessageEvent, NotFoundException, Req, Sse } from '@nestjs/common';
 import { SessionIdResolver } from '@nest-session/core';
-import { concatWith, exhaustMap, ignoreElements, map, merge, type Observable, share, takeUntil, timer } from 'rxjs';
+import { exhaustMap, last, map, merge, type Observable, share, takeUntil, timer } from 'rxjs';
 import { Journal } from './journal.js';
 import { SessionInspector } from './session.inspector.js';
 
@@ -27,13 +27,11 @@ export class EventsController {
     // What session.id is.
     const id = createHash('sha256').update(token.reveal()).digest('base64url');
     const entries = this.journal.of(id).pipe(share());
-    const isOver = entries.pipe(ignoreElements(), concatWith([true]));
     const looks = merge(entries, timer(0, LOOK_INTERVAL)).pipe(
-      takeUntil(isOver),
+      takeUntil(entries.pipe(last(undefined, null))),
       exhaustMap(() => this.inspector.look(id).catch(() => undefined)),
+      map((room) => ({ id, type: 'room', room })),
     );
-    return merge(entries, looks.pipe(map((room) => ({ type: 'room', room })))).pipe(
-      map((data) => ({ data: { id, ...data } })),
-    );
+    return merge(entries, looks).pipe(map((data) => ({ data })));
   }
 }

@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
-import { concatMap, distinct, filter, from, type Observable, startWith, Subject } from 'rxjs';
+import { OnSessionEvent, SessionEvent, SessionIdChangedEvent } from '@nest-session/core';
+import { concatMap, distinct, filter, type Observable, startWith, Subject } from 'rxjs';
 import { environment } from '../environment.js';
 import { DemoRedis } from './demo.redis.js';
+import { answeredRequests } from './request-costs.js';
 
 /** Something that happened to a session, with what the page shows of it. */
-export interface JournalEntry {
+export type JournalEntry = Readonly<Record<string, unknown>> & {
   /** The same when it is written again, by which the page shows it once. */
   readonly id: string;
   readonly type: string;
-  readonly at: number;
-  readonly instance: string;
-  readonly [detail: string]: unknown;
-}
+};
 
 const CHANNEL = 'demo:journal';
 const REMEMBERED = 200;
@@ -22,24 +21,32 @@ const SECONDS_KEPT = 3600;
 @Injectable()
 export class Journal implements BeforeApplicationShutdown {
   readonly #written = new Subject<string>();
-  #inMemory: { readonly sessionId: string; readonly entry: JournalEntry }[] = [];
+  #inMemory: (readonly [sessionId: string, entry: JournalEntry])[] = [];
 
   constructor(private readonly redis: DemoRedis) {
     redis.subscriber?.on('message', (_, sessionId) => this.#written.next(sessionId));
     redis.subscriber?.subscribe(CHANNEL).catch(() => undefined);
+    answeredRequests.subscribe(({ sessionId, ...request }) => {
+      if (sessionId) this.write(sessionId, { type: 'request', ...request }).catch(() => undefined);
+    });
+  }
+
+  @OnSessionEvent(SessionEvent)
+  record(event: SessionEvent): Promise<void> {
+    const { id, type, at, sessionId, session, principalName, dataLost } = event;
+    const previousSessionId = event instanceof SessionIdChangedEvent ? event.previousSessionId : undefined;
+    const items = session.getAttributeOrDefault('items', []);
+    return this.write(sessionId, { id, type, at, sessionId, previousSessionId, principalName, items, dataLost });
   }
 
   async write(sessionId: string, details: Partial<JournalEntry> & { readonly type: string }): Promise<void> {
     const entry = { id: randomUUID(), at: Date.now(), instance: environment.instance, ...details };
-    const [client, key] = [this.redis.client, `${CHANNEL}:${sessionId}`];
-    if (client) {
-      const text = JSON.stringify(entry);
-      const kept = client.multi().xadd(key, 'MAXLEN', REMEMBERED, '*', 'entry', text).expire(key, SECONDS_KEPT);
-      await kept.publish(CHANNEL, sessionId).exec();
-    } else {
-      this.#inMemory = [...this.#inMemory, { sessionId, entry }].slice(-REMEMBERED);
-      this.#written.next(sessionId);
-    }
+    const key = `${CHANNEL}:${sessionId}`;
+    const writing = this.redis.client?.multi().xadd(key, 'MAXLEN', REMEMBERED, '*', 'entry', JSON.stringify(entry));
+    await writing?.expire(key, SECONDS_KEPT).publish(CHANNEL, sessionId).exec();
+    if (writing) return;
+    this.#inMemory = [...this.#inMemory, [sessionId, entry] as const].slice(-REMEMBERED);
+    this.#written.next(sessionId);
   }
 
   /** The entries of a session, those before its sign-in included: the ones it has, and all that follow. */
@@ -47,7 +54,8 @@ export class Journal implements BeforeApplicationShutdown {
     return this.#written.pipe(
       filter((id) => id === sessionId),
       startWith(sessionId),
-      concatMap(() => from(this.#history(sessionId)).pipe(concatMap((entries) => entries))),
+      concatMap(() => this.#history(sessionId)),
+      concatMap((entries) => entries),
       distinct(({ id }) => id),
     );
   }
@@ -68,9 +76,8 @@ export class Journal implements BeforeApplicationShutdown {
   }
 
   async #read(sessionId: string): Promise<JournalEntry[]> {
-    const { client } = this.redis;
-    if (!client) return this.#inMemory.flatMap((each) => (each.sessionId === sessionId ? [each.entry] : []));
-    const entries = await client.xrange(`${CHANNEL}:${sessionId}`, '-', '+');
-    return entries.map(([, [, text = '{}']]) => JSON.parse(text) as JournalEntry);
+    const written = await this.redis.client?.xrange(`${CHANNEL}:${sessionId}`, '-', '+');
+    if (written) return written.map(([, [, text = '{}']]) => JSON.parse(text) as JournalEntry);
+    return this.#inMemory.flatMap(([of, entry]) => (of === sessionId ? [entry] : []));
   }
 }

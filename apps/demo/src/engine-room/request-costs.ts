@@ -5,50 +5,38 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Session } from '@nest-session/core';
 import { Subject } from 'rxjs';
 
-/** A command that a request sent to Redis. */
-interface Command {
-  readonly name: string;
-  readonly began: number;
-  /** Until its reply was read; undefined while there is none. */
-  microseconds?: number;
-}
-
-/** A message of ioredis about a command. */
-interface Trace {
-  readonly command: string;
-  readonly args: readonly string[];
-}
+/** A command that a request sent to Redis. `microseconds`: until its reply was read; undefined while there is none. */
+type Command = { readonly name: string; readonly began: number; microseconds?: number };
 
 // What never ends, such as a stream of events, is not measured.
 const MOST_COMMANDS = 100;
 
-const current = new AsyncLocalStorage<Command[]>();
+/** Those of the request that is being answered. */
+const commandsOfRequest = new AsyncLocalStorage<Command[]>();
+/** By the message of ioredis, which is the same when a command ends. */
 const sent = new WeakMap<object, Command>();
 /** The names of the scripts by their SHA-1: ioredis sends the text of each once. */
 const scripts = new Map<string, string>();
 
-/** The requests that have been answered. */
-export const answeredRequests = new Subject<{ readonly sessionId: string; readonly [detail: string]: unknown }>();
+/** The requests that have been answered, for the journal. */
+export const answeredRequests = new Subject<{ sessionId: string | undefined; [detail: string]: unknown }>();
 
 /** Before all other middleware: what the request sends to Redis from here on is its own. */
 export function measureRequest(request: IncomingMessage, response: ServerResponse, next: () => void): void {
   const commands: Command[] = [];
   response.once('finish', () => {
-    const sessionId = sessionIdOf(request);
-    const [path] = (request.url ?? '').split('?');
-    const details = { method: request.method, path, status: response.statusCode, commands };
-    if (sessionId) answeredRequests.next({ sessionId, ...details });
+    const [{ method, url }, status] = [request, response.statusCode];
+    answeredRequests.next({ sessionId: storedIdOf(request), method, path: url?.split('?')[0], status, commands });
   });
-  current.run(commands, next);
+  commandsOfRequest.run(commands, next);
 }
 
 subscribe('tracing:ioredis:command:start', (message) => {
-  const { command, args } = message as Trace;
-  const commands = current.getStore();
-  const began = { name: nameOf(command, args), began: performance.now() };
-  if (!commands || commands.length >= MOST_COMMANDS) return;
-  commands.push(began);
-  sent.set(message as object, began);
+  const { command, args } = message as { readonly command: string; readonly args: readonly string[] };
+  const started = { name: nameOf(command, args), began: performance.now() };
+  const commands = commandsOfRequest.getStore();
+  if (commands && commands.length < MOST_COMMANDS) sent.set(message as object, started);
+  if (sent.has(message as object)) commands?.push(started);
 });
 
 subscribe('tracing:ioredis:command:asyncEnd', (message) => {
@@ -57,16 +45,14 @@ subscribe('tracing:ioredis:command:asyncEnd', (message) => {
 });
 
 function nameOf(command: string, [script = '']: readonly string[]): string {
-  if (command === 'eval') scripts.set(createHash('sha1').update(script).digest('hex'), titleOf(script));
-  return command === 'eval' ? titleOf(script) : (scripts.get(script) ?? command.toUpperCase());
+  if (command === 'evalsha') return scripts.get(script) ?? command;
+  if (command !== 'eval') return command.toUpperCase();
+  const name = `script ${/^ {2}([\w-]+):/m.exec(script)?.[1]}`;
+  scripts.set(createHash('sha1').update(script).digest('hex'), name);
+  return name;
 }
 
-function titleOf(script: string): string {
-  return `script ${/^ {2}([\w-]+):/m.exec(script)?.[1]}`;
-}
-
-/** Of a session that is stored. */
-function sessionIdOf(request: IncomingMessage & { readonly session?: Session }): string | undefined {
+function storedIdOf(request: IncomingMessage & { readonly session?: Session }): string | undefined {
   try {
     return request.session?.isNew ? undefined : request.session?.id;
   } catch {

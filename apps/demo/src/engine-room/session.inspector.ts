@@ -4,8 +4,6 @@ import { DemoRedis } from './demo.redis.js';
 
 const NAMESPACE = 'nest:session';
 const LATEST_ENTRIES = 200;
-/** Milliseconds: an instance that has asked for events since then is alive. */
-const ALIVE = 10_000;
 
 /** Reads what Redis holds of one session, by the keys that docs/redis-data-model.md names. */
 @Injectable()
@@ -20,32 +18,26 @@ export class SessionInspector {
     const { client } = this.redis;
     if (client?.status !== 'ready' || !this.groups) return undefined;
     const member = `expires:${id}`;
-    const hash = { key: `${NAMESPACE}:sessions:${id}` };
-    const shadow = { key: `${NAMESPACE}:sessions:${member}` };
+    const [hash, shadow] = [`${NAMESPACE}:sessions:${id}`, `${NAMESPACE}:sessions:${member}`];
     const [fields, ofHash, ofShadow, entries, groups] = await Promise.all([
-      client.hgetall(hash.key),
-      client.pttl(hash.key),
-      client.pttl(shadow.key),
+      client.hgetall(hash),
+      client.pttl(hash),
+      client.pttl(shadow),
       client.xrevrange(`${NAMESPACE}:events`, '+', '-', 'COUNT', LATEST_ENTRIES),
       this.groups.list(),
     ]);
-    const bucket = { key: `${NAMESPACE}:expirations:${fields['bucket']}`, minute: Number(fields['bucket']) };
+    const bucket = `${NAMESPACE}:expirations:${fields['bucket']}`;
+    const isInBucket = await client.sismember(bucket, member);
     const indexes = indexesIn(fields).map((names) => `${NAMESPACE}:index:${names.join(':')}`);
-    const [isInBucket, ...scores] = await Promise.all([
-      client.sismember(bucket.key, member),
-      ...indexes.map((key) => client.zscore(key, id)),
-    ]);
+    const scores = await Promise.all(indexes.map((key) => client.zscore(key, id)));
     return {
-      a: { ...hash, fields, timeToLive: ofHash },
-      b: isInBucket === 1 ? { ...bucket, member } : undefined,
-      c: ofShadow > 0 ? { ...shadow, timeToLive: ofShadow } : undefined,
+      a: { key: hash, fields, timeToLive: ofHash },
+      b: isInBucket ? { key: bucket, minute: Number(fields['bucket']), member } : undefined,
+      c: ofShadow > 0 ? { key: shadow, timeToLive: ofShadow } : undefined,
       indexes: indexes.flatMap((key, i) => (scores[i] ? [{ key, member: id, score: Number(scores[i]) }] : [])),
       // The stream has the events of all sessions.
       entries: entries.filter(([, entry]) => entry[entry.indexOf('session') + 1] === id).toReversed(),
-      groups: groups.map(({ name, lag, pending, retrying, consumers }) => {
-        const instances = consumers.filter(({ idle }) => idle < ALIVE).length;
-        return { name, lag, pending, retrying, instances };
-      }),
+      groups,
     };
   }
 }

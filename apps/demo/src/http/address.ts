@@ -15,6 +15,5 @@ export const OWN_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]', 
 export const OTHER_HOSTS: readonly string[] = (process.env.HOSTS ?? '').toLowerCase().split(/[\s,]+/);
 
 function nameOf(address: string): string {
-  if (EVERY_ADDRESS.includes(address)) return 'localhost';
-  return isIPv6(address) ? `[${address}]` : address;
+  return EVERY_ADDRESS.includes(address) ? 'localhost' : isIPv6(address) ? `[${address}]` : address;
 }

@@ -24,6 +24,11 @@ export class DemoApplication {
     }
   }
 
+  /** A provider of the demo. */
+  get<T>(provider: abstract new (...args: never[]) => T): T {
+    return this.app.get<T>(provider);
+  }
+
   async stop(): Promise<void> {
     await this.app.close();
     await this.redis.stop();

@@ -11,7 +11,7 @@ export interface Room {
   readonly c?: { readonly key: string; readonly timeToLive: number };
   readonly indexes: readonly { readonly key: string; readonly member: string }[];
   readonly entries: readonly [string, string[]][];
-  readonly groups: readonly { readonly name: string; readonly lag: number; readonly instances: number }[];
+  readonly groups: readonly { readonly name: string; readonly lag: number; readonly consumers: readonly unknown[] }[];
 }
 
 /** The server-sent events of the demo, as the page receives them. */

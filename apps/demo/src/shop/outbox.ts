@@ -18,6 +18,6 @@ export class Outbox {
     const mail = { to: principalName ?? 'a visitor', items };
     const key = `demo:outbox:${id}`;
     const reply = await this.redis.client?.set(key, JSON.stringify(mail), 'EX', SECONDS_KEPT, 'NX');
-    await this.journal.write(sessionId, { type: 'mail', id: `mail:${id}`, isRepeated: reply === null, ...mail });
+    await this.journal.write(sessionId, { type: 'mail', eventId: id, isRepeated: reply === null, ...mail });
   }
 }

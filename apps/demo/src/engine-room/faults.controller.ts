@@ -2,8 +2,8 @@ import { ConflictException, Controller, Get, HttpCode, NotFoundException, Option
 import { ParseEnumPipe, Post } from '@nestjs/common';
 import { Session } from '@nest-session/core';
 import { SessionEventGroups } from '@nest-session/redis';
-import { Journal } from '../engine-room/journal.js';
 import { type Fault, FAULTS, Faults } from './faults.js';
+import { Journal } from './journal.js';
 
 const SECONDS_LEFT = 4;
 const known = new ParseEnumPipe(Object.fromEntries(FAULTS.map((fault) => [fault, fault])));
@@ -19,7 +19,7 @@ export class FaultsController {
   /** Asks for no session, and so works without Redis: for each fault, why it is not to be had, or null. */
   @Get()
   list(): Record<string, string | null> {
-    return Object.fromEntries(FAULTS.map((fault) => [fault, this.faults.reason(fault) ?? null]));
+    return Object.fromEntries(FAULTS.map((fault) => [fault, this.faults.reason(fault)]));
   }
 
   /** Lets the visitor's own session run out soon, and goes wrong as `fault` says. */

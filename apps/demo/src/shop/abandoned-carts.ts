@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { OnSessionEvent, SessionExpiredEvent } from '@nest-session/core';
-import { Faults } from '../faults/faults.js';
+import { Faults } from '../engine-room/faults.js';
 import { Outbox } from './outbox.js';
 
 /** Writes a mail about the cart of a session that expired. What throws is called again. */

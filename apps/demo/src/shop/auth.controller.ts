@@ -1,13 +1,6 @@
 import { Body, ConflictException, Controller, Get, HttpCode, ParseEnumPipe, Post } from '@nestjs/common';
 import { CsrfToken, Session } from '@nest-session/core';
 
-declare module '@nest-session/core' {
-  interface SessionAttributes {
-    /** Shown once, by the next page. */
-    flash: string;
-  }
-}
-
 /** The accounts of the shop: a demo has no passwords. */
 const knownAccount = new ParseEnumPipe({ ann: 'ann', bob: 'bob' });
 

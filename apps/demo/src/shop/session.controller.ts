@@ -1,12 +1,6 @@
 import { BadRequestException, Body, Controller, Get, HttpCode, ParseEnumPipe, Put } from '@nestjs/common';
 import { Session } from '@nest-session/core';
 
-declare module '@nest-session/core' {
-  interface SessionAttributes {
-    theme: 'light' | 'dark';
-  }
-}
-
 const LONGEST = 24 * 60 * 60;
 const knownTheme = new ParseEnumPipe({ light: 'light', dark: 'dark' });
 

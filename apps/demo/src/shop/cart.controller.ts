@@ -3,12 +3,6 @@ import { Session, SkipCsrf } from '@nest-session/core';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 import { ShortTextPipe } from '../short-text.pipe.js';
 
-declare module '@nest-session/core' {
-  interface SessionAttributes {
-    items: string[];
-  }
-}
-
 const MOST_ITEMS = 100;
 
 @Controller('cart')
