@@ -8,7 +8,7 @@ import { npm, runSteps } from './steps.mjs';
 const SHORT_CHAOS =
   'saved-before-answered|failed-save|concurrency|lost-replies|lost-notifications|exactly-once|killed-while-sweeping|' +
   'cluster.connection|cluster-application|cluster-delivery|redis-cluster|repartitioned-session|replicated-writes|' +
-  'managed-services|leak.guard|demo/test/page';
+  'managed-services|leak.guard|demo/test/(page|faults)';
 
 await main(() =>
   runSteps([

@@ -19,6 +19,8 @@ process.on('SIGTERM', () => {
 
 function start(number) {
   const worker = cluster.fork({ INSTANCE: number });
+  // The list of workers forgets one at the later of both events.
+  worker.on('disconnect', () => isStopping && endWhenAlone());
   worker.on('exit', (code, signal) => {
     if (isStopping) return endWhenAlone();
     // One that cannot even start would not do so later.

@@ -12,9 +12,10 @@ const requests = [];
 export function showRoom(room) {
   const { a, b, c, indexes = [], entries = [], groups = [] } = room ?? {};
   const fields = Object.entries(a?.fields ?? {}).toSorted(([one], [other]) => (one < other ? -1 : 1));
-  tag('a', a && fields.length > 0 ? `lives ${minutes(Math.ceil(a.timeToLive / 1000))}` : 'gone', fields.length > 0);
-  tag('b', b ? 'in it' : 'not in it', b);
-  tag('c', c ? 'there' : 'gone', c);
+  const isThere = fields.length > 0;
+  tag('a', isThere ? `lives ${minutes(Math.ceil(a.timeToLive / 1000))}` : 'gone', isThere, room);
+  tag('b', b ? 'in it' : 'not in it', b, room);
+  tag('c', c ? 'there' : 'gone', c, room);
   $('a-key').textContent = short(a?.key ?? '');
   $('c-key').textContent = short(c?.key ?? '');
   fill(
@@ -55,8 +56,9 @@ export function showRequest({ method, path, status, commands }) {
   $('requests').replaceChildren(...requests);
 }
 
-function tag(letter, text, isThere) {
-  $(`${letter}-state`).textContent = text;
+/** Says nothing while nothing is known. */
+function tag(letter, text, isThere, isKnown) {
+  $(`${letter}-state`).textContent = isKnown ? text : '';
   $(`${letter}-state`).classList.toggle('there', Boolean(isThere));
 }
 

@@ -22,6 +22,7 @@ const tabs = new BroadcastChannel('nest-session-demo');
 
 /** Does what a button stands for, then shows the session as it is now. */
 async function act(work) {
+  const pressed = document.activeElement;
   note('');
   try {
     await work();
@@ -29,6 +30,13 @@ async function act(work) {
   } catch (error) {
     note(error.message, true);
   }
+  keepFocus(pressed);
+}
+
+/** A button that has gone leaves the keyboard at the one that follows from it. */
+function keepFocus(pressed) {
+  const next = pressed?.dataset.next;
+  if (next && !(pressed.isConnected && pressed.checkVisibility())) $(next).focus();
 }
 
 async function refresh() {
@@ -117,6 +125,7 @@ function deviceRow({ id, device, creationTime, lastAccessedTime, timeToLive, isT
     make('p', { className: 'quiet', textContent: times }),
   );
   const button = make('button', { type: 'button', value: id, textContent: 'End' });
+  button.dataset.next = 'refresh-devices';
   button.setAttribute('aria-label', `End ${name}, created ${timeOf(creationTime)}`);
   return make('li', { className: 'row' }, about, button);
 }

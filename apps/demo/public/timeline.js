@@ -1,12 +1,12 @@
 // "Make it fail": one button for each failure, and the timeline of what it led to.
-import { $, chips, make, set } from './dom.js';
+import { $, chips, make, set, timeOf } from './dom.js';
 import { change } from './requests.js';
 
 const FAULTS = {
   none: ['Let it run out', 'Nothing fails. You see how an end is noticed and told.'],
   unheard: [
     'Switch notifications off',
-    'Redis tells nobody that the session is over. The sweep finds it, at the full minute.',
+    'Redis tells nobody that the session is over. A sweep finds it, within a minute.',
   ],
   killed: ['Kill the instance', 'In the middle of the handler, before the mail is written. Another one takes over.'],
   'fails-twice': ['Fail twice', 'The handler throws two times. The library calls it again.'],
@@ -91,7 +91,9 @@ function render() {
     else if (!there.isEqualNode(each)) there.replaceWith(each);
   }
   const types = entries.map(({ type }) => type);
+  const isFocused = document.activeElement === $('replay');
   $('replay').hidden = types.lastIndexOf('dead-letter') <= types.lastIndexOf('replayed');
+  if (isFocused && $('replay').hidden) $('timeline-title').focus();
   const mails = entries.filter(({ type }) => type === 'mail');
   if (mails.length > 0) conclude(mails);
 }
@@ -99,7 +101,7 @@ function render() {
 const TEXTS = {
   armed: () => 'You did this. The session ends four seconds after its last request.',
   unnoticed: ({ minute }) =>
-    `C is gone, and nobody has been told. B still has the session: the sweep looks there at ${minute ? new Date(minute).toLocaleTimeString() : 'the full minute'}.`,
+    `C is gone, and Redis has told nobody. B still has the session: a sweep looks there at ${minute ? timeOf(minute) : 'the full minute'}, or as soon as the library notices that it heard nothing.`,
   expired: ({ instance }) => `The end is recorded in the stream, with its data kept in A. ${named(instance)} is told.`,
   attempt: ({ instance, attempt }) => `${named(instance)} calls the handler, attempt ${attempt}.`,
   failed: () => 'The handler throws. The event stays, and is tried again after a pause.',
@@ -128,12 +130,13 @@ function named(instance) {
   return instance.replace(/^i/, 'I');
 }
 
-function line(type, after, text, { items, title = TITLES[type] } = {}) {
+function line(type, after, text, { items, title = TITLES[type], at = Date.now() } = {}) {
+  const dateTime = new Date(at).toISOString();
   const head = make(
     'div',
     { className: 'head' },
     make('strong', { textContent: title }),
-    make('span', { className: 'end', textContent: `${(Math.max(0, after) / 1000).toFixed(1)} s` }),
+    make('time', { className: 'end', dateTime, textContent: `${(Math.max(0, after) / 1000).toFixed(1)} s` }),
   );
   const list = items && type === 'mail' ? [chips(items)] : [];
   return make('li', { className: type }, head, make('p', { textContent: text }), ...list);

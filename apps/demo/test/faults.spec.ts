@@ -20,9 +20,6 @@ describe('the failures of the demo', () => {
     agent = new HttpAgent(demo.origin);
   });
 
-  const told = (stream: EventStream) =>
-    stream.journal.flatMap(({ type }) => (['request', 'created'].includes(type) ? [] : [type]));
-
   it('are only those that its Redis and its number of instances allow', async () => {
     expect((await agent.get('/faults')).json()).toEqual({
       none: null,
@@ -36,36 +33,6 @@ describe('the failures of the demo', () => {
       expect((await change(agent, 'POST', `/faults/${fault}`)).status).toBe(409);
     }
     expect((await agent.get('/session')).json()).toMatchObject({ maxInactiveInterval: 1800, items: [] });
-  });
-
-  it('end with one mail and the whole cart, also after a dead letter', async () => {
-    const other = new HttpAgent(demo.origin);
-    await other.post('/cart', { name: 'pear' });
-    await agent.post('/cart', { name: 'apple' });
-    await change(agent, 'POST', '/faults/fails-always');
-    await change(other, 'POST', '/faults/fails-twice');
-    const { id } = (await agent.get('/session')).json<SessionView>();
-    const [stream, others] = [await EventStream.open(agent), await EventStream.open(other)];
-    try {
-      await eventually(() => expect(told(stream)).toContain('dead-letter'), { timeout: 30_000 });
-      await eventually(() => expect(told(others)).toContain('mail'), { timeout: 30_000 });
-      const failed = ['attempt', 'failed', 'attempt', 'failed', 'attempt'];
-      const handled = (each: EventStream) => told(each).filter((type) => !['armed', 'expired'].includes(type));
-      expect(handled(stream)).toEqual([...failed, 'dead-letter']);
-      expect(handled(others)).toEqual([...failed, 'mail']);
-
-      const admin = new HttpAgent(demo.origin);
-      expect((await change(admin, 'POST', '/faults/replay/nobody')).status).toBe(404);
-      expect((await change(admin, 'POST', `/faults/replay/${id}`)).status).toBe(204);
-      await eventually(() =>
-        expect(handled(stream)).toEqual([...failed, 'dead-letter', 'replayed', 'attempt', 'mail']),
-      );
-      expect(stream.journal.at(-1)).toMatchObject({ items: ['apple'], isRepeated: false });
-      expect((await change(admin, 'POST', `/faults/replay/${id}`)).status).toBe(404);
-    } finally {
-      stream.close();
-      others.close();
-    }
   });
 
   it('write a mail once, however often the handler is called', async () => {

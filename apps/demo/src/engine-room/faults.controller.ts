@@ -6,6 +6,7 @@ import { type Fault, FAULTS, Faults } from './faults.js';
 import { Journal } from './journal.js';
 
 const SECONDS_LEFT = 4;
+const MOST_LETTERS = 1000;
 const known = new ParseEnumPipe(Object.fromEntries(FAULTS.map((fault) => [fault, fault])));
 
 @Controller('faults')
@@ -40,7 +41,7 @@ export class FaultsController {
   @Post('replay/:sessionId')
   @HttpCode(204)
   async replay(@Param('sessionId') sessionId: string): Promise<void> {
-    const letters = (await this.groups?.deadLetters()) ?? [];
+    const letters = (await this.groups?.deadLetters({ limit: MOST_LETTERS })) ?? [];
     const letter = letters.find(({ event }) => event?.sessionId === sessionId);
     if (!letter) throw new NotFoundException('No dead letter of this session is left');
     await this.faults.repair(sessionId);

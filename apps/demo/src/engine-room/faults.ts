@@ -13,7 +13,7 @@ export type Fault = (typeof FAULTS)[number];
 export const ATTEMPTS = 3;
 // Milliseconds.
 const FROZEN = 5000;
-const UNHEARD = 6000;
+const UNHEARD = 10_000;
 const UNTIL_AGAIN = 20_000;
 // Seconds.
 const SECONDS_KEPT = 3600;
