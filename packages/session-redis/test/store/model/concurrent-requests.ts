@@ -10,21 +10,28 @@ const FOLDER = 'packages/session-redis/test/store/model';
 // For 10,000 sequences on a slow machine.
 const TIMEOUT = 3_600_000;
 
+interface Openable {
+  readonly name: string;
+  readonly open: (turns: Turns) => Promise<ModelledStore>;
+}
+
+const STORES: readonly Openable[] = [
+  { name: 'memory', open: async (turns) => new ModelledMapStore(turns) },
+  { name: 'Redis', open: (turns) => ModelledRedisStore.open(turns, 1) },
+  { name: 'Redis with four partitions', open: (turns) => ModelledRedisStore.open(turns, 4) },
+];
+
 /**
  * Compares each store with the model for `runs` sequences. The environment variable `RUNS` overrides the number;
  * `REPEAT`, from the message of a failure, repeats that one.
  */
-export function describeSessions(runs: number): void {
-  describe.each([
-    { name: 'memory', open: async (turns: Turns) => new ModelledMapStore(turns) },
-    { name: 'Redis', open: (turns: Turns) => ModelledRedisStore.open(turns, 1) },
-    { name: 'Redis with four partitions', open: (turns: Turns) => ModelledRedisStore.open(turns, 4) },
-  ])('sessions in $name', ({ open }) => {
+export function describeSessions(runs: number, stores: readonly Openable[] = STORES): void {
+  describe.each(stores)('sessions in $name', ({ open }) => {
     const turns = new Turns();
     let store: ModelledStore;
     beforeAll(async () => {
       store = await open(turns);
-    });
+    }, 120_000);
     afterAll(() => store.close());
 
     it(
@@ -49,6 +56,8 @@ function schedulerOf(order: number): Scheduler {
 function report<T>({ numRuns, numShrinks, seed, counterexamplePath, errorInstance }: RunDetails<T>): string {
   const found = `Sequence ${numRuns}, made shorter ${numShrinks} times, is not as the model says.`;
   const steps = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
-  const again = `REPEAT=${seed}/${counterexamplePath} npm test -- ${FOLDER} -t '${expect.getState().currentTestName}'`;
+  const { testPath, currentTestName } = expect.getState();
+  const script = testPath?.endsWith('.chaos.ts') ? 'run chaos' : 'test';
+  const again = `REPEAT=${seed}/${counterexamplePath} npm ${script} -- ${FOLDER} -t '${currentTestName}'`;
   return `${found}\n\n${steps}\n\nOnce more: ${again}`;
 }

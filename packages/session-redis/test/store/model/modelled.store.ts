@@ -14,7 +14,12 @@ import type {
   WriteReply,
 } from '@nest-session/core/store';
 import { ManualClock } from '@nest-session/testing';
-import { Redis } from 'ioredis';
+import { SteppableRedisCluster } from '@nest-session/test-infrastructure';
+import { type Cluster, type NodeRole, Redis } from 'ioredis';
+import { resolveRedisSessionOptions } from '../../../src/configuration/redis-session.options.js';
+import { isCluster } from '../../../src/connection/node-with.js';
+import { closeConnections, createConnections } from '../../../src/connection/redis-connections.js';
+import type { RequestNodes } from '../../../src/connection/redis-nodes.js';
 import { RequestConnection } from '../../../src/connection/request.connection.js';
 import { SingleNode } from '../../../src/connection/single-node.js';
 import { SessionEventLoader } from '../../../src/delivery/session-event.loader.js';
@@ -22,6 +27,7 @@ import { toStreamEntry } from '../../../src/delivery/stream-entry.js';
 import { OlderSessionSweeper } from '../../../src/expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from '../../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../../src/keys/session-keys.js';
+import { SessionPartitions } from '../../../src/keys/session-partitions.js';
 import { SessionLedger } from '../../../src/limits/session-ledger.js';
 import { RedisSessionRepository } from '../../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../../src/repository/session-epochs.js';
@@ -29,7 +35,7 @@ import type { Room, StoreReply } from '../../../src/scripts/session/session-argu
 import { SessionScripts } from '../../../src/scripts/session/session.scripts.js';
 import type { StreamReply } from '../../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../../src/timing/background.limiter.js';
-import { GRACE, KEEPING_RULES, MINUTE, type SteppableStore, Store } from '../../support/store.fixture.js';
+import { GRACE, KEEPING_RULES, MINUTE, Store } from '../../support/store.fixture.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
 import { HandSignals } from '../../support/hand-signals.js';
@@ -171,6 +177,7 @@ export class ModelledMapStore implements ModelledStore {
 }
 
 const NODES = 3;
+const DEBUGGING = ['--enable-debug-command', 'yes'];
 const SECOND = 1000;
 
 // So few that a sweep often takes several steps.
@@ -179,10 +186,28 @@ const BATCH_SIZE = 2;
 // Longer than any sequence takes.
 const RETENTION = 10 * 24 * 60 * MINUTE;
 
+/** The connections of one instance. */
+interface Connections {
+  readonly client: Redis;
+  readonly request: RequestNodes;
+}
+
+/** A Redis or a Redis Cluster whose clock stands still. */
+interface ModelledServer {
+  readonly partitions: SessionPartitions;
+  /** A connection to each node that has keys. */
+  readonly primaries: readonly Redis[];
+  /** Those of the test, and of the instances. */
+  readonly connections: readonly [Connections, ...Connections[]];
+  advance(ms: number): Promise<void>;
+  close(): Promise<unknown>;
+}
+
 export class ModelledRedisStore implements ModelledStore {
   readonly traits: StoreTraits;
   nodes: readonly Node[] = [];
   atOnce!: OpenRedisRepository;
+  readonly #client: Redis;
   readonly #connections: ReadonlyMap<Redis, RequestConnection>;
   watcher!: StoreWatcher;
   #limit: MaxSessions | undefined;
@@ -196,15 +221,16 @@ export class ModelledRedisStore implements ModelledStore {
   #mayHaveRecorded = false;
 
   private constructor(
-    private readonly store: SteppableStore,
-    private readonly clients: readonly Redis[],
+    private readonly server: ModelledServer,
     private readonly turns: Turns,
   ) {
     const options = { commandTimeout: MINUTE };
+    const { connections } = server;
+    this.#client = connections[0].client;
     this.#connections = new Map(
-      [store.client, ...clients].map((each) => [each, new RequestConnection(new SingleNode(each), options)]),
+      connections.map(({ client, request }) => [client, new RequestConnection(request, options)]),
     );
-    this.#events = new SessionEventLoader(store.client, { serializer: new JsonAttributeSerializer() });
+    this.#events = new SessionEventLoader(this.#client, { serializer: new JsonAttributeSerializer() });
     this.traits = {
       lag: 1,
       grace: GRACE,
@@ -214,16 +240,48 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   static async open(turns: Turns, partitions: number): Promise<ModelledRedisStore> {
-    const store = await Store.openSteppable({ partitions, args: ['--enable-debug-command', 'yes'] });
+    const store = await Store.openSteppable({ partitions, args: DEBUGGING });
     await store.server.stopClock();
-    // Redis removes expired keys now and then by itself; since Redis 8 in the very millisecond in which they still exist
-    // for a command. A sequence must not depend on when it does. Commands notice expired keys all the same.
-    await store.client.debug('SET-ACTIVE-EXPIRE', '0');
-    return new ModelledRedisStore(
-      store,
-      Array.from({ length: NODES }, () => new Redis(store.server.url)),
-      turns,
-    );
+    await expireOnlyOnAccess(store.client);
+    const clients = Array.from({ length: NODES }, () => new Redis(store.server.url));
+    const connectionsOf = (client: Redis) => ({ client, request: new SingleNode(client) });
+    const server: ModelledServer = {
+      partitions: store.partitions,
+      primaries: [store.client],
+      connections: [connectionsOf(store.client), ...clients.map(connectionsOf)],
+      advance: (ms) => store.server.stepClock(ms),
+      close: async () => {
+        for (const client of clients) client.disconnect();
+        await store.close();
+      },
+    };
+    return new ModelledRedisStore(server, turns);
+  }
+
+  static async openCluster(turns: Turns, partitions: number): Promise<ModelledRedisStore> {
+    const cluster = await SteppableRedisCluster.start({ args: DEBUGGING });
+    await cluster.stopClock();
+    const primaries = cluster.nodes.map(({ url }) => new Redis(url));
+    await Promise.all(primaries.map(expireOnlyOnAccess));
+    const options = resolveRedisSessionOptions({ cluster: { nodes: cluster.addresses }, commandTimeout: '1m' });
+    const opened = Array.from({ length: 1 + NODES }, () => createConnections(options));
+    for (const { request, background } of opened) {
+      await background.connect();
+      await request.connect();
+    }
+    const [own, ...others] = opened.map(({ request, background }) => ({ request, client: background }));
+    const server: ModelledServer = {
+      partitions: new SessionPartitions('nest:session', partitions),
+      primaries,
+      connections: [own!, ...others],
+      advance: (ms) => cluster.stepClock(ms),
+      close: async () => {
+        for (const primary of primaries) primary.disconnect();
+        await Promise.all(opened.map(closeConnections));
+        await cluster.stop();
+      },
+    };
+    return new ModelledRedisStore(server, turns);
   }
 
   async clear(watcher: StoreWatcher, limit: MaxSessions | undefined): Promise<void> {
@@ -231,50 +289,49 @@ export class ModelledRedisStore implements ModelledStore {
     this.#limit = limit;
     this.#read.clear();
     // A sequence that is given up leaves sign-ins behind, for which others of their instance would wait.
-    this.nodes = this.clients.map((client) => this.#nodeOf(client));
-    const { client } = this.store;
-    this.atOnce = this.#repositoryOn(this.#connections.get(client)!, client, SessionLedger);
-    await this.store.client.flushall();
+    const [, ...instances] = this.server.connections;
+    this.nodes = instances.map(({ client }) => this.#nodeOf(client));
+    this.atOnce = this.#repositoryOn(this.#connections.get(this.#client)!, this.#client, SessionLedger);
+    await Promise.all(this.server.primaries.map((primary) => primary.flushall()));
   }
 
-  now(): Promise<number> {
-    return this.store.now();
+  async now(): Promise<number> {
+    const [seconds, microseconds] = await this.server.primaries[0]!.time();
+    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
   }
 
   advance(ms: number): Promise<void> {
-    return this.store.server.stepClock(ms);
+    return this.server.advance(ms);
   }
 
   async recorded(): Promise<SessionEvent[]> {
     if (!this.#mayHaveRecorded) return [];
     this.#mayHaveRecorded = false;
-    const { all } = this.store.partitions;
-    const pipeline = this.store.client.pipeline();
-    for (const { events } of all) pipeline.xrange(events, `(${this.#read.get(events) ?? '0-0'}`, '+');
-    const replies = ((await pipeline.exec()) ?? []) as [Error | null, StreamReply[]][];
-    const events = await Promise.all(all.map((partition, i) => this.#eventsOf(partition, replies[i]![1])));
-    return events.flat();
+    const eventsIn = async (partition: SessionKeys) => {
+      const after = `(${this.#read.get(partition.events) ?? '0-0'}`;
+      return this.#eventsOf(partition, await this.#client.xrange(partition.events, after, '+'));
+    };
+    return (await Promise.all(this.server.partitions.all.map(eventsIn))).flat();
   }
 
   async placesOf(principal: string): Promise<string[] | undefined> {
-    const { client, partitions } = this.store;
-    const places = Object.values(await client.hgetall(partitions.of(principal).ledger(principal)));
+    const ledger = this.server.partitions.of(principal).ledger(principal);
+    const places = Object.values(await this.#client.hgetall(ledger));
     return places.length > 0 ? places.flatMap((place) => place.split(' ').slice(3)) : undefined;
   }
 
   async leftovers(): Promise<string[]> {
-    const { client, partitions } = this.store;
-    const kept = partitions.all.flatMap(({ events, epoch }) => [events, epoch]);
-    const keys = (await client.keys('*')).filter((key) => !kept.includes(key));
-    const pipeline = client.pipeline();
-    for (const key of keys) pipeline.pttl(key);
-    const timesToLive = (await pipeline.exec()) ?? [];
-    return keys.filter((_, i) => Number(timesToLive[i]![1]) < 0);
+    const kept = this.server.partitions.all.flatMap(({ events, epoch }) => [events, epoch]);
+    const leftOn = async (primary: Redis) => {
+      const keys = (await primary.keys('*')).filter((key) => !kept.includes(key));
+      const timesToLive = await Promise.all(keys.map((key) => primary.pttl(key)));
+      return keys.filter((_, i) => timesToLive[i]! < 0);
+    };
+    return (await Promise.all(this.server.primaries.map(leftOn))).flat();
   }
 
   async close(): Promise<void> {
-    for (const client of this.clients) client.disconnect();
-    await this.store.close();
+    await this.server.close();
   }
 
   async #eventsOf(partition: SessionKeys, replies: readonly StreamReply[]): Promise<SessionEvent[]> {
@@ -285,7 +342,7 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   #nodeOf(client: Redis): Node {
-    const [{ partitions }, { turns }] = [this.store, this];
+    const [{ partitions }, { turns }] = [this.server, this];
     const scripts = this.#scriptsOn(client);
     const pause = (ms: number) => turns.take('pause', () => this.#pause(ms));
     class SteppedLedger extends SessionLedger {
@@ -303,7 +360,7 @@ export class ModelledRedisStore implements ModelledStore {
     const repository = this.#repositoryOn(turns.taking(this.#connections.get(client)!), client, SteppedLedger);
     repository.asStep = (load) => turns.take('load', load);
     const taking = turns.taking(scripts);
-    const [stepped, options] = [turns.taking(client), { batchSize: BATCH_SIZE }];
+    const [stepped, options] = [takingOnNodes(turns, client), { batchSize: BATCH_SIZE }];
     // Its own for each sweep: a sequence that is given up leaves calls that wait for ever, and calls behind them. Without a
     // pause: a timer is no step, so nobody would wait for it.
     const sweeper = () => new SessionExpirationSweeper(stepped, taking, partitions, options, new BackgroundLimiter(0));
@@ -330,7 +387,7 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   #newScripts(client: Redis): SessionScripts {
-    const { partitions } = this.store;
+    const { partitions } = this.server;
     const scripts = intercepted(
       new SessionScripts(client, partitions, { ...KEEPING_RULES, retention: RETENTION }),
       (_, call) => {
@@ -360,7 +417,7 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   #repositoryOn(connection: RequestConnection, client: Redis, Ledger: typeof SessionLedger): OpenRedisRepository {
-    const { partitions } = this.store;
+    const { partitions } = this.server;
     const scripts = this.#scriptsOn(client);
     const end: SessionScripts['delete'] = async (id, listed) => {
       const reply = await scripts.delete(id, listed);
@@ -391,11 +448,11 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   async #endOlder(learn: () => void): Promise<void> {
-    const [{ client, partitions }, limiter] = [this.store, new BackgroundLimiter(0)];
-    await Promise.all(partitions.all.map((keys) => this.#epochs.ask(client, keys)));
+    const [{ partitions }, limiter] = [this.server, new BackgroundLimiter(0)];
+    await Promise.all(partitions.all.map((keys) => this.#epochs.ask(this.#client, keys)));
     const sweeper = new OlderSessionSweeper(
-      client,
-      this.#scriptsOn(client),
+      this.#client,
+      this.#scriptsOn(this.#client),
       partitions,
       this.#epochs,
       limiter,
@@ -452,6 +509,21 @@ class OpenRedisRepository extends RedisSessionRepository implements StoreSteps {
   override mayReplace(id: string, replaced: string) {
     return super.mayReplace(id, replaced);
   }
+}
+
+/**
+ * Redis removes expired keys now and then by itself; since Redis 8 in the very millisecond in which they still exist for a
+ * command. A sequence must not depend on when it does. Commands notice expired keys all the same.
+ */
+async function expireOnlyOnAccess(primary: Redis): Promise<void> {
+  await primary.debug('SET-ACTIVE-EXPIRE', '0');
+}
+
+/** The same client, but each command is a step, those to a node of a Cluster as well. */
+function takingOnNodes(turns: Turns, client: Redis | Cluster): Redis {
+  if (!isCluster(client)) return turns.taking(client);
+  const nodes = (role?: NodeRole) => client.nodes(role).map((node) => turns.taking(node));
+  return overridden(turns.taking(client), { nodes }) as unknown as Redis;
 }
 
 async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {
