@@ -170,7 +170,8 @@ async function stored(): Promise<Stored> {
         for (const key of new Set(keys as string[])) {
           const [, id] = /:sessions:expires:([\w-]{43})$/.exec(key) ?? [];
           const [, value] = /:index:[^:]+:(.*)$/.exec(key) ?? [];
-          if (value !== undefined) for (const each of await client.zrange(key, '0', '-1')) index.push(`${value} ${each}`);
+          if (value !== undefined)
+            for (const each of await client.zrange(key, '0', '-1')) index.push(`${value} ${each}`);
           if (id === undefined || (await client.pttl(key)) < 0) continue;
           const hash = await client.hgetall(partitions.of(id).session(id));
           const [, principal = null] =
