@@ -98,7 +98,7 @@ function canUseApt() {
 async function installRedis() {
   if (canUseApt()) {
     console.log('Installing redis-server with apt-get ...');
-    await runQuietly('/bin/sh', [join(root, '.dev/install-redis.sh')]);
+    await installServer('redis-server');
   } else if (process.platform === 'darwin' && findProgram('brew')) {
     console.log('Installing redis with brew ...');
     await runQuietly('brew', ['install', 'redis']);
@@ -111,6 +111,33 @@ async function installRedis() {
   const program = findProgram('redis-server');
   if (!program) throw new Error('redis-server was installed but is not on the PATH: set REDIS_SERVER to its path.');
   return program;
+}
+
+/**
+ * Resolves to the path of a beanstalkd, installed when there is none.
+ * @throws Error that says in a sentence what to do
+ */
+export async function ensureBeanstalkd() {
+  const program = process.env.BEANSTALKD || findProgram('beanstalkd') || (await installBeanstalkd());
+  if (!program) {
+    throw new Error(
+      'The tests need beanstalkd: install it (Debian: sudo apt-get install beanstalkd; macOS: brew install beanstalkd), ' +
+        'or set BEANSTALKD to the path of the program.',
+    );
+  }
+  return program;
+}
+
+async function installBeanstalkd() {
+  if (!canUseApt()) return undefined;
+  console.log('Installing beanstalkd with apt-get ...');
+  await installServer('beanstalkd');
+  return findProgram('beanstalkd');
+}
+
+/** Installs a package of Debian, without the service that it brings. */
+async function installServer(name) {
+  await runQuietly('/bin/sh', [join(root, '.dev/install-server.sh'), name]);
 }
 
 function findProgram(name) {

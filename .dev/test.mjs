@@ -2,12 +2,13 @@
 // variable IOREDIS is the folder of an ioredis in the place of that of the workspace.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { ensureChromium, ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
+import { ensureBeanstalkd, ensureChromium, ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
 import { main, run, runQuietly } from './processes.mjs';
 
 await main(async () => {
   await ensurePackages();
   const redisServer = await ensureRedis();
+  const beanstalkd = await ensureBeanstalkd();
   await ensureCompiler();
   const chromium = await ensureChromium();
   // Tests import the sources; the programs that some of them start are the built ones.
@@ -25,7 +26,7 @@ await main(async () => {
       ...otherIoredis(process.env.IOREDIS),
       ...process.argv.slice(2),
     ],
-    { REDIS_SERVER: redisServer, CHROMIUM: chromium },
+    { REDIS_SERVER: redisServer, BEANSTALKD: beanstalkd, CHROMIUM: chromium },
   );
 });
 

@@ -2,6 +2,9 @@
 export { SteppableRedisServer } from './redis/steppable-redis.server.js';
 export { SteppableRedisCluster } from './redis/steppable-redis-cluster.js';
 
+// a private beanstalkd
+export { BeanstalkdServer } from './beanstalkd/beanstalkd.server.js';
+
 // between client and server
 export { type BurstMatcher, TcpProxy, type TcpTarget } from './net/tcp.proxy.js';
 export type { Direction } from './net/tcp.connection.js';

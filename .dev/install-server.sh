@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs Debian's or Ubuntu's redis-server, as root. The package brings a service that starts at once and at every
-# boot: nobody asked for that one, so it is neither started nor left enabled.
+# sh install-server.sh redis-server: installs a server of Debian or Ubuntu, as root. Its package brings a service of the
+# same name that starts at once and at every boot: nobody asked for that one, so it is neither started nor left enabled.
 set -eu
 
 # Debian asks this program before a package may start a service; 101 means no. A machine that has one keeps it.
@@ -15,8 +15,8 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 # One unreachable source of many is no reason to give up: the installation itself tells whether it mattered.
 apt-get update -q || true
-apt-get install -qy --no-install-recommends -o DPkg::Lock::Timeout=300 redis-server
+apt-get install -qy --no-install-recommends -o DPkg::Lock::Timeout=300 "$1"
 
-update-rc.d redis-server disable
+update-rc.d "$1" disable
 # The machine's own policy may have let it start.
-service redis-server stop
+service "$1" stop
