@@ -2,6 +2,7 @@
 export { RedisSessionModule } from './redis-session.module.js';
 export type { RedisSessionOptionsFactory } from './configuration/redis-session.module-definition.js';
 export type { EncryptionKey, EncryptionOptions } from './configuration/encryption.options.js';
+export type { ExpirationsOptions } from './configuration/expirations.options.js';
 export type { RedisAddressOptions, RedisNodeAddress } from './configuration/redis-address.options.js';
 export type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 
@@ -15,6 +16,7 @@ export { SessionEncryptionError } from './encryption/session-encryption.error.js
 export { SESSION_CLEANUP_JOB } from './expiration/session-cleanup.job.js';
 export { SessionExpirationSweeper, type SweepOptions } from './expiration/session-expiration.sweeper.js';
 export type { SweepResult } from './expiration/sweep.counter.js';
+export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
 
 // delivery of events
 export {

@@ -22,6 +22,7 @@ import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
+import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
@@ -50,6 +51,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(OlderSessionSweeper) private readonly olderSweeper: OlderSessionSweeper,
     @Inject(ExpiredSessionListener) private readonly listener: ExpiredSessionListener,
+    @Inject(TimedSessionListener) private readonly timedSessions: TimedSessionListener,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
     @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
     @Inject(SessionEventConsumer) private readonly consumer: SessionEventConsumer,
@@ -66,6 +68,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   async onApplicationBootstrap(): Promise<void> {
     try {
       await this.#open();
+      await this.timedSessions.start();
     } catch (error) {
       // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
       void closeConnections(this.connections);
@@ -96,7 +99,13 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     void this.#limitHandlers();
     await Promise.all([
       this.#finish(
-        Promise.all([this.#job.stop(), this.listener.stop(), this.olderSweeper.stop(), this.signals.stop()]),
+        Promise.all([
+          this.#job.stop(),
+          this.listener.stop(),
+          this.timedSessions.stop(),
+          this.olderSweeper.stop(),
+          this.signals.stop(),
+        ]),
       ),
       // Waits for handlers of the application, however long they take.
       this.notifications.stop(),

@@ -51,6 +51,7 @@ import { CleanupTurns } from './expiration/cleanup-turns.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { eventRules, PACE } from './delivery/event-rules.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
@@ -58,6 +59,7 @@ import { SessionRepartitioner } from './repartitioning/session-repartitioner.js'
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { SessionLedger } from './limits/session-ledger.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from './repository/redis-session.repository.js';
+import { ScheduledEnds } from './repository/scheduled-ends.js';
 import { SessionEpochs } from './repository/session-epochs.js';
 import { type ConsumerIdentity, DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
@@ -139,6 +141,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   PartitionSignals,
   SessionEpochs,
   SessionLedger,
+  ScheduledEnds,
   RedisSessionRepository,
   RedisForeignSessions,
   { provide: ForeignSessions, useExisting: RedisForeignSessions },
@@ -148,6 +151,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionExpirationSweeper,
   OlderSessionSweeper,
   ExpiredSessionListener,
+  TimedSessionListener,
   SessionEventLoader,
   DeliveryScripts,
   ConsumerGroupMember,

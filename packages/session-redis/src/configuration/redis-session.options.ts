@@ -4,7 +4,9 @@ import { validateCronExpression } from 'cron';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../keys/session-keys.js';
 import type { Repartitioning } from '../keys/session-partitions.js';
+import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
+import { type ExpirationsOptions, readExpirations, type ResolvedExpirations } from './expirations.options.js';
 import { isOfCluster, readAddress, type RedisAddress, type RedisAddressOptions } from './redis-address.options.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
@@ -44,6 +46,11 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    * cleanup job finds expired sessions. @default 'auto'
    */
   notifications?: 'auto' | 'off';
+  /**
+   * Where Redis notes when sessions end; or a timer, a server outside of Redis that tells when a session may have ended;
+   * or both, as in `{ store: 'buckets', timer }`. See docs/timers.md. @default 'buckets'
+   */
+  expirations?: 'buckets' | SessionTimer | ExpirationsOptions;
   /** How long a request waits for Redis at most, a reconnection included. At least 10ms. @default '1s' */
   commandTimeout?: Duration;
   /**
@@ -127,6 +134,7 @@ export interface ResolvedRedisSessionOptions {
   readonly cron: string;
   readonly batchSize: number;
   readonly notifications: 'auto' | 'off';
+  readonly expirations: ResolvedExpirations;
   readonly commandTimeout: number;
   readonly replicas: number;
   readonly events: {
@@ -168,6 +176,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     cron,
     batchSize,
     notifications: reader.oneOf('notifications', ['auto', 'off'], 'auto'),
+    expirations: readExpirations(reader, options.expirations),
     commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10 }),
     replicas: reader.integer('replicas', 0, { atLeast: 0, atMost: 16 }),
     events,

@@ -13,6 +13,7 @@ import type { ScriptsOn } from '../scripts/define-scripts.js';
 import { throughStages } from '../scripts/repartitioned.error.js';
 import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
+import { ScheduledEnds } from './scheduled-ends.js';
 
 /** Moves sessions that connect-redis stored in the same Redis: strings with a time to live. */
 @Injectable()
@@ -30,6 +31,7 @@ export class RedisForeignSessions extends ForeignSessions {
     @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions,
     @Inject(SessionLedger) ledger: SessionLedger,
     @Inject(SessionPartitions) partitions: SessionPartitions,
+    @Inject(ScheduledEnds) private readonly ends?: Pick<ScheduledEnds, 'begin'>,
   ) {
     super();
     this.#partitions = partitions;
@@ -60,6 +62,7 @@ export class RedisForeignSessions extends ForeignSessions {
     });
     const { prefix } = this.#partitions.of(id);
     const { outcome } = await this.#connection.write((client) => encryption.create(session, takeOver(client)), prefix);
+    if (outcome === 'created') this.ends?.begin(id);
     if (principal && outcome === 'refused') await this.#ledger.leave(id, principal);
     await this.#connection.run((client) => client.unlink(key), key);
   }

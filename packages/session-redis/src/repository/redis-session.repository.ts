@@ -25,6 +25,7 @@ import { throughStages } from '../scripts/repartitioned.error.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { ListedSessions } from './listed-sessions.js';
 import { toLiveRecord } from './redis-session.mapper.js';
+import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
 
@@ -51,6 +52,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #sessionLedger: SessionLedger | undefined;
   readonly #maxSessions: SessionRepositoryOptions['maxSessions'];
   readonly #extension: Pick<SessionExtension, 'takeover'>;
+  readonly #ends: Pick<ScheduledEnds, 'following'> | undefined;
 
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
@@ -61,6 +63,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
     @Inject(SessionLedger) ledger?: SessionLedger,
     @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover'> = {},
+    @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following'>,
   ) {
     super(options);
     this.#connection = connection;
@@ -70,6 +73,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#epochs = epochs;
     this.#maxSessions = options.maxSessions;
     this.#extension = extension;
+    this.#ends = ends;
     this.#sessionLedger = ledger;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
     this.#listed = new ListedSessions(connection, scripts, partitions);
@@ -180,8 +184,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
-    if (!this.#partitions.hasTwoLayouts) return this.#writeNow(change);
-    return throughStages(() => this.#writeNow(change));
+    const reply = this.#partitions.hasTwoLayouts ? throughStages(() => this.#writeNow(change)) : this.#writeNow(change);
+    return this.#ends ? this.#ends.following(change, reply) : reply;
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {

@@ -1,0 +1,216 @@
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, type Session, SessionExpiredEvent } from '@nest-session/core';
+import { RedisSessionRepository } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, SessionEventRecorder } from '@nest-session/testing';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { HandTimer } from '../support/hand.timer.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+// Only the timer notices that time is up.
+const NEVER = '0 0 0 29 2 *';
+
+describe.each([1, 4])('with a timer and %d partitions', (partitions) => {
+  let store: Store;
+  let timer: HandTimer;
+  let instance: EventInstance;
+  let repository: RedisSessionRepository;
+  const expired = new SessionEventRecorder();
+  @Injectable()
+  class Handlers {
+    @OnSessionEvent(SessionExpiredEvent)
+    record(event: SessionExpiredEvent) {
+      expired.record(event);
+    }
+  }
+
+  beforeAll(async () => {
+    store = await Store.open({ partitions });
+  });
+  afterAll(() => store.close());
+  beforeEach(async () => {
+    timer = new HandTimer();
+    const redis = { url: store.server.url, partitions, notifications: 'off', cleanup: { cron: NEVER } } as const;
+    instance = await EventInstance.start({ redis: { ...redis, expirations: timer }, providers: [Handlers] });
+    repository = instance.module.get(RedisSessionRepository, { strict: false });
+    EventInstance.log.lines.length = 0;
+  });
+  afterEach(() => instance.stop());
+
+  async function saved(change: (session: Session) => void = () => undefined): Promise<Session> {
+    const session = repository.createSession();
+    session.setAttribute('cart', 'apple');
+    change(session);
+    await session.save();
+    return session;
+  }
+
+  const loaded = async (id: string) => (await repository.findById(id))!;
+  const calls = (count: number) => eventually(() => expect(timer.calls).toHaveLength(count));
+
+  /** Expects a delay that ends within 2 s before the given one, and not earlier than the session. */
+  function expectDelay(call: (typeof timer.calls)[number] | undefined, id: string, seconds: number): void {
+    expect(call?.slice(0, 2)).toEqual(['schedule', id]);
+    const delay = Number(call?.[2]);
+    expect(delay).toBeGreaterThan((seconds - 30) * 1000);
+    expect(delay).toBeLessThanOrEqual(seconds * 1000 + 1);
+  }
+
+  it('schedules a new session for its end, and nothing when the session is read or renewed', async () => {
+    const { id } = await saved();
+    await calls(1);
+    expectDelay(timer.calls[0], id, 1800);
+    const session = await loaded(id);
+    session.setAttribute('cart', 'pear');
+    await session.save();
+    await repository.touch(session);
+    await saved();
+    await calls(2);
+    expect(timer.calls.filter(([, of]) => of === id)).toHaveLength(1);
+  });
+
+  it('schedules a session anew when its id or its timeouts change, and cancels what was', async () => {
+    const session = await saved();
+    const old = session.id;
+    await calls(1);
+    const id = session.changeSessionId();
+    await session.save();
+    await calls(3);
+    expect(timer.calls[1]).toEqual(['cancel', old]);
+    expectDelay(timer.calls[2], id, 1800);
+    session.maxInactiveInterval = 600;
+    await session.save();
+    await calls(5);
+    expect(timer.calls[3]).toEqual(['cancel', id]);
+    expectDelay(timer.calls[4], id, 600);
+    session.absoluteTimeout = 300;
+    await session.save();
+    await calls(7);
+    expectDelay(timer.calls[6], id, 300);
+  });
+
+  it('schedules a session that lasts for weeks for the next day, and none that never ends', async () => {
+    const { id } = await saved((session) => (session.maxInactiveInterval = '30d'));
+    await calls(1);
+    expect(timer.calls[0]).toEqual(['schedule', id, 86_400_000]);
+    const endless = await saved((session) => (session.maxInactiveInterval = 'never'));
+    await saved();
+    await calls(2);
+    expect(timer.calls.some(([, of]) => of === endless.id)).toBe(false);
+    expect(await timer.ask(endless.id)).toBeUndefined();
+  });
+
+  it('cancels a session that is deleted', async () => {
+    const { id } = await saved();
+    await calls(1);
+    await repository.deleteById(id);
+    await calls(2);
+    expect(timer.calls[1]).toEqual(['cancel', id]);
+  });
+
+  it('reports the end of a session that it is asked about, once', async () => {
+    const { id } = await saved();
+    await store.runOut(id);
+    expect(await Promise.all([timer.ask(id), timer.ask(id)])).toEqual([undefined, undefined]);
+    expect(await timer.ask(id)).toBeUndefined();
+    const event = await expired.next(SessionExpiredEvent, id);
+    expect(event.session.getAttribute('cart')).toBe('apple');
+    expect((await store.eventTypes(id)).filter((type) => type === 'expired')).toHaveLength(1);
+  });
+
+  it('ends nothing early: it answers when to ask again, and one of two who ask at once that nobody needs to', async () => {
+    const { id } = await saved();
+    const answers = await Promise.all([timer.ask(id), timer.ask(id)]);
+    expect(answers[0]).toBeGreaterThan(1_790_000);
+    expect(answers[0]).toBeLessThanOrEqual(1_800_001);
+    expect(answers[1]).toBeUndefined();
+    expect(await store.isAlive(id)).toBe(true);
+    expect(await store.eventTypes(id)).not.toContain('expired');
+  });
+
+  it('claims many sessions with few calls', async () => {
+    const ids = await Promise.all(Array.from({ length: 200 }, async () => (await saved()).id));
+    await Promise.all(ids.map((id) => store.runOut(id)));
+    await store.client.config('RESETSTAT');
+    await Promise.all(ids.map((id) => timer.ask(id)));
+    const stats = await store.client.info('commandstats');
+    expect(Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1])).toBeLessThan(10 + 8 * partitions);
+    expect((await store.eventTypesOf(ids)).filter((types) => types.includes('expired'))).toHaveLength(ids.length);
+  });
+
+  it('ignores ids that no session has, and warns once of those that none can have', async () => {
+    expect(await timer.ask('A'.repeat(43))).toBeUndefined();
+    for (const garbage of ['', 'moved:x', '\r\nquit', 'a'.repeat(129)]) {
+      expect(await timer.ask(garbage)).toBeUndefined();
+    }
+    expect(EventInstance.log.lines).toEqual([expect.stringMatching(/^warn The timer .* ids that no session can have/)]);
+  });
+
+  it('serves requests while the timer fails or does not answer, and logs that once', async () => {
+    timer.answer = () => Promise.reject(new Error('no timer'));
+    await saved();
+    await saved();
+    await calls(2);
+    const failing = () => EventInstance.log.matching(/^error The timer of `expirations` fails.*no timer/);
+    await eventually(() => expect(failing()).toHaveLength(1));
+    timer.answer = () => {
+      throw new Error('broken');
+    };
+    await saved();
+    timer.answer = () => new Promise(() => undefined);
+    await saved();
+    timer.answer = async () => undefined;
+    await saved();
+    await calls(5);
+    expect(EventInstance.log.lines).toHaveLength(1);
+  });
+
+  it('stops the timer with the application', async () => {
+    expect(timer.hasStopped).toBe(false);
+    await instance.module.close();
+    expect(timer.hasStopped).toBe(true);
+  });
+});
+
+it('a timer gets no answer while Redis is away, and an answer when it asks again afterwards', async () => {
+  const store = await Store.open();
+  const timer = new HandTimer();
+  const redis = { url: store.server.url, notifications: 'off', cleanup: { cron: NEVER }, expirations: timer } as const;
+  const instance = await EventInstance.start({ redis });
+  try {
+    const id = await store.create();
+    store.server.freeze();
+    await expect(timer.ask(id)).rejects.toThrow('Redis does not reply within 5000 ms');
+    const again = timer.ask(id);
+    store.server.thaw();
+    expect(await again).toBeGreaterThan(1_700_000);
+  } finally {
+    await instance.stop();
+    await store.close();
+  }
+});
+
+describe('the option `expirations`', () => {
+  const resolved = (expirations: never) => resolveRedisSessionOptions({ expirations }).expirations;
+
+  it('is a store, a timer or both', () => {
+    const timer = new HandTimer();
+    expect(resolveRedisSessionOptions().expirations).toEqual({ store: 'buckets', timer: undefined });
+    expect(resolved('buckets' as never)).toEqual({ store: 'buckets', timer: undefined });
+    expect(resolved(timer as never)).toEqual({ store: 'buckets', timer });
+    expect(resolved({ timer } as never)).toEqual({ store: 'buckets', timer });
+    expect(resolved({ store: 'buckets', timer } as never)).toEqual({ store: 'buckets', timer });
+  });
+
+  it.each([
+    ['heap', 'Option `expirations` must be one of "buckets".'],
+    [{ store: 'heap' }, 'Option `expirations.store` must be one of "buckets".'],
+    [{ timer: {} }, 'Option `expirations.timer` must be a SessionTimer.'],
+    [{ timr: new HandTimer() }, 'Unknown option `expirations.timr`: did you mean `expirations.timer`?'],
+  ])('refuses %j', (given, problem) => {
+    expect(() => resolved(given as never)).toThrow(expect.objectContaining({ problems: [problem] }) as Error);
+  });
+});
