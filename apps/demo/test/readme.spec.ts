@@ -56,6 +56,7 @@ beforeAll(async () => {
     'docs/signing-in.md',
     'docs/testing.md',
     'docs/timeouts.md',
+    'docs/timers.md',
     'docs/websockets.md',
     'docs/writing-a-store.md',
   ];

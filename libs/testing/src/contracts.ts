@@ -1,8 +1,14 @@
-// `@nest-session/testing/contracts`: the checks that your own store or SessionIdResolver must pass.
+// `@nest-session/testing/contracts`: the checks that your own store, SessionIdResolver or timer must pass.
 export {
   sessionIdResolverContract,
   type SessionIdResolverContractOptions,
 } from './contracts/session-id-resolver.contract.js';
+export {
+  type ContractTimer,
+  sessionTimerContract,
+  type SessionTimerContractOptions,
+  type TimerServer,
+} from './contracts/session-timer.contract.js';
 export { sessionRepositoryContract } from './contracts/session-repository.contract.js';
 export type {
   ContractStore,

@@ -1,0 +1,161 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { OptionReader } from '@nest-session/core/store';
+import { FailureLog } from '../logging/failure.log.js';
+import { type BeanstalkdAddress, BeanstalkdConnection, type ReservedJob } from './beanstalkd.connection.js';
+import type { AskAboutSession, SessionTimer } from './session-timer.js';
+
+/** The options of a BeanstalkdSessionTimer. */
+export interface BeanstalkdSessionTimerOptions {
+  /** @default 'localhost' */
+  readonly host?: string;
+  /** @default 11300 */
+  readonly port?: number;
+  /** The tube for the jobs. Each namespace of sessions needs one of its own. @default 'session-ends' */
+  readonly tube?: string;
+}
+
+// Milliseconds between two attempts to connect.
+const RECONNECTION = 1000;
+// Milliseconds after which to ask again when Redis did not reply.
+const RETRY = 5000;
+// Milliseconds that an instance waits itself, with the job: beanstalkd counts whole seconds.
+const LONGEST_HOLD = 100;
+// Jobs that one instance asks about at a time: as many as one call of the script claims.
+const BATCH_SIZE = 50;
+// Sessions, about 150 bytes each.
+const MOST_REMEMBERED = 10_000;
+
+/**
+ * Lets beanstalkd tell when to ask about a session. All instances reserve jobs from one tube, and each job has the id of a
+ * session. beanstalkd counts whole seconds: a session that was renewed is asked about up to a second late.
+ */
+export class BeanstalkdSessionTimer implements SessionTimer {
+  readonly #address: BeanstalkdAddress;
+  readonly #failures: FailureLog;
+  readonly #stopping = new AbortController();
+  /** For everything but reservations, which block a connection. */
+  #commands: Promise<BeanstalkdConnection> = Promise.reject(new Error('The timer was not started'));
+  /** The jobs of sessions that this connection has scheduled, the oldest first. */
+  readonly #jobs = new Map<string, string>();
+  #consumer: Promise<void> = Promise.resolve();
+  /** The connection that waits for a job, and has none. */
+  #waiting: BeanstalkdConnection | undefined;
+
+  /** @throws InvalidSessionOptionsError naming all problems at once */
+  constructor(options: BeanstalkdSessionTimerOptions = {}) {
+    const reader = new OptionReader('BeanstalkdSessionTimer', options);
+    this.#address = {
+      host: reader.text('host', 'localhost', (host) => (host === '' ? 'must not be empty' : undefined)),
+      port: reader.integer('port', 11_300, { atLeast: 1, atMost: 65_535 }),
+      tube: reader.text('tube', 'session-ends', tubeProblem),
+    };
+    reader.finish();
+    this.#commands.catch(() => undefined);
+    this.#failures = new FailureLog(
+      'beanstalkd does not tell which sessions may have ended; the cleanup job will find them',
+      'beanstalkd tells again which sessions may have ended',
+    );
+  }
+
+  start(ask: AskAboutSession): void {
+    this.#consumer = this.#consume(ask);
+  }
+
+  async schedule(id: string, delay: number): Promise<void> {
+    const commands = await this.#commands;
+    this.#remember(id, await commands.put(id, seconds(delay)));
+  }
+
+  async cancel(id: string): Promise<void> {
+    const job = this.#jobs.get(id);
+    if (job === undefined) return;
+    this.#jobs.delete(id);
+    await (await this.#commands).delete(job);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#waiting?.close();
+    await this.#consumer;
+  }
+
+  async #consume(ask: AskAboutSession): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#serve(ask).catch((error: unknown) => {
+        if (!signal.aborted) this.#failures.failed(error);
+      });
+      await pause(RECONNECTION, undefined, { ref: false, signal }).catch(() => undefined);
+    }
+  }
+
+  /** Until a connection is lost. */
+  async #serve(ask: AskAboutSession): Promise<void> {
+    // A beanstalkd that was started again gives the numbers of lost jobs to others.
+    this.#jobs.clear();
+    this.#commands = BeanstalkdConnection.open(this.#address);
+    const commands = await this.#commands;
+    try {
+      const reservations = await BeanstalkdConnection.open(this.#address);
+      void commands.lost.then((reason) => reservations.close(reason));
+      this.#failures.succeeded();
+      await this.#handOut(reservations, ask);
+    } finally {
+      commands.close();
+    }
+  }
+
+  async #handOut(reservations: BeanstalkdConnection, ask: AskAboutSession): Promise<void> {
+    try {
+      while (!this.#stopping.signal.aborted) {
+        const jobs = await this.#reserve(reservations);
+        await Promise.all(jobs.map((job) => this.#finish(reservations, job, ask)));
+      }
+    } finally {
+      reservations.close();
+    }
+  }
+
+  /** Waits for a job, and takes those that are there with it. */
+  async #reserve(connection: BeanstalkdConnection): Promise<ReservedJob[]> {
+    this.#waiting = connection;
+    let job = await connection.reserve({ waits: true });
+    this.#waiting = undefined;
+    const jobs: ReservedJob[] = [];
+    while (job) {
+      jobs.push(job);
+      job = jobs.length < BATCH_SIZE ? await connection.reserve({ waits: false }) : undefined;
+    }
+    return jobs;
+  }
+
+  /** The job stays reserved until there is an answer: should this instance end before, another one gets it. */
+  async #finish(connection: BeanstalkdConnection, { job, text }: ReservedJob, ask: AskAboutSession): Promise<void> {
+    const answer = () => ask(text).catch(() => RETRY);
+    let delay = await answer();
+    while (delay !== undefined && delay <= LONGEST_HOLD) {
+      await pause(delay);
+      delay = await answer();
+    }
+    if (delay === undefined) await connection.delete(job);
+    else await connection.release(job, seconds(delay));
+  }
+
+  #remember(id: string, job: string): void {
+    this.#jobs.delete(id);
+    this.#jobs.set(id, job);
+    if (this.#jobs.size <= MOST_REMEMBERED) return;
+    const [oldest] = this.#jobs.keys();
+    this.#jobs.delete(oldest!);
+  }
+}
+
+/** Up, but for what an instance waits itself: who asks earlier asks twice. */
+function seconds(milliseconds: number): number {
+  return Math.max(0, Math.ceil((milliseconds - LONGEST_HOLD) / 1000));
+}
+
+function tubeProblem(tube: string): string | undefined {
+  const isName = /^[\w+/;.$()][\w+/;.$()-]{0,199}$/.test(tube);
+  return isName ? undefined : 'must have 1 to 200 letters, digits and `-+/;.$_()`, and not begin with `-`';
+}

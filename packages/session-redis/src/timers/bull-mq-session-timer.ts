@@ -1,0 +1,121 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { OptionReader } from '@nest-session/core/store';
+import { type ConnectionOptions, DelayedError, type Job, Queue, Worker } from 'bullmq';
+import { FailureLog } from '../logging/failure.log.js';
+import { settledWithin } from '../timing/settled-within.js';
+import type { AskAboutSession, SessionTimer } from './session-timer.js';
+
+/** The options of a BullMqSessionTimer. */
+export interface BullMqSessionTimerOptions {
+  /** As BullMQ takes it: options of ioredis, or a client of your own with `maxRetriesPerRequest: null`. */
+  readonly connection: ConnectionOptions;
+  /** Name of the queue. Each namespace of sessions needs one of its own. @default 'session-ends' */
+  readonly queue?: string;
+  /** Prefix of the keys of BullMQ. On a Cluster, one with a hash tag, such as `'{bull}'`. @default 'bull' */
+  readonly prefix?: string;
+  /** Number of sessions that one instance asks about at a time, 1 to 1000. @default 50 */
+  readonly concurrency?: number;
+}
+
+// Milliseconds after which to ask again when Redis did not reply.
+const RETRY = 5000;
+// Milliseconds. How long a job waits when the instance that had it has ended: up to twice as long.
+const LOCK = 10_000;
+// Milliseconds between two attempts to connect.
+const RECONNECTION = 500;
+// Milliseconds that jobs have to finish when the application shuts down: a question takes no longer.
+const PATIENCE = 5000;
+// A job is given to another instance as often as this many instances end over it.
+const MOST_STALLS = 1000;
+
+/**
+ * Lets BullMQ tell when to ask about a session: each session has a delayed job, whose id is that of the session. All
+ * instances work on one queue.
+ */
+export class BullMqSessionTimer implements SessionTimer {
+  readonly #name: string;
+  readonly #options: { readonly connection: ConnectionOptions; readonly prefix: string };
+  readonly #concurrency: number;
+  readonly #failures = new FailureLog(
+    'BullMQ does not tell which sessions may have ended; the cleanup job will find them',
+    'BullMQ tells again which sessions may have ended',
+  );
+  #queue: Queue | undefined;
+  #worker: Worker | undefined;
+  #isStopping = false;
+  #isDown = false;
+
+  /** Connects when the application starts. @throws InvalidSessionOptionsError naming all problems at once */
+  constructor(options: BullMqSessionTimerOptions) {
+    const reader = new OptionReader('BullMqSessionTimer', options);
+    const connection = reader.value('connection', isConnection, CONNECTION);
+    this.#name = reader.text('queue', 'session-ends', nameProblem);
+    const prefix = reader.text('prefix', 'bull', (text) => (text === '' ? 'must not be empty' : undefined));
+    this.#concurrency = reader.integer('concurrency', 50, { atLeast: 1, atMost: 1000 });
+    if (!connection) reader.problem(`Option \`connection\` must be ${CONNECTION}.`);
+    reader.finish();
+    this.#options = { connection: connection!, prefix };
+  }
+
+  start(ask: AskAboutSession): void {
+    // A call must not wait until Redis is back: nobody waits for it.
+    const queue = this.#with({ enableOfflineQueue: false, maxRetriesPerRequest: 1 });
+    this.#queue = new Queue(this.#name, queue);
+    this.#worker = new Worker(this.#name, (job, token) => this.#process(job, token, ask), {
+      ...this.#with({}),
+      concurrency: this.#concurrency,
+      lockDuration: LOCK,
+      stalledInterval: LOCK,
+      maxStalledCount: MOST_STALLS,
+    });
+    this.#queue.on('error', (error) => this.#failures.failed(error));
+    this.#worker.on('error', (error) => this.#failures.failed(error));
+    this.#worker.on('ready', () => {
+      this.#isDown = false;
+      this.#failures.succeeded();
+    });
+  }
+
+  async schedule(id: string, delay: number): Promise<void> {
+    await this.#queue?.add('session-end', null, { jobId: id, delay, removeOnComplete: true, removeOnFail: true });
+  }
+
+  async cancel(id: string): Promise<void> {
+    // Not a job that is being worked on, which needs no cancellation.
+    await this.#queue?.remove(id);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    // BullMQ waits for ever for the end of a connection that waits for its next attempt. That one is the last.
+    if (this.#isDown) await pause(2 * RECONNECTION);
+    await settledWithin(PATIENCE, Promise.all([this.#worker?.close(), this.#queue?.close()]));
+  }
+
+  /** The client of an application has its own rules. */
+  #with(rules: object) {
+    const { connection, prefix } = this.#options;
+    const retryStrategy = () => {
+      this.#isDown = true;
+      return this.#isStopping ? null : RECONNECTION;
+    };
+    return { prefix, connection: 'duplicate' in connection ? connection : { ...connection, ...rules, retryStrategy } };
+  }
+
+  async #process(job: Job, token: string | undefined, ask: AskAboutSession): Promise<void> {
+    const delay = await ask(job.id ?? '').catch(() => RETRY);
+    if (delay === undefined) return;
+    await job.moveToDelayed(Date.now() + delay, token);
+    throw new DelayedError();
+  }
+}
+
+const CONNECTION = 'options of ioredis, or a client';
+
+function isConnection(value: unknown): value is ConnectionOptions {
+  return typeof value === 'object' && value !== null;
+}
+
+function nameProblem(name: string): string | undefined {
+  return name === '' || name.includes(':') ? 'must not be empty, and have no ":"' : undefined;
+}

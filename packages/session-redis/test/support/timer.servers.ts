@@ -1,0 +1,65 @@
+import type { SessionTimer } from '@nest-session/redis';
+import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
+import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
+import { BeanstalkdServer } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
+import { Queue } from 'bullmq';
+import { BeanstalkdConnection } from '../../src/timers/beanstalkd.connection.js';
+
+/** The server of a timer, without persistence. */
+export interface TestTimerServer {
+  /** What `TIMER` of a worker process names. */
+  readonly address: string;
+  timer(): SessionTimer;
+  /** Puts jobs past every timer: an id and a delay in whole seconds each. */
+  put(jobs: readonly (readonly [id: string, delay: number])[]): Promise<void>;
+  kill(): Promise<void>;
+  /** Without what it knew. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How to start the server of each timer. */
+export const TIMER_SERVERS: readonly (readonly [name: string, open: () => Promise<TestTimerServer>])[] = [
+  [
+    'BeanstalkdSessionTimer',
+    async () => {
+      const server = await BeanstalkdServer.start();
+      return {
+        address: `beanstalkd ${server.port}`,
+        timer: () => new BeanstalkdSessionTimer({ host: '127.0.0.1', port: server.port }),
+        put: async (jobs) => {
+          const address = { host: '127.0.0.1', port: server.port, tube: 'session-ends' };
+          const connection = await BeanstalkdConnection.open(address);
+          for (const [id, delay] of jobs) await connection.put(id, delay);
+          connection.close();
+        },
+        kill: () => server.kill(),
+        restart: () => server.start(),
+        close: () => server.kill(),
+      };
+    },
+  ],
+  [
+    'BullMqSessionTimer',
+    async () => {
+      const server = await RedisServer.start();
+      return {
+        address: `bullmq ${server.port}`,
+        timer: () => new BullMqSessionTimer({ connection: { host: '127.0.0.1', port: server.port } }),
+        put: async (jobs) => {
+          const queue = new Queue('session-ends', { connection: { host: '127.0.0.1', port: server.port } });
+          // BullMQ ignores a job whose id another one has.
+          for (const [jobId, delay] of jobs) {
+            await queue.remove(jobId);
+            await queue.add('session-end', null, { jobId, delay: delay * 1000, removeOnComplete: true });
+          }
+          await queue.close();
+        },
+        kill: () => server.kill(),
+        restart: () => server.restart(),
+        close: () => server.stop(),
+      };
+    },
+  ],
+];

@@ -1,0 +1,13 @@
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { registerChecks, sessionTimerContract } from '@nest-session/testing/contracts';
+import { TIMER_SERVERS } from '../support/timer.servers.js';
+
+LeakGuard.install();
+
+describe.each(TIMER_SERVERS)('%s', (_name, open) => {
+  // At the same time: each has a server of its own, and waits for its clock.
+  const passes = (name: string, check: () => Promise<void>) =>
+    it.concurrent(name, () => expect(check()).resolves.toBeUndefined());
+  const checks = sessionTimerContract({ open, cancels: true });
+  registerChecks(checks, { describe, it: Object.assign(passes, { skip: it.skip }) });
+});
