@@ -6,6 +6,8 @@ import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { OnSessionEvent, SessionEvent, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, SessionExpirationSweeper } from '@nest-session/redis';
+import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
+import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 
 class Handlers {
   async handle(event) {
@@ -21,6 +23,13 @@ OnSessionEvent(SessionEvent)(
   Object.getOwnPropertyDescriptor(Handlers.prototype, 'handle'),
 );
 
+/** The timer that `TIMER` names, such as `beanstalkd 11300`. */
+function timer() {
+  const [kind, port] = process.env.TIMER.split(' ');
+  const address = { host: '127.0.0.1', port: Number(port) };
+  return kind === 'bullmq' ? new BullMqSessionTimer({ connection: address }) : new BeanstalkdSessionTimer(address);
+}
+
 class WorkerModule {}
 Module({
   imports: [
@@ -28,6 +37,7 @@ Module({
     RedisSessionModule.forRoot({
       url: process.env.REDIS_URL,
       notifications: process.env.NOTIFICATIONS,
+      expirations: process.env.TIMER ? timer() : undefined,
       grace: process.env.GRACE,
       partitions: Number(process.env.PARTITIONS ?? 1),
       cleanup: { cron: process.env.CRON },
