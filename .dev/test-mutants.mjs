@@ -23,6 +23,7 @@ import { redisStore } from './mutants/redis-store.mutants.mjs';
 import { repartitioning } from './mutants/repartitioning.mutants.mjs';
 import { requests } from './mutants/requests.mutants.mjs';
 import { sockets } from './mutants/sockets.mutants.mjs';
+import { timers } from './mutants/timers.mutants.mjs';
 import { main } from './processes.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
@@ -40,6 +41,7 @@ await main(async () => {
     ...delivery,
     ...requests,
     ...sockets,
+    ...timers,
     ...guarding,
     ...stores,
     ...expressSession,
