@@ -41,7 +41,7 @@ export class BeanstalkdSessionTimer implements SessionTimer {
   /** The connection that waits for a job, and has none. */
   #waiting: BeanstalkdConnection | undefined;
 
-  /** @throws InvalidSessionOptionsError naming all problems at once */
+  /** Connects when the application starts. @throws InvalidSessionOptionsError naming all problems at once */
   constructor(options: BeanstalkdSessionTimerOptions = {}) {
     const reader = new OptionReader('BeanstalkdSessionTimer', options);
     this.#address = {
