@@ -127,7 +127,7 @@ export const delivery = [
   },
   {
     mistake: 'A claim that fails half-way has forgotten which ends it has recorded',
-    in: 'claim-expired: claim',
+    in: 'includes/claim: claim',
     code: 'if not is_wanted then unwanted[#unwanted + 1] = key end',
     instead: "if not is_wanted then redis.call('DEL', key) unwanted[1] = key end",
     killedBy: {

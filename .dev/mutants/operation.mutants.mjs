@@ -382,7 +382,7 @@ export const operation = [
   },
   {
     mistake: 'A sweep claims beside other background work',
-    in: 'SessionExpirationSweeper.#sweep',
+    in: 'BucketExpirationStore.#sweep',
     code: 'this.limiter.run(claim, bucket.partition.prefix)',
     instead: 'claim()',
     ...inSpec('background.limiter', 'an instance sweeps, claims and trims in one call at a time'),
@@ -463,7 +463,7 @@ export const operation = [
   },
   {
     mistake: 'A sweep that is aborted begins each further bucket',
-    in: 'SessionExpirationSweeper.sweep',
+    in: 'BucketExpirationStore.sweep',
     code: 'if (signal?.aborted) break;',
     instead: '',
     ...inSpec('session-expiration.sweeper', 'stops before its next batch and its next bucket when it is aborted'),

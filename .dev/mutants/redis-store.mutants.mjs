@@ -285,8 +285,8 @@ return { reply, signs_in and now or nil }`,
   },
   {
     mistake: 'A save begins to write before it knows that a key it needs is foreign',
-    code: `local bucket, is_in, moves = fields[4], nil, nil`,
-    instead: `local bucket, is_in, moves = fields[4], nil, nil
+    code: `local bucket, is_in, due, moves = fields[4], nil, nil, nil`,
+    instead: `local bucket, is_in, due, moves = fields[4], nil, nil, nil
 redis.call('HSET', key, unpack(ARGV, first_attribute))`,
     beyondModel: 'it has no foreign keys',
     killedBy: byScripts('save-session writes nothing when a key it needs has another type'),
@@ -305,7 +305,7 @@ const deleteSession = script('delete-session', [
   },
 ]);
 
-const claimExpired = script('claim-expired', [
+const claimExpired = script('includes/claim', [
   {
     mistake: 'A sweep takes sessions out of their indexes before it looks whether they are alive',
     code: `local has_data = fields[1] or fields[2] or redis.call('EXISTS', key) == 1`,
@@ -329,8 +329,8 @@ const claimExpired = script('claim-expired', [
   },
   {
     mistake: 'A sweep takes a session that is alive out of its bucket, and puts it into no other',
-    code: `redis.call('SADD', bucket_prefix .. right, 'expires:' .. id)`,
-    instead: ``,
+    code: `if is_stray then return end`,
+    instead: `if true then return end`,
     killedBy: byContract('events record no expiry before the end of a session, also when it was renewed since'),
   },
 ]);
@@ -512,14 +512,14 @@ const deadlines = [
   },
   {
     mistake: 'An earlier end leaves the member where it is, too late',
-    in: 'includes/check-bucket',
+    in: 'includes/check-member',
     code: 'is_in ~= 1 or minute <= now or minute > ends_at + 60000',
     instead: 'is_in ~= 1 or minute <= now',
     killedBy: byContract('events record the expiry of a session whose timeout was shortened'),
   },
   {
     mistake: 'A bucket has a time to live',
-    in: 'includes/create',
+    in: 'includes/join',
     code: "if is_new then redis.call('ZADD', bucket_list, bucket, bucket) end",
     instead: `if is_new then redis.call('ZADD', bucket_list, bucket, bucket) end
   redis.call('PEXPIREAT', bucket_prefix .. bucket, bucket + 300000)`,
@@ -527,7 +527,7 @@ const deadlines = [
   },
   {
     mistake: 'A minute whose bucket is empty stays in the list',
-    in: 'claim-expired',
+    in: 'includes/claim',
     code: "if redis.call('EXISTS', bucket_prefix .. bucket) == 0 then redis.call('ZREM', bucket_list, bucket) end",
     instead: '',
     killedBy: byScripts('claim-expired removes a minute without a bucket from the bucket list'),
@@ -556,9 +556,9 @@ const deadlines = [
   },
   {
     mistake: 'A member that its bucket has lost is never put back',
-    in: 'includes/check-bucket',
-    code: "minute and redis.pcall('SISMEMBER', bucket_prefix .. bucket, 'expires:' .. id)",
-    instead: 'minute and 1',
+    in: 'includes/check-member',
+    code: "redis.pcall('SISMEMBER', bucket_prefix .. bucket, 'expires:' .. id)",
+    instead: '1',
     beyondModel: 'its buckets lose nothing',
     killedBy: byScripts('touch-session puts a session back that its bucket has lost'),
   },

@@ -14,7 +14,8 @@ export { SessionEncryptionError } from './encryption/session-encryption.error.js
 
 // expiry
 export { SESSION_CLEANUP_JOB } from './expiration/session-cleanup.job.js';
-export { SessionExpirationSweeper, type SweepOptions } from './expiration/session-expiration.sweeper.js';
+export { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+export type { SweepOptions } from './expiration/session-expiration.store.js';
 export type { SweepResult } from './expiration/sweep.counter.js';
 export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
 

@@ -1,25 +1,28 @@
 import type { OptionReader } from '@nest-session/core/store';
 import { isSessionTimer, type SessionTimer } from '../timers/session-timer.js';
 
-/** Where Redis notes when sessions end, and who watches the time besides. */
+const STORES = ['buckets', 'sorted-set'] as const;
+
+/** Where the scripts note when a session ends. */
+export type ExpirationStoreName = (typeof STORES)[number];
+
+/** Where the scripts note when a session ends, and who watches the time besides. */
 export interface ExpirationsOptions {
-  /** `'buckets'`: a set of sessions for each minute. @default 'buckets' */
-  readonly store?: 'buckets';
+  /** @default 'buckets' */
+  readonly store?: ExpirationStoreName;
   /** Tells when a session may have ended. @default none */
   readonly timer?: SessionTimer;
 }
 
 export interface ResolvedExpirations {
-  readonly store: 'buckets';
+  readonly store: ExpirationStoreName;
   readonly timer: SessionTimer | undefined;
 }
-
-const STORES = ['buckets'] as const;
 
 /** What the option `expirations` says: a store, a timer, or both. */
 export function readExpirations(
   reader: OptionReader,
-  given: 'buckets' | SessionTimer | ExpirationsOptions | undefined,
+  given: ExpirationStoreName | SessionTimer | ExpirationsOptions | undefined,
 ): ResolvedExpirations {
   if (typeof given !== 'object') {
     return { store: reader.oneOf('expirations', STORES, 'buckets'), timer: undefined };

@@ -6,7 +6,12 @@ import { namespaceProblem } from '../keys/session-keys.js';
 import type { Repartitioning } from '../keys/session-partitions.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
-import { type ExpirationsOptions, readExpirations, type ResolvedExpirations } from './expirations.options.js';
+import {
+  type ExpirationsOptions,
+  type ExpirationStoreName,
+  readExpirations,
+  type ResolvedExpirations,
+} from './expirations.options.js';
 import { isOfCluster, readAddress, type RedisAddress, type RedisAddressOptions } from './redis-address.options.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
@@ -42,15 +47,20 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
     batchSize?: number;
   };
   /**
+   * Where the scripts note when a session ends. `'buckets'`: in a set for each minute, which the cleanup job sweeps.
+   * `'sorted-set'`: in one sorted set per partition by the millisecond, which every instance polls when the next session is
+   * due: ends are known within 250 ms without key events. Instances with either may run at once. See docs/expiry.md.
+   *
+   * Or a timer, a server outside of Redis that tells when a session may have ended; or both, as in
+   * `{ store: 'buckets', timer }`. See docs/timers.md.
+   * @default 'buckets'
+   */
+  expirations?: ExpirationStoreName | SessionTimer | ExpirationsOptions;
+  /**
    * `'auto'`: key events of Redis make expiries known within about a second, where Redis allows them. `'off'`: only the
    * cleanup job finds expired sessions. @default 'auto'
    */
   notifications?: 'auto' | 'off';
-  /**
-   * Where Redis notes when sessions end; or a timer, a server outside of Redis that tells when a session may have ended;
-   * or both, as in `{ store: 'buckets', timer }`. See docs/timers.md. @default 'buckets'
-   */
-  expirations?: 'buckets' | SessionTimer | ExpirationsOptions;
   /** How long a request waits for Redis at most, a reconnection included. At least 10ms. @default '1s' */
   commandTimeout?: Duration;
   /**

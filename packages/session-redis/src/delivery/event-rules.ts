@@ -25,7 +25,7 @@ const MOST_ABANDONED = 5;
 
 /** What the delivery of events goes by: the options of events, the pace, and the limits of one partition. */
 export function eventRules(
-  { grace, events }: ResolvedRedisSessionOptions,
+  { grace, events, expirations }: ResolvedRedisSessionOptions,
   pace: DeliveryPace,
   partitions: SessionPartitions,
 ) {
@@ -33,5 +33,5 @@ export function eventRules(
   // So that there is room for two.
   const maxDataSize = Math.min(events.deadLetters.maxDataSize, Math.floor(maxSize / 2));
   const deadLetters = { ...events.deadLetters, maxSize, maxDataSize };
-  return { ...events, ...pace, grace, mostAbandoned: MOST_ABANDONED, deadLetters };
+  return { ...events, ...pace, grace, store: expirations.store, mostAbandoned: MOST_ABANDONED, deadLetters };
 }

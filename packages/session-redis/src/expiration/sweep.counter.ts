@@ -1,13 +1,5 @@
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { ClaimOutcome } from '../scripts/session/session.scripts.js';
-
-/** The bucket of one minute in one partition. */
-export interface Bucket {
-  readonly partition: SessionKeys;
-  readonly minute: string;
-  /** The clock of its node when the pass began there: epoch milliseconds. */
-  readonly now: number;
-}
+import type { ClaimOutcome } from '../scripts/session/due-session.js';
 
 /**
  * Counts of one pass of the sweeper, sessions by outcome. `claimed`: their end was recorded; `alive`: not ended;
@@ -16,11 +8,11 @@ export interface Bucket {
 export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
   /** Number of buckets that were read. */
   readonly buckets: number;
-  /** Number of claimed sessions whose bucket was over two minutes old: an earlier pass should have found them. */
+  /** Number of claimed sessions that were due over two minutes ago: an earlier pass should have found them. */
   readonly late: number;
 }
 
-// Milliseconds. By default the passes are a minute apart, so a bucket that is two minutes old was missed.
+// Milliseconds. By default the passes are a minute apart, so what was due two minutes ago was missed.
 const LATE = 2 * 60_000;
 
 /** Counts what a pass does. */
@@ -30,23 +22,30 @@ export class SweepCounter {
   readonly failures: unknown[] = [];
   /** The dead-letter streams that got entries. */
   readonly deadLetters = new Set<string>();
-  /** Only for a pass that looks ahead: it can find a live session again, in the bucket that the session moved to. */
+  /** Only for a pass that looks ahead: it can find a live session again, where its member has moved to. */
   readonly #alive: Set<string> | undefined;
 
   constructor(looksAhead: boolean) {
     this.#alive = looksAhead ? new Set() : undefined;
   }
 
-  count({ partition, minute, now }: Bucket, members: readonly string[], outcomes: readonly ClaimOutcome[]): void {
-    for (const [i, outcome] of outcomes.entries()) {
-      const member = members[i];
-      if (outcome === 'alive' && member !== undefined) {
-        if (this.#alive?.has(member)) continue;
-        this.#alive?.add(member);
-      }
-      this.result[outcome]++;
-      if (outcome === 'corrupt') this.deadLetters.add(partition.deadLetters);
-      if (outcome === 'claimed' && Number(minute) < now - LATE) this.result.late++;
+  /**
+   * `due`: when the session was to be looked at, and `now`: epoch milliseconds by the clock of its node. `member`: undefined
+   * for a bucket itself.
+   */
+  count(
+    { deadLetters }: SessionKeys,
+    member: string | undefined,
+    outcome: ClaimOutcome,
+    due: number,
+    now: number,
+  ): void {
+    if (outcome === 'alive' && member !== undefined) {
+      if (this.#alive?.has(member)) return;
+      this.#alive?.add(member);
     }
+    this.result[outcome]++;
+    if (outcome === 'corrupt') this.deadLetters.add(deadLetters);
+    if (outcome === 'claimed' && due < now - LATE) this.result.late++;
   }
 }

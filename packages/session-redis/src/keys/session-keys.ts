@@ -27,6 +27,8 @@ export class SessionKeys {
   readonly prefix: string;
   /** ZSET of the minutes that have a bucket. */
   readonly bucketList: string;
+  /** ZSET of the ids of the sessions that are in no bucket; the score is their end, epoch ms, or a time before it. */
+  readonly ends: string;
   /** HASH: `at`, until when the sessions that have begun are over; `ended`, the epoch whose sessions are all ended. */
   readonly epoch: string;
   /** STRING: the instance whose turn the cleanup is. It exists until the next instance may take it. */
@@ -59,6 +61,7 @@ export class SessionKeys {
     this.hasSignals = tag !== '';
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
     this.bucketList = `${this.prefix}expirations`;
+    this.ends = `${this.prefix}ends`;
     this.epoch = `${this.prefix}epoch`;
     this.cleanup = `${this.prefix}cleanup`;
     this.events = `${this.prefix}events`;

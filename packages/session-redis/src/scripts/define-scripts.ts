@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import type { ExpirationStoreName } from '../configuration/expirations.options.js';
 import { loadScript } from './script.loader.js';
 
 type Argument = string | number;
@@ -24,12 +25,13 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
   };
 }
 
-/** The source of each script by the name of its command. `family`: the folder of the scripts. */
+/** The source of each script by the name of its command. `family`: the folder of the scripts. `store`: see loadScript(). */
 export function loadScripts<Name extends string>(
   family: string,
   files: Readonly<Record<Name, string>>,
+  store?: ExpirationStoreName,
 ): Record<Name, string> {
-  const sources = Object.entries<string>(files).map(([name, file]) => [name, loadScript(`${family}/${file}`)]);
+  const sources = Object.entries<string>(files).map(([name, file]) => [name, loadScript(`${family}/${file}`, store)]);
   return Object.fromEntries(sources) as Record<Name, string>;
 }
 

@@ -12,7 +12,9 @@ const luaFiles = files.filter((file) => file.endsWith('.lua'));
 const names = luaFiles.filter((file) => !file.startsWith('includes/')).map(nameOf);
 /** The declarations of outcomes: beside the scripts, and in core for those of a store. */
 const declarations = [
-  ...files.filter((name) => /(\.scripts|session-arguments)\.ts$/.test(name)).map((name) => new URL(name, folder)),
+  ...files
+    .filter((name) => /(\.scripts|session-arguments|due-session)\.ts$/.test(name))
+    .map((name) => new URL(name, folder)),
   new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
 ]
   .map((file) => readFileSync(file, 'utf8'))
@@ -32,6 +34,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/raise-epoch': null,
   'session/end-older-sessions': null,
   'session/claim-expired': 'ClaimOutcome',
+  'session/claim-due': 'ClaimOutcome',
   'session/take-cleanup': 'TakeCleanupReply',
   'limits/reserve-place': 'ReserveReply',
   'limits/settle-place': 'SettlePlaceReply',

@@ -4,4 +4,4 @@ import { describeContract } from '../support/contract.suite.js';
 
 LeakGuard.install();
 
-describeContract(64, undefined, () => ContractRedis.openCluster());
+describeContract(64, { open: () => ContractRedis.openCluster() });

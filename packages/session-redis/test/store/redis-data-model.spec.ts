@@ -75,7 +75,7 @@ describe.each([
     witness.on('pmessage', (_, channel: string) => written.add(channel.replace('__keyspace@0__:', '')));
     await witness.psubscribe('__keyspace@0__:*');
     await start({ group: 'retrying' });
-    await start({ group: 'giving-up', attempts: 1 });
+    await start({ group: 'giving-up', attempts: 1 }, 'sorted-set');
   });
 
   afterAll(async () => {
@@ -85,11 +85,15 @@ describe.each([
     await server?.stop();
   });
 
-  async function start(events: RedisSessionModuleOptions['events']): Promise<void> {
+  async function start(
+    events: RedisSessionModuleOptions['events'],
+    expirations: RedisSessionModuleOptions['expirations'] = 'buckets',
+  ): Promise<void> {
     // One event and a dead letter or two are kept, and the job runs every second: it removes an event that was not handled.
     const redis = {
       url: server.url,
       partitions,
+      expirations,
       cleanup: { cron: '* * * * * *' },
       events: { maxLength: 1, deadLetters: { maxSize: 1024 * partitions }, ...events },
     };
@@ -117,6 +121,9 @@ describe.each([
     const session = repository.createSession();
     session.principalName = 'ann';
     await repository.save(session);
+    const inSet = instances[1]!.module.get(IndexedSessionRepository, { strict: false }).createSession();
+    inSet.setAttribute('cart', 'apple');
+    await instances[1]!.module.get(IndexedSessionRepository, { strict: false }).save(inSet);
     // The creation makes room.
     session.changeSessionId();
     await repository.save(session);

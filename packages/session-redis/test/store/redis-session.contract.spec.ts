@@ -5,4 +5,4 @@ import { encryptionOf, keyOf } from '../support/encryption.fixture.js';
 LeakGuard.install();
 
 describeContract(1);
-describeContract(1, encryptionOf(keyOf('a')));
+describeContract(1, { encryption: encryptionOf(keyOf('a')) });

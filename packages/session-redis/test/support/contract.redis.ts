@@ -4,7 +4,7 @@ import { JsonAttributeSerializer, type SessionEvent } from '@nest-session/core';
 import { SteppableRedisCluster, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
-import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { type ExpirationStoreName, resolveRedisSessionOptions } from '../../src/configuration/expirations.options.js';
 import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { type Command, RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
@@ -69,25 +69,31 @@ export class ContractRedis {
     return new ContractRedis(cluster, nodes, () => Promise.all(nodes.map(closeConnections)), CLUSTER_TIMEOUT);
   }
 
-  store(options: RedisRepositoryOptions, counts: number | Repartitioning): ContractStore {
+  /** `expirations`: of each node. */
+  store(
+    options: RedisRepositoryOptions,
+    counts: number | Repartitioning,
+    expirations: readonly [ExpirationStoreName, ExpirationStoreName] = ['buckets', 'buckets'],
+  ): ContractStore {
     const namespace = `store-${++this.#stores}`;
     // Each node finds out for itself how far a move is.
     const partitionsOfNode = () => new SessionPartitions(namespace, counts);
     const move =
       typeof counts === 'number' ? undefined : new InterferingMove(this.nodes[0].background, partitionsOfNode());
-    const [one, two] = this.nodes.map((each) =>
-      nodeOf(each, partitionsOfNode(), options, this.commandTimeout, move),
+    const [one, two] = this.nodes.map((each, i) =>
+      nodeOf(each, partitionsOfNode(), options, { commandTimeout: this.commandTimeout, store: expirations[i]! }, move),
     ) as [Node, Node];
+    // The minute of a session's end passes up to a minute later.
+    const ahead = expirations.includes('buckets') ? MINUTE : 0;
     const partitions = partitionsOfNode();
     let sweeps = 0;
     return {
       repository: one.repository,
       other: two.repository,
       advance: (milliseconds) => this.server.stepClock(milliseconds),
-      // The minute of a session's end passes up to a minute later.
       reportExpired: () =>
         Promise.all([
-          (sweeps++ % 2 === 0 ? one : two).sweeper.runOnce({ ahead: MINUTE }),
+          (sweeps++ % 2 === 0 ? one : two).sweeper.runOnce({ ahead }),
           one.older.runOnce(),
           two.older.runOnce(),
         ]),
@@ -195,10 +201,10 @@ function nodeOf(
   { request, background }: Connections,
   partitions: SessionPartitions,
   options: RedisRepositoryOptions,
-  commandTimeout: number,
+  { commandTimeout, store }: { readonly commandTimeout: number; readonly store: ExpirationStoreName },
   move?: InterferingMove,
 ): Node {
-  const scripts = scriptsOn((client) => new SessionScripts(client, partitions, KEEPING_RULES));
+  const scripts = scriptsOn((client) => new SessionScripts(client, partitions, { ...KEEPING_RULES, store }));
   const connection = move
     ? new InterruptedConnection(request, commandTimeout, () => move.step())
     : new RequestConnection(request, { commandTimeout });

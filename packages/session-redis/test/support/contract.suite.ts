@@ -1,16 +1,24 @@
 import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
+import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
 import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
 import type { Repartitioning } from '../../src/keys/session-partitions.js';
 import { ContractRedis } from './contract.redis.js';
 
+export interface ContractVariant {
+  readonly encryption?: SessionEncryption;
+  /** Where each of the two nodes notes the ends of sessions. @default in buckets */
+  readonly expirations?: readonly [ExpirationStoreName, ExpirationStoreName];
+  /** @default a single Redis */
+  readonly open?: () => Promise<ContractRedis>;
+}
+
 /**
- * The contract of repositories, for one with these partitions, by default on a single Redis. With a repartitioning, the
- * sessions move while the store is used.
+ * The contract of repositories, for one with these partitions. With a repartitioning, the sessions move while the store is
+ * used.
  */
 export function describeContract(
   partitions: number | Repartitioning,
-  encryption?: SessionEncryption,
-  open: () => Promise<ContractRedis> = () => ContractRedis.open(),
+  { encryption, expirations, open = () => ContractRedis.open() }: ContractVariant = {},
 ): void {
   let redis: ContractRedis;
   beforeAll(async () => {
@@ -18,13 +26,14 @@ export function describeContract(
   }, 120_000);
   afterAll(() => redis.close());
 
+  const where = expirations ? `${[...new Set(expirations)].join(' and ')}, ` : '';
   const what = encryption ? 'encryption, partitions' : 'partitions';
   const count = typeof partitions === 'number' ? partitions : `from ${partitions.from} to ${partitions.to}`;
-  describe(`RedisSessionRepository, ${what}: ${count}`, () => {
+  describe(`RedisSessionRepository, ${where}${what}: ${count}`, () => {
     const checks = sessionRepositoryContract({
       offers: ['indexes', 'events', 'revocations', 'nodes', 'outages'],
       slack: 0,
-      open: (options) => redis.store({ ...options, encryption }, partitions),
+      open: (options) => redis.store({ ...options, encryption }, partitions, expirations),
     });
     // A failed check rejects. As an assertion of Jest it counts as one.
     const passes = (name: string, check: () => Promise<void>) =>

@@ -5,6 +5,7 @@ export const KEYS = {
   'nest:session:sessions:expires:canary:<uuid>': 'string',
   'nest:session:expirations:<minute>': 'set',
   'nest:session:expirations': 'zset',
+  'nest:session:ends': 'zset',
   'nest:session:index:<index name>:<value>': 'zset',
   'nest:session:sessions:moved:<previous id>': 'string',
   'nest:session:sessions:taken-over:<id>': 'string',

@@ -46,6 +46,10 @@ const oneOfNumbers = (...numbers: number[]) => ({
   asymmetricMatch: (value: unknown) => numbers.includes(Number(value)),
 });
 
+const oneOfLists = (...lists: unknown[][]) => ({
+  asymmetricMatch: (value: unknown) => lists.some((list) => JSON.stringify(list) === JSON.stringify(value)),
+});
+
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
 
 function save(what: string, changes: Changes): ScriptCall {
@@ -288,6 +292,22 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     },
     send: (client, store) => sessionScripts(client, store).claimExpired(store.keys, [`expires:${ID}`]),
     reply: [oneOf('claimed', 'already')],
+  },
+  {
+    script: 'claim-due',
+    what: 'what the sorted set has',
+    prepare: async (store) => {
+      await openSession(store);
+      await store.runOut(ID);
+      await store.client.zadd(store.keys.ends, 1, ID);
+    },
+    send: (client, store) => sessionScripts(client, store).claimDue(store.keys, 10),
+    // A repeated call finds that the first one has claimed the session.
+    reply: {
+      now: expect.any(Number) as number,
+      next: undefined,
+      sessions: oneOfLists([{ id: ID, time: '1', outcome: 'claimed' }], []),
+    },
   },
   {
     script: 'end-older-sessions',

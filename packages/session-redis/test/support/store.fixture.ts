@@ -3,6 +3,7 @@ import { SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
+import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
 import type { EncryptedUpdate } from '../../src/encryption/encrypted-session.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -16,6 +17,8 @@ export const KEEPING_RULES: KeepingRules = { grace: GRACE, retention: RETENTION,
 export interface StoreOptions extends RedisServerOptions {
   /** @default 1 */
   readonly partitions?: number;
+  /** @default 'buckets' */
+  readonly expirations?: ExpirationStoreName;
 }
 
 /** The changes that a test saves. */
@@ -39,20 +42,25 @@ export class Store<Server extends RedisServer = RedisServer> {
     readonly server: Server,
     readonly client: Redis,
     readonly partitions: SessionPartitions,
+    readonly expirations: ExpirationStoreName,
   ) {
-    this.scripts = new SessionScripts(client, partitions, KEEPING_RULES);
+    this.scripts = new SessionScripts(client, partitions, { ...KEEPING_RULES, store: expirations });
   }
 
-  static async open({ partitions, ...options }: StoreOptions = {}): Promise<Store> {
-    return Store.#on(await RedisServer.start(options), partitions);
+  static async open(options: StoreOptions = {}): Promise<Store> {
+    return Store.#on(await RedisServer.start(options), options);
   }
 
-  static async openSteppable({ partitions, ...options }: StoreOptions = {}): Promise<SteppableStore> {
-    return Store.#on(await SteppableRedisServer.start(options), partitions);
+  static async openSteppable(options: StoreOptions = {}): Promise<SteppableStore> {
+    return Store.#on(await SteppableRedisServer.start(options), options);
   }
 
-  static #on<Server extends RedisServer>(server: Server, partitions?: number): Store<Server> {
-    return new Store(server, new Redis(server.url), new SessionPartitions('nest:session', partitions));
+  static #on<Server extends RedisServer>(
+    server: Server,
+    { partitions, expirations = 'buckets' }: StoreOptions,
+  ): Store<Server> {
+    const layout = new SessionPartitions('nest:session', partitions);
+    return new Store(server, new Redis(server.url), layout, expirations);
   }
 
   keysOf(id: string): SessionKeys {
@@ -127,6 +135,11 @@ export class Store<Server extends RedisServer = RedisServer> {
     const minutes = await this.client.zrangebyscore(keys.bucketList, '-inf', '+inf');
     const standsIn = await Promise.all(minutes.map((m) => this.client.sismember(keys.bucket(m), `expires:${id}`)));
     return minutes.filter((_, i) => standsIn[i] === 1);
+  }
+
+  /** The time that the sorted set has for a session, as Redis writes it; null when it is not in there. */
+  due(id: string): Promise<string | null> {
+    return this.client.zscore(this.keysOf(id).ends, id);
   }
 
   /** The recorded events of a session: the type of each, with its other fields. */

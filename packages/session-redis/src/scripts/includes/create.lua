@@ -36,8 +36,7 @@ end
 if ends_at then
   redis.call('SET', shadow, '', 'PXAT', ends_at)
   redis.call('PEXPIREAT', key, ends_at + ARGV[3])
-  redis.call('SADD', bucket_prefix .. bucket, 'expires:' .. id)
-  if is_new then redis.call('ZADD', bucket_list, bucket, bucket) end
+  -- include: join
 else
   redis.call('SET', shadow, '')
 end

@@ -1,10 +1,19 @@
 -- Ends the live session: nothing finds it any more. `is_wanted`: whether anybody wants the event; nil when the script has
 -- not asked yet. The event is the first write, which fails when the stream is a foreign key.
-local size = tonumber(bucket) and redis.pcall('SCARD', bucket_prefix .. bucket) or 0
-if type(size) ~= 'number' or size == 1 then
-  -- include: buckets
-  size = checked(size) or 0
-  if size == 1 then is_listed(bucket) end
+local size, is_in_set = 0, false
+if tonumber(bucket) then
+  size = redis.pcall('SCARD', bucket_prefix .. bucket)
+  if type(size) ~= 'number' or size == 1 then
+    -- include: buckets
+    size = checked(size) or 0
+    if size == 1 then is_listed(bucket) end
+  end
+else
+  is_in_set = redis.pcall('ZSCORE', prefix .. 'ends', id)
+  if type(is_in_set) == 'table' then
+    -- include: types
+    is_in_set = checked(is_in_set)
+  end
 end
 local entries
 if index then
@@ -23,6 +32,7 @@ for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
 if size > 0 and redis.call('SREM', bucket_prefix .. bucket, 'expires:' .. id) == size then
   redis.call('ZREM', bucket_list, bucket)
 end
+if is_in_set then redis.call('ZREM', prefix .. 'ends', id) end
 redis.call('DEL', shadow)
 if is_wanted then
   -- include: ended

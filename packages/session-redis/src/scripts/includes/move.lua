@@ -30,19 +30,34 @@ local function move(id)
     if read('ZCARD', entry.new_set) == nil then error(wrong_type('zset', entry.new_set, entry.value)) end
     entry.score = redis.call('ZSCORE', entry.set, id) or began
   end
-  local left = tonumber(fields[3]) and fields[3]
+  local left, is_in_set = tonumber(fields[3]) and fields[3], nil
   local is_in = left and read('SISMEMBER', left_bucket .. left, 'expires:' .. id) == 1
   local is_last = is_in and redis.call('SCARD', left_bucket .. left) == 1
   if is_last and read('ZSCORE', left_list, left) == nil then error(wrong_type('zset', left_list)) end
   -- As in claim-expired: the sum of the time and the time to live can fall into another minute.
   local ends_at = redis.call('PEXPIRETIME', shadow)
-  local bucket = ends_at >= 0 and bucket_to_join(ends_at)
-  local is_new = bucket and not is_listed(bucket)
+  local bucket, is_new, joins_set
+  if left then
+    bucket = ends_at >= 0 and bucket_to_join(ends_at)
+    is_new = bucket and not is_listed(bucket)
+  else
+    -- It stays in the sorted set: whoever moves it need not know where others put new sessions.
+    is_in_set = read('ZSCORE', old_prefix .. 'ends', id)
+    if read('ZCARD', new_prefix .. 'ends') == nil then error(wrong_type('zset', new_prefix .. 'ends')) end
+    joins_set = ends_at >= 0
+  end
 
   redis.call('RENAME', key, new_key)
   redis.call('RENAME', shadow, new_shadow)
   if is_in then redis.call('SREM', left_bucket .. left, 'expires:' .. id) end
   if is_last then redis.call('ZREM', left_list, left) end
+  if is_in_set then redis.call('ZREM', old_prefix .. 'ends', id) end
+  if joins_set then
+    redis.call('ZADD', new_prefix .. 'ends', ends_at, id)
+    -- As in includes/join; whoever hears it ignores an end that is far away.
+    local left_time = redis.call('PTTL', new_shadow)
+    if string.find(new_prefix, '{', 1, true) then redis.pcall('SPUBLISH', new_prefix .. 'events', 'end ' .. left_time) end
+  end
   if bucket then
     redis.call('SADD', bucket_prefix .. bucket, 'expires:' .. id)
     if is_new then redis.call('ZADD', bucket_list, bucket, bucket) end

@@ -1,5 +1,5 @@
--- Of a new session, which lives for `most` ms at most until it is renewed: its end `ends_at`, the `bucket` of that, whether
--- that one `is_new`, its index `entries`, and the text `index_field` for these. ARGV has its indexes from `first_index` on,
+-- Of a new session, which lives for `most` ms at most until it is renewed: its end `ends_at`, the `bucket` of that, if it is
+-- to stand in one, whether that one `is_new`, its index `entries`, and the text `index_field` for these. ARGV has its indexes from `first_index` on,
 -- and its attributes from `first_attribute` on.
 -- include: clock
 local interval, absolute_timeout, since = tonumber(ARGV[4]), tonumber(ARGV[5]), now
@@ -8,9 +8,7 @@ local absolute_expiry = absolute_timeout >= 0 and now + absolute_timeout * 1000 
 if most and (not ends_at or now + most < ends_at) then ends_at = now + most end
 local bucket, is_new
 if ends_at then
-  -- include: buckets
-  bucket = bucket_to_join(ends_at)
-  is_new = not is_listed(bucket)
+  -- include: place
 end
 local entries, index_field
 if first_attribute > first_index then

@@ -135,7 +135,7 @@ if keeps_idle and accessed and accessed < now then since = accessed end
 -- include: end-since
 local sets_end = not keeps_idle or new_interval or new_timeout
 local ends = sets_end and ends_at and ends_at <= now
-local bucket, is_in, moves = fields[4], nil, nil
+local bucket, is_in, due, moves = fields[4], nil, nil, nil
 
 if ends then
   local index, how, kept, is_wanted = redis.call('HGET', key, 'index'), 'expired', ARGV[4], nil
@@ -148,7 +148,7 @@ else
     -- include: fit
   end
   if sets_end or rotates then
-    -- include: check-bucket
+    -- include: check-member
   end
   local leaving, joining
   if changes_index or fields[6] then
@@ -183,7 +183,7 @@ else
         -- include: unrecorded
       end
     end
-    -- include: change-bucket
+    -- include: change-member
   end
   if rotates then
     local recorded = redis.pcall('XADD', events, '*', 'type', 'id-changed', 'session', new_id, 'at', now, 'previous', id)
@@ -241,6 +241,9 @@ if rotates and not ends then
   if bucket and (sets_end or is_in == 1) then
     redis.call('SADD', bucket_prefix .. bucket, 'expires:' .. new_id)
     redis.call('SREM', bucket_prefix .. bucket, 'expires:' .. id)
+  elseif due then
+    redis.call('ZADD', prefix .. 'ends', due, new_id)
+    redis.call('ZREM', prefix .. 'ends', id)
   end
   redis.call('RENAME', key, KEYS[6])
   redis.call('RENAME', shadow, KEYS[7])

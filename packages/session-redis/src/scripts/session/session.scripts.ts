@@ -7,6 +7,7 @@ import type {
   UpdateReply,
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import type { ExpirationStoreName } from '../../configuration/expirations.options.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
@@ -30,36 +31,34 @@ import {
   toCreateReply,
   toUpdateReply,
 } from './session-arguments.js';
+import { type ClaimOutcome, type DueReply, type DueSession, type DueSessions, toDueSessions } from './due-session.js';
 import type { EndedBatch, ListedPage, ListReply } from './listed-session.js';
 
-/** How long the scripts keep ended sessions, and how much room dead letters have. */
+/** Where the scripts note the end of a session, how long they keep ended ones, and how much room dead letters have. */
 export interface KeepingRules {
+  /** @default 'buckets' */
+  readonly store?: ExpirationStoreName;
   /** Milliseconds by which the session hash outlives the session, so that handlers can still read the data. */
   readonly grace: number;
   /** Milliseconds for which the session hash is kept after the end was recorded. */
   readonly retention: number;
-  readonly deadLetters: {
-    /** Most bytes of the dead letters of a partition. */
-    readonly maxSize: number;
-  };
+  /** `maxSize`: most bytes of the dead letters of a partition. */
+  readonly deadLetters: { readonly maxSize: number };
 }
 
 /** The outcome of a takeover. `refused`: the session was ended with others. No limit refuses one. */
 export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
 
-/** The outcome for one member of a bucket. */
-export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
-
-/** Whose turn the cleanup of a partition is, and whether there is anything to do. */
+/** Whose turn a cleanup is, and whether there is anything to do. */
 export type TakeCleanupReply = 'due' | 'clean' | 'taken';
 
 /** What has become of a session that was to move to its partition in the new layout. */
 export type MoveReply = 'moved' | 'over' | 'older' | 'stopped';
 
-/** A session that another library kept. */
+/** A session of another library. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
 
-const SCRIPTS = loadScripts('session', {
+const FILES = {
   createSession: 'create-session',
   takeOverSession: 'take-over-session',
   saveSession: 'save-session',
@@ -71,24 +70,29 @@ const SCRIPTS = loadScripts('session', {
   raiseEpoch: 'raise-epoch',
   endOlderSessions: 'end-older-sessions',
   claimExpired: 'claim-expired',
+  claimDue: 'claim-due',
   takeCleanup: 'take-cleanup',
   moveSession: 'move-session',
-});
-
-const SOURCES = {
-  ...SCRIPTS,
-  // For a save that can only end the session: like every end, it runs when Redis is out of memory.
-  endSession: SCRIPTS.saveSession.replace('#!lua', '#!lua flags=allow-oom'),
 };
+
+function sourcesFor(store: ExpirationStoreName) {
+  const scripts = loadScripts('session', FILES, store);
+  // For a save that can only end the session: like every end, it runs when Redis is out of memory.
+  return { ...scripts, endSession: scripts.saveSession.replace('#!lua', '#!lua flags=allow-oom') };
+}
+
+const SOURCES = { buckets: sourcesFor('buckets'), 'sorted-set': sourcesFor('sorted-set') };
+
+type ScriptName = keyof typeof SOURCES.buckets;
 
 /**
  * The scripts that change sessions, on one connection. Each is one typed function, and each call one round trip. All
  * keys of a call are in one partition: a new id is generated until it is in the partition of the id that it replaces.
  */
 export class SessionScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #client: ScriptedRedis<ScriptName>;
   /** While the sessions move to other partitions. */
-  readonly #inLayouts: ScriptsInLayouts<keyof typeof SOURCES> | undefined;
+  readonly #inLayouts: ScriptsInLayouts<ScriptName> | undefined;
   /** Milliseconds for which the session hash is kept after the end. */
   readonly #kept: number;
 
@@ -97,8 +101,9 @@ export class SessionScripts {
     private readonly partitions: SessionPartitions,
     private readonly rules: KeepingRules,
   ) {
-    this.#client = defineScripts(client, SOURCES);
-    if (partitions.hasTwoLayouts) this.#inLayouts = new ScriptsInLayouts(client, SOURCES, partitions);
+    const sources = SOURCES[rules.store ?? 'buckets'];
+    this.#client = defineScripts(client, sources);
+    if (partitions.hasTwoLayouts) this.#inLayouts = new ScriptsInLayouts(client, sources, partitions);
     this.#kept = Math.max(rules.grace, rules.retention);
   }
 
@@ -233,11 +238,11 @@ export class SessionScripts {
 
   /** Takes the cleanup of a partition for so many milliseconds, unless it is the turn of another instance. */
   async takeCleanup(
-    { cleanup, bucketList, events, deadLetters }: SessionKeys,
+    { cleanup, bucketList, ends, events, deadLetters }: SessionKeys,
     instance: string,
     duration: number,
   ): Promise<TakeCleanupReply> {
-    const keys = [cleanup, bucketList, events, deadLetters];
+    const keys = [cleanup, bucketList, ends, events, deadLetters];
     return (await this.#run('takeCleanup', keys, [instance, duration])) as TakeCleanupReply;
   }
 
@@ -257,6 +262,16 @@ export class SessionScripts {
     return (await this.#run('claimExpired', keys, args)) as ClaimOutcome[];
   }
 
+  /**
+   * Takes sessions that are due out of the sorted set, at most `size`. `ahead`: also those that are due in so many
+   * milliseconds; `after`: the last session of the call before.
+   */
+  async claimDue(partition: SessionKeys, size: number, ahead = 0, after?: DueSession): Promise<DueSessions> {
+    const { bucketList, events, deadLetters, prefix } = partition;
+    const args = [prefix, this.#kept, this.rules.deadLetters.maxSize, size, ahead, after?.time ?? '', after?.id ?? ''];
+    return toDueSessions((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
+  }
+
   /** Moves a live session from one partition to another one, which it has in the new layout. */
   async move(from: SessionKeys, to: SessionKeys, id: string): Promise<MoveReply> {
     const { meta, records } = this.partitions;
@@ -267,7 +282,7 @@ export class SessionScripts {
   /** Runs a script for one session, wherever that is. `args` begins with the prefix of its partition in the newest layout. */
   #runFor(
     id: string,
-    script: keyof typeof SOURCES,
+    script: ScriptName,
     keysIn: (partition: SessionKeys) => string[],
     args: readonly (string | number)[],
     { kind = 'session', stage }: { kind?: ScriptKind; stage?: MoveStage | undefined } = {},
@@ -278,7 +293,7 @@ export class SessionScripts {
     return this.#inLayouts.run(script, [keysIn(old), keysIn(next)], args, where);
   }
 
-  #run(script: keyof typeof SOURCES, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+  #run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     return this.#client[script](keys.length, keys, args);
   }
 }

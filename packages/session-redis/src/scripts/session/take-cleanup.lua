@@ -5,8 +5,9 @@
 
   KEYS[1] whose turn it is
   KEYS[2] bucket list
-  KEYS[3] events stream
-  KEYS[4] dead letters
+  KEYS[3] sorted set of ends
+  KEYS[4] events stream
+  KEYS[5] dead letters
   ARGV[1] name of the instance
   ARGV[2] how long the turn takes, in ms
 
@@ -23,5 +24,7 @@ if type(holder) ~= 'table' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2
 local minutes = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)
 -- A foreign key is for the cleanup itself to report.
 if minutes.err or minutes[1] then return 'due' end
-if redis.pcall('XLEN', KEYS[3]) ~= 0 or redis.pcall('XLEN', KEYS[4]) ~= 0 then return 'due' end
+local ids = redis.pcall('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 1)
+if ids.err or ids[1] then return 'due' end
+if redis.pcall('XLEN', KEYS[4]) ~= 0 or redis.pcall('XLEN', KEYS[5]) ~= 0 then return 'due' end
 return 'clean'

@@ -24,10 +24,10 @@ end
 local accessed, interval, absolute_expiry = tonumber(fields[1]), tonumber(fields[2]), tonumber(fields[3])
 local since = now
 -- include: end-since
-local bucket, is_in, moves = fields[4], nil, nil
--- include: check-bucket
+local bucket, is_in, due, moves = fields[4], nil, nil, nil
+-- include: check-member
 if moves then
-  -- include: change-bucket
+  -- include: change-member
 end
 if not accessed or accessed < now then redis.call('HSET', key, 'lastAccessedTime', now) end
 -- include: set-end

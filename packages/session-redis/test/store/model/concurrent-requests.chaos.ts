@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { describeSessions } from './concurrent-requests.js';
+import { describeSessions, ALL_VARIANTS } from './concurrent-requests.js';
 
 LeakGuard.install();
 
-describeSessions(10_000);
+describeSessions(10_000, ALL_VARIANTS);

@@ -10,23 +10,34 @@ const FOLDER = 'packages/session-redis/test/store/model';
 // For 10,000 sequences on a slow machine.
 const TIMEOUT = 3_600_000;
 
-interface Openable {
+interface Variant {
   readonly name: string;
   readonly open: (turns: Turns) => Promise<ModelledStore>;
 }
 
-const STORES: readonly Openable[] = [
+const VARIANTS: readonly Variant[] = [
   { name: 'memory', open: async (turns) => new ModelledMapStore(turns) },
   { name: 'Redis', open: (turns) => ModelledRedisStore.open(turns, 1) },
   { name: 'Redis with four partitions', open: (turns) => ModelledRedisStore.open(turns, 4) },
+  { name: 'Redis with a sorted set', open: (turns) => ModelledRedisStore.open(turns, 1, ['sorted-set']) },
+];
+
+/** All on one server, with those that take long. */
+export const ALL_VARIANTS: readonly Variant[] = [
+  ...VARIANTS,
+  { name: 'Redis with four sorted sets', open: (turns) => ModelledRedisStore.open(turns, 4, ['sorted-set']) },
+  {
+    name: 'Redis with instances that write to buckets and to the sorted set',
+    open: (turns) => ModelledRedisStore.open(turns, 1, ['buckets', 'sorted-set']),
+  },
 ];
 
 /**
  * Compares each store with the model for `runs` sequences. The environment variable `RUNS` overrides the number;
  * `REPEAT`, from the message of a failure, repeats that one.
  */
-export function describeSessions(runs: number, stores: readonly Openable[] = STORES): void {
-  describe.each(stores)('sessions in $name', ({ open }) => {
+export function describeSessions(runs: number, variants: readonly Variant[] = VARIANTS): void {
+  describe.each(variants)('sessions in $name', ({ open }) => {
     const turns = new Turns();
     let store: ModelledStore;
     beforeAll(async () => {

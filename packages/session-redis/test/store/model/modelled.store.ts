@@ -20,6 +20,7 @@ import { resolveRedisSessionOptions } from '../../../src/configuration/redis-ses
 import { isCluster } from '../../../src/connection/node-with.js';
 import { closeConnections, createConnections } from '../../../src/connection/redis-connections.js';
 import type { RequestNodes } from '../../../src/connection/redis-nodes.js';
+import type { ExpirationStoreName } from '../../../src/configuration/expirations.options.js';
 import { RequestConnection } from '../../../src/connection/request.connection.js';
 import { SingleNode } from '../../../src/connection/single-node.js';
 import { SessionEventLoader } from '../../../src/delivery/session-event.loader.js';
@@ -223,6 +224,8 @@ export class ModelledRedisStore implements ModelledStore {
   private constructor(
     private readonly server: ModelledServer,
     private readonly turns: Turns,
+    /** Where the instances note the ends of sessions, in turn. */
+    private readonly expirations: readonly ExpirationStoreName[],
   ) {
     const options = { commandTimeout: MINUTE };
     const { connections } = server;
@@ -235,11 +238,17 @@ export class ModelledRedisStore implements ModelledStore {
       lag: 1,
       grace: GRACE,
       endsLater: true,
-      foundFrom: (end: number) => Math.floor((end + MINUTE) / MINUTE) * MINUTE,
+      foundFrom: expirations.includes('buckets')
+        ? (end: number) => Math.floor((end + MINUTE) / MINUTE) * MINUTE
+        : (end: number) => end + 1,
     };
   }
 
-  static async open(turns: Turns, partitions: number): Promise<ModelledRedisStore> {
+  static async open(
+    turns: Turns,
+    partitions: number,
+    expirations: readonly ExpirationStoreName[] = ['buckets'],
+  ): Promise<ModelledRedisStore> {
     const store = await Store.openSteppable({ partitions, args: DEBUGGING });
     await store.server.stopClock();
     await expireOnlyOnAccess(store.client);
@@ -255,7 +264,7 @@ export class ModelledRedisStore implements ModelledStore {
         await store.close();
       },
     };
-    return new ModelledRedisStore(server, turns);
+    return new ModelledRedisStore(server, turns, expirations);
   }
 
   static async openCluster(turns: Turns, partitions: number): Promise<ModelledRedisStore> {
@@ -281,7 +290,7 @@ export class ModelledRedisStore implements ModelledStore {
         await cluster.stop();
       },
     };
-    return new ModelledRedisStore(server, turns);
+    return new ModelledRedisStore(server, turns, ['buckets']);
   }
 
   async clear(watcher: StoreWatcher, limit: MaxSessions | undefined): Promise<void> {
@@ -387,9 +396,11 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   #newScripts(client: Redis): SessionScripts {
-    const { partitions } = this.server;
+    const { partitions, connections } = this.server;
+    const instance = connections.findIndex((each) => each.client === client) - 1;
+    const store = this.expirations[instance % this.expirations.length] ?? this.expirations[0]!;
     const scripts = intercepted(
-      new SessionScripts(client, partitions, { ...KEEPING_RULES, retention: RETENTION }),
+      new SessionScripts(client, partitions, { ...KEEPING_RULES, retention: RETENTION, store }),
       (_, call) => {
         this.#mayHaveRecorded = true;
         return call();

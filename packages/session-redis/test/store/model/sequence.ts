@@ -78,6 +78,8 @@ export class Sequence {
       await sequence.#inTurns(scheduler, () => [sequence.#open(opening)]);
       await sequence.#inTurns(scheduler, () => actors.map((plan, i) => sequence.#act(plan, `${plan.is} ${i + 1}`)));
       await sequence.#inTurns(scheduler, () => [sequence.#finish()]);
+      // The model has heard of the last step only now.
+      if (model.hasLostData) await sequence.#inTurns(scheduler, () => [sequence.#lookUpAll()]);
       expect(await store.leftovers()).toEqual([]);
     } catch (error) {
       const problem = rootOf(error);
@@ -108,11 +110,11 @@ export class Sequence {
     await this.#wait(() => this.model.quietFrom - this.model.now);
     await this.#cleanUp({ is: 'cleanup', node: 0, finds: 'over' }, 'in the end');
     for (const id of this.model.aliveIds) await repository.deleteById(id);
-    // A lookup removes sessions without data from the index.
-    if (this.model.hasLostData) await this.#lookUpAll(repository);
   }
 
-  async #lookUpAll(repository: ComparedRepository): Promise<void> {
+  /** A lookup removes sessions without data from the index. */
+  async #lookUpAll(): Promise<void> {
+    const repository = this.#repository(0, 'in the end');
     for (const [indexName, value] of ENTRIES) await repository.findByIndex(indexName, value);
   }
 

@@ -1,0 +1,145 @@
+import { randomInt } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { nodeWith } from '../connection/node-with.js';
+import { isReply } from '../connection/reply.errors.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { ClaimOutcome } from '../scripts/session/due-session.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import type { BackgroundLimiter } from '../timing/background.limiter.js';
+import { pages, type ReadPage } from './scan-pages.js';
+import type { SessionExpirationStore, SweepOptions } from './session-expiration.store.js';
+import type { SweepCounter } from './sweep.counter.js';
+
+/** The bucket of one minute in one partition. */
+interface Bucket {
+  readonly partition: SessionKeys;
+  readonly minute: string;
+  /** The clock of its node when the pass began there: epoch milliseconds. */
+  readonly now: number;
+}
+
+const SCANNED_PER_CALL = 1000;
+const MEMBERS_PER_PAGE = 100;
+// Redis takes the place in the hash table of a set from the lowest bits of a cursor, and any number is one.
+const HIGHEST_CURSOR = 2 ** 32;
+
+/** A set for each minute, and a list of the minutes that have one. */
+export class BucketExpirationStore implements SessionExpirationStore {
+  constructor(
+    private readonly client: Redis,
+    private readonly scripts: SessionScripts,
+    private readonly batchSize: number,
+    private readonly limiter: BackgroundLimiter,
+  ) {}
+
+  /** Rejects with the error of ioredis when a bucket list cannot be read. */
+  async sweep(
+    partitions: readonly SessionKeys[],
+    tally: SweepCounter,
+    { ahead = 0, signal }: SweepOptions,
+  ): Promise<void> {
+    for (const bucket of await this.#bucketsOf(partitions, ahead, tally)) {
+      if (signal?.aborted) break;
+      tally.result.buckets++;
+      await this.#sweep(bucket, tally, signal);
+    }
+  }
+
+  /** The clock of the node that has a partition, in epoch milliseconds. */
+  async #clockOf({ prefix }: SessionKeys): Promise<number> {
+    const [seconds, microseconds] = await nodeWith(this.client, prefix).time();
+    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  }
+
+  /** The due buckets of partitions on one node, the oldest first. */
+  async #bucketsOf(partitions: readonly SessionKeys[], ahead: number, tally: SweepCounter): Promise<Bucket[]> {
+    const now = await this.#clockOf(partitions[0]!);
+    const buckets = partitions.map(async (partition) => {
+      const minutes = await this.client
+        .zrangebyscore(partition.bucketList, '-inf', now + ahead)
+        .catch((error: unknown) => {
+          if (!isReply(error, 'WRONGTYPE')) throw error;
+          tally.failures.push(error);
+          return [];
+        });
+      return minutes.map((minute) => ({ partition, minute, now }));
+    });
+    return (await Promise.all(buckets)).flat().toSorted((a, b) => Number(a.minute) - Number(b.minute));
+  }
+
+  async #sweep(bucket: Bucket, tally: SweepCounter, signal?: AbortSignal): Promise<void> {
+    for await (const batch of this.#batches(bucket)) {
+      if (signal?.aborted) return;
+      const claim = () => this.scripts.claimExpired(bucket.partition, batch, bucket.minute);
+      await this.limiter.run(claim, bucket.partition.prefix).then(
+        (outcomes) => countBatch(bucket, batch, outcomes, tally),
+        (error: unknown) => tally.failures.push(error),
+      );
+    }
+  }
+
+  /** The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. */
+  async *#batches(bucket: Bucket): AsyncIterable<string[]> {
+    // Redis returns a few more members than COUNT, and a small set whole. What is left of a page waits for the next one,
+    // which may have the same members again.
+    const left = new Set<string>();
+    for await (const members of this.#members(bucket)) {
+      for (const member of members) left.add(member);
+      while (left.size >= this.batchSize) yield taken(left, this.batchSize);
+    }
+    if (left.size > 0) yield taken(left, this.batchSize);
+    yield [];
+  }
+
+  /** A page is read after claims of the last one. SSCAN returns a member at least once unless it leaves the set. */
+  async *#members(bucket: Bucket): AsyncIterable<string[]> {
+    const key = bucket.partition.bucket(bucket.minute);
+    try {
+      yield* pagesFromAnywhere((cursor) =>
+        this.limiter.run(() => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE), bucket.partition.prefix),
+      );
+    } catch (error) {
+      if (!isReply(error, 'WRONGTYPE')) throw error;
+      yield* this.#scanFor(bucket);
+    }
+  }
+
+  /** The members of a bucket whose place a foreign key has taken, from a scan of all session hashes. */
+  async *#scanFor({ partition, minute }: Bucket): AsyncIterable<string[]> {
+    const prefix = partition.session('');
+    const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
+    const scan = (cursor: string) => nodeWith(this.client, prefix).scan(cursor, ...all);
+    for await (const keys of pages(scan)) {
+      const recorded = await Promise.all(keys.map((key) => this.client.hget(key, 'bucket')));
+      yield keys.filter((_, i) => recorded[i] === minute).map((key) => partition.memberOf(key.slice(prefix.length)));
+    }
+  }
+}
+
+function countBatch(
+  { partition, minute, now }: Bucket,
+  members: readonly string[],
+  outcomes: readonly ClaimOutcome[],
+  tally: SweepCounter,
+): void {
+  for (const [i, outcome] of outcomes.entries()) tally.count(partition, members[i], outcome, Number(minute), now);
+}
+
+/** Takes up to `count` members out of the set. */
+function taken(members: Set<string>, count: number): string[] {
+  const batch = [...members].slice(0, count);
+  for (const member of batch) members.delete(member);
+  return batch;
+}
+
+/**
+ * All pages of a scan, and after the first one those from a random cursor on: instances that scan the same set at the
+ * same time meet in few pages.
+ */
+async function* pagesFromAnywhere(read: ReadPage): AsyncIterable<string[]> {
+  const [second, items] = await read('0');
+  yield items;
+  if (second === '0') return;
+  yield* pages(read, `${randomInt(HIGHEST_CURSOR)}`);
+  yield* pages(read, second);
+}

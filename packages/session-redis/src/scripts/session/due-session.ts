@@ -1,0 +1,30 @@
+/** The outcome for a member of a bucket or of the sorted set. */
+export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
+
+/** A session that the sorted set had. */
+export interface DueSession {
+  readonly id: string;
+  /** The time that the set had for it: epoch milliseconds by the clock of Redis, as Redis writes it. */
+  readonly time: string;
+  readonly outcome: ClaimOutcome;
+}
+
+/** What one call took out of the sorted set of a partition. */
+export interface DueSessions {
+  /** The clock of Redis: epoch milliseconds. */
+  readonly now: number;
+  readonly sessions: readonly DueSession[];
+  /** Milliseconds until the earliest one that is left is due; undefined when there is none. */
+  readonly next: number | undefined;
+}
+
+/** The reply of claim-due. */
+export type DueReply = [now: number, next: number | '', ...sessions: string[]];
+
+export function toDueSessions([now, next, ...words]: DueReply): DueSessions {
+  const sessions = Array.from({ length: words.length / 3 }, (_, n) => {
+    const [id, time, outcome] = words.slice(3 * n, 3 * n + 3) as [string, string, ClaimOutcome];
+    return { id, time, outcome };
+  });
+  return { now, sessions, next: next === '' ? undefined : next };
+}

@@ -1,0 +1,11 @@
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { describeContract } from '../support/contract.suite.js';
+
+LeakGuard.install();
+
+describeContract(4, { expirations: ['sorted-set', 'sorted-set'] });
+// During a switch.
+describeContract(1, { expirations: ['buckets', 'sorted-set'] });
+describeContract(4, { expirations: ['sorted-set', 'buckets'] });
+describeContract({ from: 1, to: 4 }, { expirations: ['sorted-set', 'sorted-set'] });
+describeContract({ from: 3, to: 2 }, { expirations: ['sorted-set', 'buckets'] });
