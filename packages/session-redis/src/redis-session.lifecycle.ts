@@ -20,6 +20,7 @@ import { RequestConnection } from './connection/request.connection.js';
 import { checkStore } from './connection/check-store.js';
 import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
+import { DueSessionPoller } from './expiration/due-session-poller.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
@@ -43,6 +44,8 @@ import { logger } from './logging/redis-session.logger.js';
 @Injectable()
 export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   readonly #job: SessionCleanupJob;
+  /** What ends when the shutdown begins. */
+  readonly #background: readonly { stop(): Promise<void> }[];
 
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
@@ -52,6 +55,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(OlderSessionSweeper) private readonly olderSweeper: OlderSessionSweeper,
     @Inject(ExpiredSessionListener) private readonly listener: ExpiredSessionListener,
     @Inject(TimedSessionListener) private readonly timedSessions: TimedSessionListener,
+    @Inject(DueSessionPoller) private readonly poller: DueSessionPoller,
     @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
     @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
     @Inject(SessionEventConsumer) private readonly consumer: SessionEventConsumer,
@@ -63,6 +67,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,
   ) {
     this.#job = new SessionCleanupJob(options.cron, cleanup, registry);
+    this.#background = [this.#job, listener, timedSessions, poller, olderSweeper, signals];
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -84,6 +89,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     this.notifications.start();
     this.signals.start();
     this.#job.start();
+    if (this.options.expirations.store === 'sorted-set') this.poller.start();
     this.olderSweeper.start();
     const handling = this.options.events.consume ? this.consumer.start() : undefined;
     // Even without `events.consume`: no other instance can call the broadcast handlers of this one.
@@ -98,15 +104,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     this.broadcaster.stop();
     void this.#limitHandlers();
     await Promise.all([
-      this.#finish(
-        Promise.all([
-          this.#job.stop(),
-          this.listener.stop(),
-          this.timedSessions.stop(),
-          this.olderSweeper.stop(),
-          this.signals.stop(),
-        ]),
-      ),
+      this.#finish(Promise.all(this.#background.map((each) => each.stop()))),
       // Waits for handlers of the application, however long they take.
       this.notifications.stop(),
     ]);

@@ -48,6 +48,7 @@ import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
 import { SignalledEventReader } from './delivery/signalled-event.reader.js';
 import { UnreadEventReader } from './delivery/unread-event.reader.js';
 import { CleanupTurns } from './expiration/cleanup-turns.js';
+import { DueSessionPoller } from './expiration/due-session-poller.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
@@ -152,6 +153,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   OlderSessionSweeper,
   ExpiredSessionListener,
   TimedSessionListener,
+  DueSessionPoller,
   SessionEventLoader,
   DeliveryScripts,
   ConsumerGroupMember,

@@ -10,10 +10,10 @@ import type { RedisNodes } from './redis-nodes.js';
 import { isReply } from './reply.errors.js';
 
 /**
- * What a signal says of a partition: it has new events; events of a group may be retried; its epoch was raised. `missed`:
- * signals may have been missed until now.
+ * What a signal says of a partition: it has new events; events of a group may be retried; its epoch was raised; a session
+ * is due in so many milliseconds. `missed`: signals may have been missed until now.
  */
-export type Signal = 'events' | 'retries' | `epoch ${number}` | 'missed';
+export type Signal = 'events' | 'retries' | `epoch ${number}` | `end ${number}` | 'missed';
 
 // Milliseconds. A heartbeat confirms what an instance knows of the epochs.
 const HEARTBEAT = 1000;

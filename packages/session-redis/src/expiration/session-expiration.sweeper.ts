@@ -12,13 +12,11 @@ import { BucketExpirationStore } from './bucket-expiration.store.js';
 import type { SessionExpirationStore, SweepOptions } from './session-expiration.store.js';
 import { SortedSetExpirationStore } from './sorted-set-expiration.store.js';
 import { SweepCounter, type SweepResult } from './sweep.counter.js';
-import { logger } from '../logging/redis-session.logger.js';
-import { shownError } from '@nest-session/core/store';
 
 /**
- * Finds the sessions that have expired, and claims them. It reads the bucket list instead of counting minutes, so it
- * needs no care after an outage or a clock step. Any number of instances may sweep at once: a script claims each
- * session once.
+ * Finds the sessions that have expired, and claims them, wherever their ends are noted. It reads the bucket list instead of
+ * counting minutes, so it needs no care after an outage or a clock step. Any number of instances may sweep at once: a script
+ * claims each session once.
  */
 @Injectable()
 export class SessionExpirationSweeper {
@@ -39,7 +37,7 @@ export class SessionExpirationSweeper {
   }
 
   /**
-   * One pass over every bucket that is due by Redis' clock. A batch that fails is logged, and left to the next pass.
+   * One pass over every session that is due by Redis' clock. A batch that fails is logged, and left to the next pass.
    * Rejects with the error of ioredis when a bucket list cannot be read. The nodes of a Cluster are swept at the same time.
    */
   runOnce(options: SweepOptions = {}): Promise<SweepResult> {
@@ -53,22 +51,8 @@ export class SessionExpirationSweeper {
       for (const store of this.#stores) await store.sweep(its, tally, { ahead, ...(signal && { signal }) });
     });
     const failed = (await Promise.allSettled(passes)).find(({ status }) => status === 'rejected');
-    this.#report(tally, signal);
+    tally.report(signal);
     if (failed) throw (failed as PromiseRejectedResult).reason;
     return tally.result;
-  }
-
-  #report({ result: { corrupt }, failures, deadLetters }: SweepCounter, signal?: AbortSignal): void {
-    if (corrupt > 0) {
-      logger.error(
-        `Moved ${corrupt} foreign keys or members to the dead letters: see the stream ${[...deadLetters].join(', ')}`,
-      );
-    }
-    // During a shutdown, failures are expected.
-    if (failures.length > 0 && !signal?.aborted) {
-      logger.error(
-        `${failures.length} batches of the sweep failed; the next sweep repeats them: ${shownError(failures[0])}`,
-      );
-    }
   }
 }

@@ -1,4 +1,6 @@
+import { shownError } from '@nest-session/core/store';
 import type { SessionKeys } from '../keys/session-keys.js';
+import { logger } from '../logging/redis-session.logger.js';
 import type { ClaimOutcome } from '../scripts/session/due-session.js';
 
 /**
@@ -47,5 +49,21 @@ export class SweepCounter {
     this.result[outcome]++;
     if (outcome === 'corrupt') this.deadLetters.add(deadLetters);
     if (outcome === 'claimed' && due < now - LATE) this.result.late++;
+  }
+
+  /** Logs what somebody has to look at. `signal`: of the pass. */
+  report(signal?: AbortSignal): void {
+    const { corrupt } = this.result;
+    if (corrupt > 0) {
+      logger.error(
+        `Moved ${corrupt} foreign keys or members to the dead letters: see the stream ${[...this.deadLetters].join(', ')}`,
+      );
+    }
+    // During a shutdown, failures are expected.
+    if (this.failures.length > 0 && !signal?.aborted) {
+      logger.error(
+        `${this.failures.length} batches of the sweep failed; the next sweep repeats them: ${shownError(this.failures[0])}`,
+      );
+    }
   }
 }

@@ -37,7 +37,7 @@ Module({
     RedisSessionModule.forRoot({
       url: process.env.REDIS_URL,
       notifications: process.env.NOTIFICATIONS,
-      expirations: process.env.TIMER ? timer() : undefined,
+      expirations: process.env.TIMER ? timer() : process.env.EXPIRATIONS,
       grace: process.env.GRACE,
       partitions: Number(process.env.PARTITIONS ?? 1),
       cleanup: { cron: process.env.CRON },

@@ -1,0 +1,259 @@
+import { jest } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionExpiredEvent, SessionRepository } from '@nest-session/core';
+import type { RedisSessionModuleOptions } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { PartitionSignals } from '../../src/connection/partition-signals.js';
+import { DueSessionPoller } from '../../src/expiration/due-session-poller.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { HandSignals } from '../support/hand-signals.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const NEVER = '0 0 0 29 2 *';
+// Milliseconds.
+const PROMISED = 250;
+
+@Injectable()
+class Handlers {
+  readonly heard: string[] = [];
+
+  @OnSessionEvent(SessionExpiredEvent)
+  handle({ sessionId, dataLost }: SessionExpiredEvent) {
+    if (!dataLost) this.heard.push(sessionId);
+  }
+}
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+describe.each([1, 4])('an instance that polls, with %d partitions,', (partitions) => {
+  let store: Store;
+  const instances: EventInstance[] = [];
+  beforeAll(async () => {
+    store = await Store.open({ partitions, expirations: 'sorted-set' });
+  });
+  afterEach(async () => {
+    for (const instance of instances.splice(0)) await instance.stop();
+    EventInstance.log.lines.length = 0;
+    await store.client.flushall();
+  });
+  afterAll(() => store.close());
+
+  async function start(redis: RedisSessionModuleOptions = {}): Promise<EventInstance> {
+    const options = { url: store.server.url, partitions, cleanup: { cron: NEVER }, notifications: 'off' as const };
+    const instance = await EventInstance.start({
+      redis: { ...options, expirations: 'sorted-set', ...redis },
+      providers: [Handlers],
+    });
+    instances.push(instance);
+    return instance;
+  }
+
+  /** Milliseconds between the end of each session and its record, by the clock of Redis. */
+  async function lags(ids: readonly string[], ends: ReadonlyMap<string, number>): Promise<number[]> {
+    const recorded = await Promise.all(
+      ids.map(async (id) => (await store.events(id)).filter(({ type }) => type === 'expired')),
+    );
+    return recorded.map((events, i) => {
+      expect(events).toHaveLength(1);
+      return Number(events[0]!['at']) - ends.get(ids[i]!)!;
+    });
+  }
+
+  it('reports ends within 250 ms without key events, once each, with their data, and sweeps nothing', async () => {
+    const all = [await start(), await start()];
+    if (partitions > 1) await eventually(() => expect(all.every(hearsAll)).toBe(true));
+    const repository = all[0]!.module.get(SessionRepository, { strict: false });
+    const ends = new Map<string, number>();
+    for (let i = 0; i < 20; i++) {
+      const session = repository.createSession();
+      session.maxInactiveInterval = 1;
+      session.setAttribute('cart', 'apple');
+      await repository.save(session);
+      ends.set(session.id, await store.client.pexpiretime(store.keysOf(session.id).shadow(session.id)));
+    }
+    const heard = () => all.flatMap(({ module }) => module.get(Handlers).heard);
+    await eventually(() => expect(heard()).toHaveLength(20));
+    expect(heard().toSorted()).toEqual([...ends.keys()].toSorted());
+    const late = await lags([...ends.keys()], ends);
+    expect(Math.min(...late)).toBeGreaterThan(0);
+    // The median: other work on this machine may hold up some.
+    expect(late.toSorted((a, b) => a - b)[10]).toBeLessThan(PROMISED);
+  });
+
+  it('goes on when a foreign key has stood in the place of a sorted set, and says so once', async () => {
+    const [id, before] = [store.id(), store.id()];
+    const { ends } = store.keysOf(id);
+    await store.client.set(ends, 'planted');
+    const instance = await start();
+    const said = (text: string) => EventInstance.log.lines.filter((line) => line.includes(text));
+    await eventually(() => expect(said('The search for sessions that are due failed')).toHaveLength(1));
+    expect(said('The search for sessions that are due failed')[0]).toContain(
+      `WRONGTYPE ${ends} is a string, not a zset`,
+    );
+    await store.client.del(ends);
+    await store.create({ a: '1' }, { id, interval: 1 });
+    await store.create({ a: '1' }, { id: before, interval: 1 });
+    const { heard } = instance.module.get(Handlers);
+    await eventually(() => expect(heard.toSorted()).toEqual([id, before].toSorted()));
+    expect(said('The search for sessions that are due failed')).toHaveLength(1);
+  });
+
+  const hearsAll = ({ module }: EventInstance) => {
+    const signals = module.get(PartitionSignals);
+    return module.get(SessionPartitions).all.every((keys) => signals.heardSince(keys) < Infinity);
+  };
+});
+
+describe('an instance at rest', () => {
+  it('looks at 64 partitions less than five times a second where signals are heard, and not at all with buckets', async () => {
+    const store = await Store.open({ partitions: 64 });
+    const looks = jest.spyOn(SessionScripts.prototype, 'claimDue');
+    const redis = { url: store.server.url, partitions: 64, cleanup: { cron: NEVER }, notifications: 'off' as const };
+    const inBuckets = await EventInstance.start({ redis });
+    const instance = await EventInstance.start({ redis: { ...redis, expirations: 'sorted-set' } });
+    try {
+      const signals = instance.module.get(PartitionSignals);
+      const heard = () => instance.module.get(SessionPartitions).all.map((keys) => signals.heardSince(keys));
+      await eventually(() => expect(Math.max(...heard())).toBeLessThan(Infinity));
+      // Each partition after its signals were heard, in the last second.
+      const rest = async () => {
+        const before = looks.mock.calls.length;
+        const begun = performance.now();
+        await eventually(() => performance.now() - begun >= 1000);
+        return looks.mock.calls.length - before;
+      };
+      await eventually(async () => expect(await rest()).toBeLessThan(5), { timeout: 20_000 });
+      expect(await rest()).toBeLessThan(5);
+      expect(new Set(looks.mock.calls.map(([keys]) => keys.prefix)).size).toBe(64);
+    } finally {
+      await instance.stop();
+      await inBuckets.stop();
+      await store.close();
+    }
+  });
+});
+
+describe('the poller', () => {
+  let store: Store;
+  let poller: DueSessionPoller;
+  let signals: HandSignals;
+  beforeAll(async () => {
+    store = await Store.open({ partitions: 4, expirations: 'sorted-set' });
+  });
+  beforeEach(async () => {
+    await store.client.flushall();
+    signals = new HandSignals();
+    poller = new DueSessionPoller(store.scripts, store.partitions, { batchSize: 10 }, new BackgroundLimiter(), signals);
+  });
+  afterEach(() => poller.stop());
+  afterAll(() => store.close());
+
+  const heard = () => jest.spyOn(signals, 'heardSince').mockReturnValue(0);
+  /** Resolves when every partition was looked at. */
+  const atRest = async (looks: jest.SpiedFunction<SessionScripts['claimDue']>) => {
+    await eventually(() => expect(new Set(looks.mock.calls.map(([keys]) => keys)).size).toBe(4));
+    await Promise.all(looks.mock.results.map(({ value }) => value));
+    looks.mockClear();
+  };
+
+  it('looks at every partition, and takes all that is due in batches', async () => {
+    const ids = await Promise.all(Array.from({ length: 100 }, () => store.create({ a: '1' })));
+    for (const id of ids) {
+      await store.runOut(id);
+      await store.client.zadd(store.keysOf(id).ends, 1, id);
+    }
+    expect(await poller.runOnce()).toMatchObject({ claimed: 100, alive: 0, already: 0, corrupt: 0, late: 100 });
+    expect(await store.eventTypesOf(ids)).toEqual(ids.map(() => ['created', 'expired']));
+  });
+
+  it('looks at a partition at once when signals may have been missed, and when a signal says', async () => {
+    heard();
+    const looks = jest.spyOn(store.scripts, 'claimDue');
+    poller.start();
+    await atRest(looks);
+    const [first, second] = store.partitions.all;
+    signals.tell(first!, 'missed');
+    await eventually(() => expect(looks.mock.calls.map(([keys]) => keys)).toEqual([first]));
+    signals.tell(second!, 'end 40');
+    signals.tell(second!, 'end 50000');
+    await eventually(() => expect(looks.mock.calls.map(([keys]) => keys)).toEqual([first, second]));
+  });
+
+  it('looks at each partition within a second where signals are not heard', async () => {
+    const looks = jest.spyOn(store.scripts, 'claimDue');
+    poller.start();
+    await atRest(looks);
+    const begun = performance.now();
+    await eventually(() => expect(new Set(looks.mock.calls.map(([keys]) => keys)).size).toBe(4));
+    // A stall of this process only makes it longer.
+    expect(performance.now() - begun).toBeGreaterThan(500);
+  });
+
+  it('is not held up in one partition by another one that does not reply', async () => {
+    const [held, id] = [await store.create({ a: '1' }), await store.create({ a: '1' })];
+    const other = store.keysOf(held) === store.keysOf(id) ? await store.create({ a: '1' }, { id: apart(held) }) : id;
+    const claimDue = store.scripts.claimDue.bind(store.scripts);
+    let release: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const limiter = new BackgroundLimiter(1, (key) => key);
+    const scripts = Object.assign(Object.create(store.scripts), {
+      claimDue: async (...args: Parameters<SessionScripts['claimDue']>) => {
+        if (args[0] === store.keysOf(held)) await gate;
+        return claimDue(...args);
+      },
+    }) as SessionScripts;
+    poller = new DueSessionPoller(scripts, store.partitions, { batchSize: 10 }, limiter, signals);
+    for (const each of [held, other]) {
+      await store.runOut(each);
+      await store.client.zadd(store.keysOf(each).ends, 1, each);
+    }
+    poller.start();
+    await eventually(async () => expect(await store.eventTypes(other)).toEqual(['created', 'expired']));
+    expect(await store.eventTypes(held)).toEqual(['created']);
+    const stopped = poller.stop();
+    release();
+    await stopped;
+    expect(await store.eventTypes(held)).toEqual(['created', 'expired']);
+  });
+
+  /** An id in another partition. */
+  function apart(id: string): string {
+    const other = store.id();
+    return store.keysOf(other) === store.keysOf(id) ? apart(id) : other;
+  }
+});
+
+it('a script tells of an end within the next minute, in its partition, and of no other one', async () => {
+  const store = await Store.open({ partitions: 4, expirations: 'sorted-set' });
+  const subscriber = new Redis(store.server.url);
+  const told: [string, string][] = [];
+  try {
+    subscriber.on('smessage', (channel: string, message: string) => {
+      if (message.startsWith('end ')) told.push([channel, message]);
+    });
+    for (const { events } of store.partitions.all) await subscriber.ssubscribe(events);
+    await store.create({ a: '1' }, { interval: 60 });
+    const soon = await store.create({ a: '1' }, { interval: 59 });
+    const later = await store.create({ a: '1' });
+    await store.scripts.touch(later);
+    await store.save(later, { maxInactiveInterval: 30 });
+    await eventually(() =>
+      expect(told).toEqual([
+        [store.keysOf(soon).events, 'end 59000'],
+        [store.keysOf(later).events, 'end 30000'],
+      ]),
+    );
+  } finally {
+    subscriber.disconnect();
+    await store.close();
+  }
+});
