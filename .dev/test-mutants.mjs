@@ -23,6 +23,7 @@ import { redisStore } from './mutants/redis-store.mutants.mjs';
 import { repartitioning } from './mutants/repartitioning.mutants.mjs';
 import { requests } from './mutants/requests.mutants.mjs';
 import { sockets } from './mutants/sockets.mutants.mjs';
+import { sortedSet } from './mutants/sorted-set.mutants.mjs';
 import { timers } from './mutants/timers.mutants.mjs';
 import { main } from './processes.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
@@ -42,6 +43,7 @@ await main(async () => {
     ...requests,
     ...sockets,
     ...timers,
+    ...sortedSet,
     ...guarding,
     ...stores,
     ...expressSession,

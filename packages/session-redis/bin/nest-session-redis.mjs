@@ -1,16 +1,21 @@
 #!/usr/bin/env node
 // nest-session-redis repartition: moves the sessions of a namespace to another number of partitions while applications use
-// them. See docs/repartitioning.md.
+// them. See docs/repartitioning.md. nest-session-redis expirations: moves their ends to where the option `expirations` says. See
+// docs/expiry.md.
 import { parseArgs } from 'node:util';
-import { repartition } from '@nest-session/redis';
+import { moveExpirations, repartition } from '@nest-session/redis';
 
 const USAGE = `Usage: nest-session-redis repartition --from <number> --to <number> [options]
+       nest-session-redis expirations --to <store> [options]
 
-Moves the sessions of a namespace to another number of partitions while applications use them. All instances must have
-the option partitions: { from, to }. You can interrupt the command and run it again.
+repartition moves the sessions of a namespace to another number of partitions while applications use them. All instances
+must have the option partitions: { from, to }. expirations moves the ends of the sessions to buckets or to the sorted-set;
+set the option expirations in all instances first. You can interrupt both commands and run them again.
 
   --from <number>      how many partitions there are
   --to <number>        how many there are to be
+  --to <store>         buckets or sorted-set
+  --partitions <number>  with expirations: the option partitions; by default 1
   --url <url>          Redis; by default REDIS_URL, else redis://localhost:6379
   --namespace <name>   the option namespace; by default nest:session
   --retention <time>   the option events.retention; by default 1h`;
@@ -22,24 +27,41 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.
 try {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { from: text, to: text, url: text, namespace: text, retention: text, help: { type: 'boolean' } },
+    options: {
+      from: text,
+      to: text,
+      partitions: text,
+      url: text,
+      namespace: text,
+      retention: text,
+      help: { type: 'boolean' },
+    },
   });
+  const command = { repartition: move, expirations: moveEnds }[positionals[0]];
   if (values.help) console.log(USAGE);
-  else if (positionals.length !== 1 || positionals[0] !== 'repartition') throw new Error(USAGE);
-  else await move(values);
+  else if (positionals.length !== 1 || !command) throw new Error(USAGE);
+  else await command(values);
 } catch (error) {
   if (stopping.signal.aborted) console.error('Interrupted. Run the command again: it continues.');
   else console.error(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;
 }
 
-async function move({ from, to, url = process.env.REDIS_URL, namespace, retention }) {
-  const options = {
-    partitions: { from: Number(from), to: Number(to) },
-    ...(url && { url }),
-    ...(namespace && { namespace }),
-    ...(retention && { events: { retention } }),
-  };
+/** The options that both commands have. */
+function common({ url = process.env.REDIS_URL, namespace, retention }) {
+  return { ...(url && { url }), ...(namespace && { namespace }), ...(retention && { events: { retention } }) };
+}
+
+async function moveEnds({ to, partitions = '1', ...others }) {
+  const options = { ...common(others), partitions: Number(partitions), expirations: to };
+  const { moved, ended, left } = await moveExpirations(options, { signal: stopping.signal });
+  console.log(`${moved} sessions moved, ${ended} had ended`);
+  if (left > 0)
+    console.log('Something is left: set the option expirations in all instances, and run the command again.');
+}
+
+async function move({ from, to, ...others }) {
+  const options = { ...common(others), partitions: { from: Number(from), to: Number(to) } };
   let last = '';
   const onProgress = ({ step, moved, waitingFor }) => {
     const line = `${step}: ${moved} sessions moved${waitingFor && `; waiting for ${waitingFor}`}`;

@@ -17,6 +17,7 @@ export { SESSION_CLEANUP_JOB } from './expiration/session-cleanup.job.js';
 export { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 export type { SweepOptions } from './expiration/session-expiration.store.js';
 export type { SweepResult } from './expiration/sweep.counter.js';
+export { moveExpirations, type MovedExpirations } from './move-expirations.js';
 export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
 
 // delivery of events

@@ -44,8 +44,6 @@ import { logger } from './logging/redis-session.logger.js';
 @Injectable()
 export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   readonly #job: SessionCleanupJob;
-  /** What ends when the shutdown begins. */
-  readonly #background: readonly { stop(): Promise<void> }[];
 
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
@@ -67,7 +65,6 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,
   ) {
     this.#job = new SessionCleanupJob(options.cron, cleanup, registry);
-    this.#background = [this.#job, listener, timedSessions, poller, olderSweeper, signals];
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -104,7 +101,16 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     this.broadcaster.stop();
     void this.#limitHandlers();
     await Promise.all([
-      this.#finish(Promise.all(this.#background.map((each) => each.stop()))),
+      this.#finish(
+        Promise.all([
+          this.#job.stop(),
+          this.listener.stop(),
+          this.timedSessions.stop(),
+          this.poller.stop(),
+          this.olderSweeper.stop(),
+          this.signals.stop(),
+        ]),
+      ),
       // Waits for handlers of the application, however long they take.
       this.notifications.stop(),
     ]);

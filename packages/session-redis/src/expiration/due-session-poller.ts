@@ -5,6 +5,7 @@ import { PartitionSignals } from '../connection/partition-signals.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { FailureLog } from '../logging/failure.log.js';
+import { logger } from '../logging/redis-session.logger.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { SortedSetExpirationStore } from './sorted-set-expiration.store.js';
@@ -75,7 +76,7 @@ export class DueSessionPoller {
     this.#isActive = false;
     this.#stopping.abort();
     clearTimeout(this.#timer);
-    await Promise.all([...this.#looks.values()].map(({ running }) => running));
+    await Promise.all([...this.#looks.values()].map(async ({ running }) => running));
   }
 
   /** Looks at every partition now. */
@@ -137,6 +138,8 @@ export class DueSessionPoller {
       look.failures = 0;
       this.#failures.succeeded();
       tally.report(signal);
+      const { late } = tally.result;
+      if (late > 0) logger.log(`Caught up with ${late} sessions that had ended unnoticed`);
     } catch (error) {
       look.failures++;
       if (!signal.aborted) this.#failures.failed(error);

@@ -6,7 +6,8 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { ScheduledEnds } from '../repository/scheduled-ends.js';
-import type { ClaimOutcome, SessionScripts } from '../scripts/session/session.scripts.js';
+import type { ClaimOutcome } from '../scripts/session/due-session.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { settledWithin } from '../timing/settled-within.js';
 

@@ -213,8 +213,9 @@ export class SessionRepartitioner {
   /** Lets the old partitions be emptied. What this still waits for; undefined when nothing is left there. */
   async #drain(settled: number): Promise<string | undefined> {
     await this.#sweeper.runOnce({ ahead: Number.MAX_SAFE_INTEGER / 2 });
-    const buckets = await Promise.all(this.#leaving.map(({ bucketList }) => this.client.zcard(bucketList)));
-    if (buckets.some((count) => count > 0)) return 'ends to be recorded';
+    const stores = this.#leaving.flatMap(({ bucketList, ends }) => [bucketList, ends]);
+    const counts = await Promise.all(stores.map((key) => this.client.zcard(key)));
+    if (counts.some((count) => count > 0)) return 'ends to be recorded';
     await this.#others.moveLetters();
     const ask = <T>(_: SessionKeys, command: (client: Redis) => Promise<T>) => command(this.client);
     const groups = await groupStates(ask, this.#leaving);

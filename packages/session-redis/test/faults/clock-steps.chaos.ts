@@ -6,15 +6,19 @@ import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js'
 
 LeakGuard.install();
 
-describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
-  'an application, notifications $notifications, when the clock of Redis steps',
-  ({ notifications }) => {
+describe.each([
+  { notifications: 'auto', expirations: 'buckets' },
+  { notifications: 'off', expirations: 'buckets' },
+  { notifications: 'off', expirations: 'sorted-set' },
+] as const)(
+  'an application, notifications $notifications, $expirations, when the clock of Redis steps',
+  ({ notifications, expirations }) => {
     let store: SteppableStore;
     let apps: App[];
     beforeAll(async () => {
-      store = await Store.openSteppable();
+      store = await Store.openSteppable({ expirations });
       // The tests run the job.
-      const redis = { url: store.server.url, notifications, cleanup: { cron: '0 0 0 29 2 *' } } as const;
+      const redis = { url: store.server.url, notifications, expirations, cleanup: { cron: '0 0 0 29 2 *' } } as const;
       apps = [await App.start({ redis }), await App.start({ redis, handlers: false })];
     });
     afterAll(async () => {
@@ -47,7 +51,8 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
       for (const id of ids) {
         expect(await store.isAlive(id)).toBe(true);
         expect(await store.eventTypes(id)).toEqual(['created']);
-        expect(await store.buckets(id)).toHaveLength(1);
+        const [buckets, due] = [await store.buckets(id), await store.due(id)];
+        expect([buckets.length, due !== null]).toEqual(expirations === 'buckets' ? [1, false] : [0, true]);
       }
     }
 

@@ -24,11 +24,12 @@ const KINDS = {
 type Kind = keyof typeof KINDS;
 
 describe.each([
-  { notifications: 'auto', count: 4 },
-  { notifications: 'off', count: 1 },
+  { notifications: 'auto', count: 4, expirations: 'buckets' },
+  { notifications: 'off', count: 1, expirations: 'buckets' },
+  { notifications: 'off', count: 4, expirations: 'sorted-set' },
 ] as const)(
-  'an outage longer than idle timeout and grace period, notifications $notifications, $count partitions,',
-  ({ notifications, count }) => {
+  'an outage longer than idle timeout and grace period, notifications $notifications, $expirations, $count partitions,',
+  ({ notifications, count, expirations }) => {
     const partitions = new SessionPartitions('nest:session', count);
     let server: SteppableRedisServer;
     let client: Redis;
@@ -49,7 +50,8 @@ describe.each([
     const start = () => {
       // The test steps the clock of Redis by an hour at once, so the job runs every second.
       const cleanup = { cron: '* * * * * *' };
-      const redis = { url: server.url, notifications, partitions: count, cleanup, grace: `${GRACE}ms` as const };
+      const grace = `${GRACE}ms` as const;
+      const redis = { url: server.url, notifications, expirations, partitions: count, cleanup, grace };
       // Redis writes each of hundreds of concurrent saves to disk.
       return App.start({ redis: { ...redis, commandTimeout: '30s' } });
     };
@@ -127,20 +129,24 @@ describe.each([
         await server.stepClock(KINDS.alive.interval - OUTAGE + 2 * MINUTE);
         for (const { id } of alive) expect(await after.events.next('expired', id)).toMatchObject({ dataLost: false });
         expect(after.events.count('expired')).toBe(reported + alive.length);
-        expect(await client.exists(partitions.all.map(({ bucketList }) => bucketList))).toBe(0);
+        expect(await client.exists(partitions.all.flatMap(({ bucketList, ends }) => [bucketList, ends]))).toBe(0);
       } finally {
         await after.stop();
       }
     });
 
-    /** Expects a live session in its index and in its recorded bucket, which is neither past nor late. */
+    /** Expects a live session in its index, and in its recorded bucket or the sorted set, neither past nor late there. */
     async function isInOrder(id: string): Promise<void> {
       const keys = partitions.of(id);
       const [bucket, name] = await client.hmget(keys.session(id), 'bucket', `sessionAttr:${PRINCIPAL_NAME_INDEX_NAME}`);
-      expect(await client.sismember(keys.bucket(bucket!), `expires:${id}`)).toBe(1);
-      expect(await client.zscore(keys.bucketList, bucket!)).toBe(bucket);
-      expect(Number(bucket)).toBeGreaterThan(Number((await client.time())[0]) * 1000);
-      expect(Number(bucket)).toBeLessThanOrEqual((await client.pexpiretime(keys.shadow(id))) + MINUTE);
+      const due = bucket ?? (await client.zscore(keys.ends, id));
+      if (expirations === 'buckets') {
+        expect(await client.sismember(keys.bucket(bucket!), `expires:${id}`)).toBe(1);
+        expect(await client.zscore(keys.bucketList, bucket!)).toBe(bucket);
+      } else expect(bucket).toBeNull();
+      expect(Number(due)).toBeGreaterThan(Number((await client.time())[0]) * 1000);
+      const slack = expirations === 'buckets' ? MINUTE : 0;
+      expect(Number(due)).toBeLessThanOrEqual((await client.pexpiretime(keys.shadow(id))) + slack);
       const index = keys.index(PRINCIPAL_NAME_INDEX_NAME, JSON.parse(name!) as string);
       expect(await client.zscore(index, id)).not.toBeNull();
     }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
 import type { SessionChange } from '@nest-session/core/store';
+import { eventually } from '@nest-session/testing';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
@@ -120,6 +121,28 @@ it('moves the session hash, the shadow key with its exact end, the bucket and th
   expect(await store.client.smembers(next.bucket(minute))).toEqual([`expires:${id}`]);
   const left = await store.client.keys('nest:session:[^{]*');
   expect(left.toSorted()).toEqual(['nest:session:events', 'nest:session:meta']);
+});
+
+it('moves a session from one sorted set to the other, wherever the caller notes ends, and tells when it is due', async () => {
+  await record(1);
+  const id = await store.create({ cart: '"apple"' });
+  const [old, next] = placesOf(id);
+  const [minute] = await store.buckets(id);
+  const end = await store.client.pexpiretime(old.shadow(id));
+  await store.client.srem(old.bucket(minute!), `expires:${id}`);
+  await store.client.del(old.bucketList);
+  await store.client.hdel(old.session(id), 'bucket');
+  await store.client.zadd(old.ends, 1, id);
+  await begin();
+  const subscriber = store.client.duplicate();
+  const told: string[] = [];
+  subscriber.on('smessage', (_, message: string) => told.push(message));
+  await subscriber.ssubscribe(next.events);
+  expect(await instance().scripts.move(old, next, id)).toBe('moved');
+  expect(await store.client.zscore(next.ends, id)).toBe(String(end));
+  expect(await store.client.exists(old.ends, old.bucketList, next.bucketList)).toBe(0);
+  await eventually(() => expect(told).toEqual([expect.stringMatching(/^end 1[78]\d{5}$/)]));
+  subscriber.disconnect();
 });
 
 it('moves nothing before the move has begun and after it is over', async () => {

@@ -110,11 +110,12 @@ export class Store<Server extends RedisServer = RedisServer> {
     await this.client.del(this.keysOf(id).shadow(id));
   }
 
-  /** The same, and moves it to a bucket that earlier sweeps should have read. */
+  /** The same, and moves it to a bucket that earlier sweeps should have read, or to such a time in the sorted set. */
   async runOutLongAgo(id: string): Promise<void> {
     const [keys, minute] = [this.keysOf(id), `${MINUTE}`];
     const standsIn = await this.buckets(id);
     await this.runOut(id);
+    if ((await this.due(id)) !== null) return void (await this.client.zadd(keys.ends, minute, id));
     for (const left of standsIn) await this.client.srem(keys.bucket(left), `expires:${id}`);
     await this.client.hset(keys.session(id), 'bucket', minute);
     await this.client.sadd(keys.bucket(minute), `expires:${id}`);

@@ -1,0 +1,70 @@
+import { partitionsByNode } from './connection/node-with.js';
+import type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
+import { resolveRedisSessionOptions } from './configuration/redis-session.options.js';
+import { checkStore } from './connection/check-store.js';
+import { closeConnections, createConnections } from './connection/redis-connections.js';
+import { eventRules, PACE } from './delivery/event-rules.js';
+import { BucketExpirationStore } from './expiration/bucket-expiration.store.js';
+import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
+import { SweepCounter } from './expiration/sweep.counter.js';
+import { SessionPartitions } from './keys/session-partitions.js';
+import { SessionScripts } from './scripts/session/session.scripts.js';
+import { BackgroundLimiter } from './timing/background.limiter.js';
+
+/** What `moveExpirations()` has done. */
+export interface MovedExpirations {
+  /** Live sessions whose ends are now noted where the option `expirations` says. */
+  readonly moved: number;
+  /** Sessions that had ended unnoticed, and were reported. */
+  readonly ended: number;
+  /** Minutes that still have a bucket, or sessions in the sorted set: instances with another setting note ends there. */
+  readonly left: number;
+}
+
+// Milliseconds ahead: every session.
+const ALL = Number.MAX_SAFE_INTEGER / 2;
+const MOST_PASSES = 10;
+
+/**
+ * Moves the ends of all sessions to where the option `expirations` says, while applications use them. Not necessary: what
+ * is left moves by itself until its time has come. `options` are those of `RedisSessionModule.forRoot()`. It can be ended at
+ * any time, and run again.
+ */
+export async function moveExpirations(
+  options: RedisSessionModuleOptions,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<MovedExpirations> {
+  const resolved = resolveRedisSessionOptions(options);
+  const partitions = new SessionPartitions(resolved.namespace, resolved.partitions);
+  const connections = createConnections(resolved);
+  const { background: client } = connections;
+  try {
+    await client.connect();
+    await checkStore({ run: (command) => command(client) }, partitions);
+    const scripts = new SessionScripts(client, partitions, eventRules(resolved, PACE, partitions));
+    const limiter = new BackgroundLimiter();
+    const isSorted = resolved.expirations.store === 'sorted-set';
+    // A sweep gives each live session a place where the option says.
+    const store = isSorted
+      ? new BucketExpirationStore(client, scripts, resolved.batchSize, limiter)
+      : new SortedSetExpirationStore(scripts, resolved.batchSize, limiter);
+    let [moved, ended, left] = [0, 0, 0];
+    // A pass misses a session that is rotated meanwhile.
+    for (let pass = 0; pass < MOST_PASSES; pass++) {
+      const tally = new SweepCounter(true);
+      for (const its of partitionsByNode(client, partitions.all).values()) {
+        await store.sweep(its, tally, { ahead: ALL, ...(signal && { signal }) });
+      }
+      signal?.throwIfAborted();
+      if (tally.failures.length > 0) throw tally.failures[0];
+      moved += tally.result.alive;
+      ended += tally.result.claimed;
+      const counts = partitions.all.map(({ bucketList, ends }) => client.zcard(isSorted ? bucketList : ends));
+      left = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+      if (left === 0) break;
+    }
+    return { moved, ended, left };
+  } finally {
+    await closeConnections(connections);
+  }
+}
