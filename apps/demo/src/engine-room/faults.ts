@@ -11,6 +11,7 @@ export type Fault = (typeof FAULTS)[number];
 
 /** As often a handler is called before its event becomes a dead letter. */
 export const ATTEMPTS = 3;
+const FLAGS = 'notify-keyspace-events';
 // Milliseconds.
 const FROZEN = 5000;
 const UNHEARD = 10_000;
@@ -40,12 +41,11 @@ export class Faults {
     const isFree = await this.redis.client?.set(`demo:fault:${fault}`, '1', 'PX', UNTIL_AGAIN, 'NX');
     if (!isFree) throw new ConflictException('Somebody has just done that: try again in a few seconds');
     if (fault === 'frozen') await this.redis.client?.client('PAUSE', FROZEN, 'ALL');
-    const silence = () => void this.redis.client?.config('SET', 'notify-keyspace-events', '').catch(() => undefined);
-    // Again and again: the library sets the flags when it finds them missing, and will once we stop.
-    if (fault === 'unheard')
-      timer(0, 100)
-        .pipe(takeUntil(timer(UNHEARD)))
-        .subscribe(silence);
+    if (fault !== 'unheard') return;
+    const announce = (flags: string) => void this.redis.client?.config('SET', FLAGS, flags).catch(() => undefined);
+    // Again and again: the library sets the flags when it finds them missing.
+    const silence = timer(0, 100).pipe(takeUntil(timer(UNHEARD)));
+    silence.subscribe({ next: () => announce(''), complete: () => announce('Kx') });
   }
 
   /** Called by a handler: fails as the visitor of the ended session wanted it to. */
