@@ -203,11 +203,12 @@ describe('the option `expirations`', () => {
     expect(resolved(timer as never)).toEqual({ store: 'buckets', timer });
     expect(resolved({ timer } as never)).toEqual({ store: 'buckets', timer });
     expect(resolved({ store: 'buckets', timer } as never)).toEqual({ store: 'buckets', timer });
+    expect(resolved({ store: 'sorted-set', timer } as never)).toEqual({ store: 'sorted-set', timer });
   });
 
   it.each([
-    ['heap', 'Option `expirations` must be one of "buckets".'],
-    [{ store: 'heap' }, 'Option `expirations.store` must be one of "buckets".'],
+    ['heap', 'Option `expirations` must be one of "buckets", "sorted-set".'],
+    [{ store: 'heap' }, 'Option `expirations.store` must be one of "buckets", "sorted-set".'],
     [{ timer: {} }, 'Option `expirations.timer` must be a SessionTimer.'],
     [{ timr: new HandTimer() }, 'Unknown option `expirations.timr`: did you mean `expirations.timer`?'],
   ])('refuses %j', (given, problem) => {
