@@ -5,6 +5,7 @@ import { budgetsReport } from './budgets.report.js';
 import { chart } from './chart.js';
 import { clusterReport } from './cluster.report.js';
 import { encryptionReport } from './encryption.report.js';
+import { expirationsChart, expirationsReport } from './expirations.report.js';
 import { expiryReport } from './expiry.report.js';
 import { httpReport } from './http.report.js';
 import { lossesReport } from './losses.report.js';
@@ -15,6 +16,10 @@ import { readResults, type Results } from './results.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOCUMENT = join(ROOT, 'docs/benchmarks.md');
 const CHART = join(ROOT, 'docs/benchmarks.svg');
+/** The subject with a page of its own. */
+const EXPIRATIONS = 'expirations';
+const EXPIRY_DOCUMENT = join(ROOT, 'docs/expiry.md');
+const EXPIRY_CHART = join(ROOT, 'docs/expiry.svg');
 
 /** How the results of a subject are shown. Subjects without a report are run only by name. */
 export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
@@ -25,6 +30,7 @@ export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   encryption: encryptionReport,
   expiry: expiryReport,
   cluster: clusterReport,
+  expirations: expirationsReport,
 };
 
 export function resultsFile(subject: string): string {
@@ -49,14 +55,19 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   const all = await Promise.all(subjects.map((subject) => readResults(resultsFile(subject))));
   const results = new Map(all.map((each) => [each.subject, each]));
   let text = await readFile(DOCUMENT, 'utf8');
+  let expiryText = await readFile(EXPIRY_DOCUMENT, 'utf8');
   for (const [subject, each] of results) {
-    text = replaced(text, subject, `${originOf(each)}\n\n${REPORTS[subject]!(each)}`);
+    const report = `${originOf(each)}\n\n${REPORTS[subject]!(each)}`;
+    if (subject === EXPIRATIONS) expiryText = replaced(expiryText, subject, report);
+    else text = replaced(text, subject, report);
   }
   const [http, budgets, memory] = ['http', 'budgets', 'memory'].map((subject) => results.get(subject)!);
   text = replaced(text, 'losses', lossesReport(http!, budgets!, memory!));
   return [
     { file: DOCUMENT, text },
     { file: CHART, text: chart(http!) },
+    { file: EXPIRY_DOCUMENT, text: expiryText },
+    { file: EXPIRY_CHART, text: expirationsChart(results.get(EXPIRATIONS)!) },
   ];
 }
 
@@ -69,6 +80,6 @@ function originOf({ date, node, redis, machine, isQuick }: Results): string {
 function replaced(document: string, subject: string, text: string): string {
   const [begin, end] = [`<!-- ${subject} -->`, `<!-- /${subject} -->`];
   const [from, to] = [document.indexOf(begin), document.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`${DOCUMENT} has no place for ${subject}`);
+  if (from < 0 || to < from) throw new Error(`There is no place for ${subject}`);
   return `${document.slice(0, from + begin.length)}\n\n${text}\n\n${document.slice(to)}`;
 }
