@@ -3,14 +3,37 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { OnSessionEvent, SessionExpiredEvent, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
+import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
+import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 
 const NEVER = '0 0 0 29 2 *';
 
-/** The ways to notice that a session has expired. */
-export const WAYS: Readonly<Record<string, RedisSessionModuleOptions>> = {
-  'key events only': { notifications: 'auto', cleanup: { cron: NEVER } },
-  buckets: { notifications: 'off' },
-  'sorted set': { notifications: 'off', expirations: 'sorted-set' },
+/** A way to notice that a session has expired. */
+interface Way {
+  /** The server of its timer. */
+  readonly timer?: 'beanstalkd' | 'redis';
+  /** The options of an application, given the port of that server. */
+  options(port: number): RedisSessionModuleOptions;
+}
+
+const onlyBy = (expirations: RedisSessionModuleOptions['expirations']): RedisSessionModuleOptions => ({
+  notifications: 'off',
+  cleanup: { cron: NEVER },
+  ...(expirations && { expirations }),
+});
+
+export const WAYS: Readonly<Record<string, Way>> = {
+  'key events only': { options: () => ({ ...onlyBy(undefined), notifications: 'auto' }) },
+  buckets: { options: () => ({ notifications: 'off' }) },
+  'sorted set': { options: () => ({ notifications: 'off', expirations: 'sorted-set' }) },
+  beanstalkd: {
+    timer: 'beanstalkd',
+    options: (port) => onlyBy(new BeanstalkdSessionTimer({ host: '127.0.0.1', port })),
+  },
+  BullMQ: {
+    timer: 'redis',
+    options: (port) => onlyBy(new BullMqSessionTimer({ connection: { host: '127.0.0.1', port } })),
+  },
 };
 
 @Injectable()
@@ -23,8 +46,9 @@ class ExpiryHandler {
 class ExpirationsModule {}
 
 /** Called by server.main.ts: an application that notices expiries in one of the ways, and handles them. */
-export function createApplication(url: string, way: string): Promise<INestApplication> {
-  const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url, ...WAYS[way] })];
+export function createApplication(url: string, way: string, port: string): Promise<INestApplication> {
+  const options = WAYS[way]!.options(Number(port));
+  const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url, ...options })];
   const module = { module: ExpirationsModule, imports, providers: [ExpiryHandler] };
   return NestFactory.create(module, new ExpressAdapter(), { logger: ['error', 'warn'] });
 }

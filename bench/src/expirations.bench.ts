@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { BeanstalkdServer } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { generateSessionKey } from '@nest-session/core/store';
 import { Redis } from 'ioredis';
@@ -19,17 +20,35 @@ const MINUTE = 60;
 /** Seconds after the last end. What is not noticed by then counts as noticed then. */
 const PATIENCE = 120;
 
+/** The server of a timer. */
+interface TimerServer {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
 interface Contender {
   readonly name: string;
   readonly server: RedisServer;
   readonly redis: Redis;
   /** Of the sessions that live on. */
   bytes: number;
+  readonly timer: TimerServer | undefined;
   application?: BenchServer;
 }
 
+async function startTimerOf(name: string): Promise<TimerServer | undefined> {
+  const kind = WAYS[name]?.timer;
+  if (kind === undefined) return undefined;
+  if (kind === 'redis') {
+    const server = await RedisServer.start();
+    return { port: server.port, stop: () => server.stop() };
+  }
+  const server = await BeanstalkdServer.start();
+  return { port: server.port, stop: () => server.kill() };
+}
+
 async function create(contender: Contender, intervals: Iterable<number>): Promise<Map<string, number>> {
-  const { expirations = 'buckets' } = WAYS[contender.name] ?? {};
+  const { expirations = 'buckets' } = WAYS[contender.name]?.options(contender.timer?.port ?? 0) ?? {};
   const options = { notifications: 'off', cleanup: { cron: '0 0 0 29 2 *' } } as const;
   const { store, stop } = await startStore({ url: contender.server.url, ...options, expirations });
   const attributes = new Map([['cart', JSON.stringify({ items: ['A-1001'], note: 'x'.repeat(70) })]]);
@@ -41,6 +60,8 @@ async function create(contender: Contender, intervals: Iterable<number>): Promis
     if (reply.outcome !== 'created') throw new Error(`A session was not created: ${reply.outcome}`);
     ends.set(id, reply.creationTime + 1000 * maxInactiveInterval);
   });
+  // No request waits for a timer: the last sessions may still be on their way to it.
+  await sleep(1000);
   await stop();
   return ends;
 }
@@ -48,7 +69,8 @@ async function create(contender: Contender, intervals: Iterable<number>): Promis
 async function open(name: string, amount: number): Promise<Contender> {
   const server = await RedisServer.start();
   const redis = new Redis(server.url);
-  const contender: Contender = { name, server, redis, bytes: 0 };
+  const timer = await startTimerOf(name);
+  const contender: Contender = { name, server, redis, timer, bytes: 0 };
   // Nobody wants creations, so none is recorded.
   await redis.hset('nest:session:events:wanted', 'default', 'expired');
   [, version] = /redis_version:(\S+)/.exec(await redis.info('server')) ?? [];
@@ -58,14 +80,15 @@ async function open(name: string, amount: number): Promise<Contender> {
     Array.from({ length: amount }, () => 4 * 3600),
   );
   contender.bytes = ((await usedMemory(redis)) - before) / amount;
-  if (WAYS[name]) contender.application = await BenchServer.start('expirations', server.url, name);
+  if (WAYS[name])
+    contender.application = await BenchServer.start('expirations', server.url, name, `${timer?.port ?? 0}`);
   return contender;
 }
 
-async function close({ server, redis, application }: Contender): Promise<void> {
+async function close({ server, redis, timer, application }: Contender): Promise<void> {
   application?.stop();
   redis.disconnect();
-  await server.stop();
+  await Promise.all([server.stop(), timer?.stop()]);
 }
 
 /** The contenders side by side, with one that nobody looks at. */
