@@ -33,7 +33,7 @@ await main(async () => {
 /** More workers than processors, because many tests wait for Redis, browsers and timers; Jest takes no percentage above 100. */
 function workers(args) {
   if (args.some((arg) => /^(-i|-w|--runInBand|--maxWorkers)(=|$)/.test(arg))) return [];
-  return [`--maxWorkers=${Math.ceil(1.5 * availableParallelism())}`];
+  return [`--maxWorkers=${2 * availableParallelism()}`];
 }
 
 /** The sources and the tests get the ioredis of this folder; the programs that some tests start do not. */
