@@ -6,7 +6,7 @@ import { main } from './processes.mjs';
 import { npm, runSteps } from './steps.mjs';
 
 // The npm packages with these servers are built without TLS.
-const WITHOUT_TLS = 'packages/session-redis/test/(?!connection/tls)';
+const WITHOUT_TLS = 'packages/session-redis/test/(?!connection/(tls|address-options))';
 
 const CLUSTER = 'packages/session-redis/test/.*cluster';
 // The instances there are processes, with the ioredis of the workspace.
