@@ -47,7 +47,7 @@ export async function moveExpirations(
     // A sweep gives each live session a place where the option says.
     const store = isSorted
       ? new BucketExpirationStore(client, scripts, resolved.batchSize, limiter)
-      : new SortedSetExpirationStore(scripts, resolved.batchSize, limiter);
+      : new SortedSetExpirationStore(client, scripts, resolved.batchSize, limiter);
     let [moved, ended, left] = [0, 0, 0];
     // A pass misses a session that is rotated meanwhile.
     for (let pass = 0; pass < MOST_PASSES; pass++) {

@@ -5,6 +5,6 @@ export function isAnswer(error: unknown): boolean {
 }
 
 /** Whether Redis replied with an error of this kind: the first word of its message, such as `NOGROUP`. */
-export function isReply(error: unknown, kind: string): boolean {
+export function isReply(error: unknown, kind: string): error is Error {
   return error instanceof Error && error.message.startsWith(`${kind} `);
 }

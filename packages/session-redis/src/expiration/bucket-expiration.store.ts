@@ -7,6 +7,7 @@ import type { ClaimOutcome } from '../scripts/session/due-session.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { BackgroundLimiter } from '../timing/background.limiter.js';
 import { pages, type ReadPage } from './scan-pages.js';
+import { sessionsRecordedIn } from './recorded-sessions.js';
 import type { SessionExpirationStore, SweepOptions } from './session-expiration.store.js';
 import type { SweepCounter } from './sweep.counter.js';
 
@@ -18,7 +19,6 @@ interface Bucket {
   readonly now: number;
 }
 
-const SCANNED_PER_CALL = 1000;
 const MEMBERS_PER_PAGE = 100;
 // Redis takes the place in the hash table of a set from the lowest bits of a cursor, and any number is one.
 const HIGHEST_CURSOR = 2 ** 32;
@@ -100,18 +100,9 @@ export class BucketExpirationStore implements SessionExpirationStore {
       );
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
-      yield* this.#scanFor(bucket);
-    }
-  }
-
-  /** The members of a bucket whose place a foreign key has taken, from a scan of all session hashes. */
-  async *#scanFor({ partition, minute }: Bucket): AsyncIterable<string[]> {
-    const prefix = partition.session('');
-    const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
-    const scan = (cursor: string) => nodeWith(this.client, prefix).scan(cursor, ...all);
-    for await (const keys of pages(scan)) {
-      const recorded = await Promise.all(keys.map((key) => this.client.hget(key, 'bucket')));
-      yield keys.filter((_, i) => recorded[i] === minute).map((key) => partition.memberOf(key.slice(prefix.length)));
+      const { partition, minute } = bucket;
+      for await (const ids of sessionsRecordedIn(this.client, partition, minute))
+        yield ids.map((id) => partition.memberOf(id));
     }
   }
 }

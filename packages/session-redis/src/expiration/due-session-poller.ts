@@ -1,6 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
+import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { InjectConnection } from '../connection/redis-connections.js';
 import { PartitionSignals } from '../connection/partition-signals.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -52,13 +54,14 @@ export class DueSessionPoller {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    @Inject(BACKGROUND_SESSION_SCRIPTS) scripts: Pick<SessionScripts, 'claimDue'>,
+    @InjectConnection('background') client: Redis,
+    @Inject(BACKGROUND_SESSION_SCRIPTS) scripts: Pick<SessionScripts, 'claimDue' | 'claimExpired'>,
     @Inject(SessionPartitions) { all }: Pick<SessionPartitions, 'all'>,
     @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
     @Inject(BackgroundLimiter) limiter: BackgroundLimiter,
     @Inject(PartitionSignals) private readonly signals: EndSignals,
   ) {
-    this.#store = new SortedSetExpirationStore(scripts, batchSize, limiter);
+    this.#store = new SortedSetExpirationStore(client, scripts, batchSize, limiter);
     this.#looks = new Map(all.map((keys) => [keys, { begun: -Infinity, next: 0, failures: 0, running: undefined }]));
   }
 

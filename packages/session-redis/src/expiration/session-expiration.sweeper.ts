@@ -32,7 +32,7 @@ export class SessionExpirationSweeper {
   ) {
     this.#stores = [
       new BucketExpirationStore(client, scripts, batchSize, limiter),
-      new SortedSetExpirationStore(scripts, batchSize, limiter),
+      new SortedSetExpirationStore(client, scripts, batchSize, limiter),
     ];
   }
 

@@ -1,14 +1,21 @@
+import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { DueSession } from '../scripts/session/due-session.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { BackgroundLimiter } from '../timing/background.limiter.js';
+import { sessionsRecordedIn } from './recorded-sessions.js';
 import type { SessionExpirationStore, SweepOptions } from './session-expiration.store.js';
 import type { SweepCounter } from './sweep.counter.js';
 
 /** A sorted set of ids in each partition. One script takes out of it what is due: any number of instances may call it. */
 export class SortedSetExpirationStore implements SessionExpirationStore {
+  /** Where a foreign key has taken the place of the sorted set, and the sessions that it had have been looked for. */
+  readonly #replaced = new Set<SessionKeys>();
+
   constructor(
-    private readonly scripts: Pick<SessionScripts, 'claimDue'>,
+    private readonly client: Redis,
+    private readonly scripts: Pick<SessionScripts, 'claimDue' | 'claimExpired'>,
     private readonly batchSize: number,
     private readonly limiter: BackgroundLimiter,
   ) {}
@@ -20,11 +27,26 @@ export class SortedSetExpirationStore implements SessionExpirationStore {
     }
   }
 
-  /** Milliseconds until the earliest session that is left is due; undefined when there is none, or the pass was aborted. */
-  async claimIn(
+  /**
+   * Milliseconds until the earliest session that is left is due; undefined when there is none, or the pass was aborted.
+   * Rejects when a foreign key has taken the place of the sorted set: the sessions that it had are in buckets by then.
+   */
+  async claimIn(partition: SessionKeys, tally: SweepCounter, options: SweepOptions = {}): Promise<number | undefined> {
+    try {
+      const next = await this.#claimDue(partition, tally, options);
+      this.#replaced.delete(partition);
+      return next;
+    } catch (error) {
+      const isReplaced = isReply(error, 'WRONGTYPE') && error.message.includes(`${partition.ends} `);
+      if (isReplaced && !this.#replaced.has(partition)) await this.#claimLost(partition, tally, options);
+      throw error;
+    }
+  }
+
+  async #claimDue(
     partition: SessionKeys,
     tally: SweepCounter,
-    { ahead = 0, signal }: SweepOptions = {},
+    { ahead = 0, signal }: SweepOptions,
   ): Promise<number | undefined> {
     let last: DueSession | undefined;
     while (!signal?.aborted) {
@@ -38,5 +60,19 @@ export class SortedSetExpirationStore implements SessionExpirationStore {
       last = sessions.at(-1);
     }
     return undefined;
+  }
+
+  /** The sessions that stood in the sorted set before a foreign key took its place. Those that live go to buckets. */
+  async #claimLost(partition: SessionKeys, tally: SweepCounter, { signal }: SweepOptions): Promise<void> {
+    const { ends, prefix } = partition;
+    for await (const ids of sessionsRecordedIn(this.client, partition, null)) {
+      while (ids.length > 0) {
+        if (signal?.aborted) return;
+        const members = ids.splice(0, this.batchSize).map((id) => partition.memberOf(id));
+        const outcomes = await this.limiter.run(() => this.scripts.claimExpired(partition, members, 'ends'), prefix);
+        for (const [i, outcome] of outcomes.entries()) tally.count(partition, members[i], outcome, Infinity, 0);
+      }
+    }
+    this.#replaced.add(partition);
   }
 }

@@ -152,7 +152,7 @@ describe('the poller', () => {
   beforeEach(async () => {
     await store.client.flushall();
     signals = new HandSignals();
-    poller = new DueSessionPoller(store.scripts, store.partitions, { batchSize: 10 }, new BackgroundLimiter(), signals);
+    poller = new DueSessionPoller(store.client, store.scripts, store.partitions, { batchSize: 10 }, new BackgroundLimiter(), signals);
   });
   afterEach(() => poller.stop());
   afterAll(() => store.close());
@@ -211,7 +211,7 @@ describe('the poller', () => {
         return claimDue(...args);
       },
     }) as SessionScripts;
-    poller = new DueSessionPoller(scripts, store.partitions, { batchSize: 10 }, limiter, signals);
+    poller = new DueSessionPoller(store.client, scripts, store.partitions, { batchSize: 10 }, limiter, signals);
     for (const each of [held, other]) {
       await store.runOut(each);
       await store.client.zadd(store.keysOf(each).ends, 1, each);

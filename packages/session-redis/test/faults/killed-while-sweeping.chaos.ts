@@ -5,6 +5,9 @@ import { WorkerProcess } from '../support/worker.process.js';
 
 LeakGuard.install();
 
+/** A text as clients send it to Redis. */
+const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`;
+
 const POINTS = [
   { point: 'before its first claim is there', direction: 'request', passed: 0 },
   { point: 'when Redis has executed its first claim', direction: 'reply', passed: 0 },
@@ -13,15 +16,17 @@ const POINTS = [
 ] as const;
 
 describe.each([
-  { partitions: 1, points: POINTS },
+  { expirations: 'buckets', partitions: 1, points: POINTS },
+  { expirations: 'sorted-set', partitions: 1, points: POINTS },
   // Between two of them.
-  { partitions: 4, points: POINTS.slice(2) },
-])('with $partitions partitions', ({ partitions, points }) => {
+  { expirations: 'buckets', partitions: 4, points: POINTS.slice(2) },
+  { expirations: 'sorted-set', partitions: 4, points: POINTS.slice(2) },
+] as const)('in the $expirations, with $partitions partitions', ({ expirations, partitions, points }) => {
   let store: Store;
   let proxy: TcpProxy;
   const workers: WorkerProcess[] = [];
   beforeAll(async () => {
-    store = await Store.open({ partitions });
+    store = await Store.open({ partitions, expirations });
     proxy = await TcpProxy.start({ port: store.server.port });
   });
   afterAll(async () => {
@@ -38,9 +43,13 @@ describe.each([
     return worker;
   }
 
-  /** Only claims name a member of a bucket. */
+  /** Only claims name a member of a bucket, or have these three keys. */
   const isClaim = (data: Buffer) =>
-    data.includes('expires:') && store.partitions.all.some(({ deadLetters }) => data.includes(deadLetters));
+    store.partitions.all.some(({ bucketList, events, deadLetters }) =>
+      expirations === 'buckets'
+        ? data.includes('expires:') && data.includes(deadLetters)
+        : data.includes(['3', bucketList, events, deadLetters].map(bulk).join('')),
+    );
 
   /** Resolves when the claim after the first `passed` ones is held: its request or its reply. */
   async function untilClaimHeld(direction: 'request' | 'reply', passed: number): Promise<void> {
@@ -58,9 +67,12 @@ describe.each([
       const doomed = await startWorker(proxy.url);
       const ids = await Promise.all(Array.from({ length: 400 }, () => store.create({ cart: '["apple"]' })));
       await Promise.all(ids.map((id) => store.runOut(id)));
-      // All in the bucket of the minute that is swept next.
+      // All in the bucket of the minute that is swept next, or due in the sorted set.
       for (const keys of store.partitions.all) {
+        const due = await store.client.zrange(keys.ends, '0', '-1');
+        if (due.length > 0) await store.client.zadd(keys.ends, ...due.flatMap((id) => [60_000, id]));
         const minutes = await store.client.zrange(keys.bucketList, '0', '-1');
+        if (minutes.length === 0) continue;
         await store.client.sunionstore(keys.bucket('60000'), ...minutes.map((minute) => keys.bucket(minute)));
         await store.client.del(keys.bucketList, ...minutes.map((minute) => keys.bucket(minute)));
         await store.client.zadd(keys.bucketList, 60_000, '60000');

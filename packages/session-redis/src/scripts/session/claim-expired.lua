@@ -12,7 +12,8 @@
   ARGV[1] prefix of the partition's keys
   ARGV[2] how long the session hash is kept after the end, in ms
   ARGV[3] most bytes of the partition's dead letters
-  ARGV[4] minute of the bucket that holds the members; empty: a key event named them
+  ARGV[4] minute of the bucket that holds the members; 'ends': the sorted set should hold them, but a foreign key has taken
+          its place; empty: a key event named them
   ARGV[5..] the members, expires:<id>; none: the whole bucket has been read
 
   Returns one word for each member; without members {'corrupt'} when the bucket's key has a foreign type, else nothing
@@ -23,7 +24,7 @@
                an index, the end of the session is recorded as well
 ]]
 local bucket_list, events, dead = KEYS[1], KEYS[2], KEYS[3]
-local minute, is_set, kept, most_bytes = ARGV[4] ~= '' and ARGV[4] or nil, false, ARGV[2], ARGV[3]
+local minute, is_set, kept, most_bytes = tonumber(ARGV[4]) and ARGV[4] or nil, ARGV[4] == 'ends', ARGV[2], ARGV[3]
 -- include: claim
 -- Which members are in the bucket; nil when its key has a foreign type. The first one is there because Redis asks for
 -- one, and there may be no members.
@@ -31,7 +32,7 @@ local present = minute and read('SMISMEMBER', bucket_prefix .. minute, minute, u
 local is_foreign = minute and not present
 local words = {}
 for i = 5, #ARGV do
-  local is_present = present and present[i - 3] == 1
+  local is_present = is_set and read('ZSCORE', prefix .. 'ends', string.sub(ARGV[i], 9)) or present and present[i - 3] == 1
   -- The member has left the bucket since this call looked: another instance sweeps the same bucket.
   words[i - 4] = present and not is_present and 'already'
     or claim(ARGV[i], KEYS[2 * i - 6], KEYS[2 * i - 5], is_present)

@@ -251,14 +251,17 @@ export class SessionScripts {
     return (await this.#run('endOlderSessions', [bucketList, events, epoch], [prefix, this.#kept, ...ids])) as number;
   }
 
-  /** `minute`: the bucket that holds the members; undefined when a key event named them. */
-  async claimExpired(partition: SessionKeys, members: readonly string[], minute?: string): Promise<ClaimOutcome[]> {
+  /**
+   * `place`: the minute of the bucket that holds the members; 'ends' when the sorted set should hold them, but a foreign key
+   * has taken its place; undefined when a key event named them.
+   */
+  async claimExpired(partition: SessionKeys, members: readonly string[], place = ''): Promise<ClaimOutcome[]> {
     const sessions = members.flatMap((member) => {
       const id = partition.idOfMember(member);
       return [partition.session(id), partition.shadow(id)];
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
-    const args = [partition.prefix, this.#kept, this.rules.deadLetters.maxSize, minute ?? '', ...members];
+    const args = [partition.prefix, this.#kept, this.rules.deadLetters.maxSize, place, ...members];
     return (await this.#run('claimExpired', keys, args)) as ClaimOutcome[];
   }
 

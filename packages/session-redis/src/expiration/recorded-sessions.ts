@@ -1,0 +1,24 @@
+import type { Redis } from 'ioredis';
+import { nodeWith } from '../connection/node-with.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { pages } from './scan-pages.js';
+
+const SCANNED_PER_CALL = 1000;
+
+/**
+ * The ids of the sessions whose session hashes name a bucket; null: none, as those in the sorted set. A scan of all keys of
+ * the node: only for when a foreign key has taken the place of the bucket, or of the sorted set.
+ */
+export async function* sessionsRecordedIn(
+  client: Redis,
+  partition: SessionKeys,
+  bucket: string | null,
+): AsyncIterable<string[]> {
+  const prefix = partition.session('');
+  const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
+  const scan = (cursor: string) => nodeWith(client, prefix).scan(cursor, ...all);
+  for await (const keys of pages(scan)) {
+    const recorded = await Promise.all(keys.map((key) => client.hget(key, 'bucket')));
+    yield keys.filter((_, i) => recorded[i] === bucket).map((key) => key.slice(prefix.length));
+  }
+}
