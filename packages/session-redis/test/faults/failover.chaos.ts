@@ -6,37 +6,50 @@ import { Sentinel } from '../support/sentinel.js';
 
 LeakGuard.install();
 
-it('after a failover, an application uses the promoted replica, loses no end of a session, and is notified again', async () => {
-  const master = await RedisServer.start();
-  const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
-  const sentinel = await Sentinel.start('sessions', master);
-  const client = new Redis({ sentinels: [{ port: sentinel.port }], name: 'sessions', lazyConnect: true });
+it.each([
   // No sweep but that of the listener: a later report comes from a notification.
-  const cleanup = { cron: '0 0 0 1 1 *' };
-  const app = await App.start({ session: { timeout: '2s' }, redis: { client, cleanup, commandTimeout: '10s' } });
-  try {
-    const meanwhile = await Promise.all(Array.from({ length: 20 }, () => create(app)));
-    const direct = new Redis(master.url, { retryStrategy: () => null }).on('error', () => undefined);
-    await eventually(async () => expect(await direct.wait(1, 1000)).toBe(1));
-    await master.kill();
-    await sentinel.look();
+  { name: 'is notified again', expirations: 'buckets', notifications: 'auto', flags: 'xK' },
+  { name: 'its poller goes on', expirations: 'sorted-set', notifications: 'off', flags: '' },
+] as const)(
+  'after a failover, an application uses the promoted replica, loses no end of a session, and $name',
+  async ({ expirations, notifications, flags }) => {
+    const master = await RedisServer.start();
+    const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
+    const sentinel = await Sentinel.start('sessions', master);
+    const client = new Redis({ sentinels: [{ port: sentinel.port }], name: 'sessions', lazyConnect: true });
+    const redis = {
+      client,
+      cleanup: { cron: '0 0 0 1 1 *' },
+      commandTimeout: '10s',
+      expirations,
+      notifications,
+    } as const;
+    const app = await App.start({ session: { timeout: '2s' }, redis });
+    try {
+      const meanwhile = await Promise.all(Array.from({ length: 20 }, () => create(app)));
+      const direct = new Redis(master.url, { retryStrategy: () => null }).on('error', () => undefined);
+      await eventually(async () => expect(await direct.wait(1, 1000)).toBe(1));
+      await master.kill();
+      await sentinel.look();
 
-    for (const id of meanwhile) {
-      const event = await app.events.next('expired', id, { timeout: 60_000 });
-      expect(event.session.getAttribute('cart')).toBe('full');
+      for (const id of meanwhile) {
+        const event = await app.events.next('expired', id, { timeout: 60_000 });
+        expect(event.session.getAttribute('cart')).toBe('full');
+      }
+      const afterwards = await create(app);
+      await app.events.next('expired', afterwards, { timeout: 60_000 });
+      const promoted = new Redis(replica.url);
+      expect(await promoted.config('GET', 'notify-keyspace-events')).toEqual(['notify-keyspace-events', flags]);
+      promoted.disconnect();
+    } finally {
+      await app.stop();
+      await sentinel.stop();
+      await replica.stop();
+      await master.stop();
     }
-    const afterwards = await create(app);
-    await app.events.next('expired', afterwards, { timeout: 60_000 });
-    const promoted = new Redis(replica.url);
-    expect(await promoted.config('GET', 'notify-keyspace-events')).toEqual(['notify-keyspace-events', 'xK']);
-    promoted.disconnect();
-  } finally {
-    await app.stop();
-    await sentinel.stop();
-    await replica.stop();
-    await master.stop();
-  }
-}, 180_000);
+  },
+  180_000,
+);
 
 /** Stores a session, with retries during the outage; its id. */
 async function create(app: App): Promise<string> {

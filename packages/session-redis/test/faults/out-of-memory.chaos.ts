@@ -8,9 +8,13 @@ LeakGuard.install();
 
 const UNAVAILABLE = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
 
-describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
-  'while Redis is out of memory, notifications $notifications,',
-  ({ notifications }) => {
+describe.each([
+  { notifications: 'auto', expirations: 'buckets' },
+  { notifications: 'off', expirations: 'buckets' },
+  { notifications: 'off', expirations: 'sorted-set' },
+] as const)(
+  'while Redis is out of memory, notifications $notifications, ends in the $expirations,',
+  ({ notifications, expirations }) => {
     let store: Store;
     let options: AppOptions;
     let app: App;
@@ -19,7 +23,7 @@ describe.each([{ notifications: 'auto' }, { notifications: 'off' }] as const)(
 
     beforeAll(async () => {
       store = await Store.open({ args: ['--maxmemory', '4mb', '--maxmemory-policy', 'noeviction'] });
-      options = { session: { touchInterval: '0s' }, redis: { url: store.server.url, notifications } };
+      options = { session: { touchInterval: '0s' }, redis: { url: store.server.url, notifications, expirations } };
       app = await App.start(options);
     });
     afterAll(async () => {
