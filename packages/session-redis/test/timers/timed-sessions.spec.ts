@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, type Session, SessionExpiredEvent } from '@nest-session/core';
+import { ForeignSessions } from '@nest-session/core/transport';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, SessionEventRecorder } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { ScheduledEnds } from '../../src/repository/scheduled-ends.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { HandTimer } from '../support/hand.timer.js';
 import { Store } from '../support/store.fixture.js';
@@ -166,6 +168,38 @@ describe.each([1, 4])('with a timer and %d partitions', (partitions) => {
     await saved();
     await calls(5);
     expect(EventInstance.log.lines).toHaveLength(1);
+  });
+
+  it('has 10,000 calls of the timer without an answer at most, and goes on when they have one', async () => {
+    const ends = instance.module.get(ScheduledEnds, { strict: false });
+    const { id } = await saved();
+    await calls(1);
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    timer.answer = () => released;
+    for (let i = 0; i < 10_001; i++) ends.begin(id);
+    const full = () =>
+      EventInstance.log.matching(/^error The timer of `expirations` fails.*10000 calls have no answer/);
+    await calls(10_001);
+    expect(full()).toHaveLength(1);
+    release();
+    await eventually(() => {
+      ends.begin(id);
+      expect(timer.calls.length).toBeGreaterThan(10_001);
+    });
+  });
+
+  it('schedules a session that it takes over from express-session', async () => {
+    const [key, id] = ['sess:taken-over', store.id()];
+    await store.client.set(key, '{"cart":"apple"}', 'EX', 600);
+    const foreign = instance.module.get(ForeignSessions, { strict: false });
+    const read = (text: string) => ({
+      attributes: new Map(Object.entries(JSON.parse(text) as object)),
+      principalName: undefined,
+    });
+    await foreign.move(key, id, read);
+    await calls(1);
+    expectDelay(timer.calls[0], id, 600);
   });
 
   it('stops the timer with the application', async () => {

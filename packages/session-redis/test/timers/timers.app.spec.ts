@@ -7,9 +7,9 @@ LeakGuard.install();
 
 it.each(TIMER_SERVERS)('with a %s alone, each end is reported once and none early', async (_name, open) => {
   const [store, server] = [await Store.open(), await open()];
-  const applications = [await TimedApplication.start(store, server.timer())];
+  const applications = [await TimedApplication.on(store, server.timer())];
   try {
-    applications.push(await TimedApplication.start(store, server.timer()));
+    applications.push(await TimedApplication.on(store, server.timer()));
     const created = applications.flatMap((application) => [application.create(20, 1), application.create(20, 2)]);
     await untilEnded(store, applications, (await Promise.all(created)).flat());
   } finally {
