@@ -68,7 +68,7 @@ const inLedger = [
     mistake: 'A place does not count before its session is stored',
     code: 'if place ~= own and (not ender or ender == own) then',
     instead:
-      'if place ~= own and place.latest > now then waiting = waiting + 1 elseif place ~= own and (not ender or ender == own) then',
+      'if place ~= own and latest_of(place) > now then waiting = waiting + 1 elseif place ~= own and (not ender or ender == own) then',
     killedBy: byPartitions(AT_ONCE),
   },
   {
@@ -79,7 +79,7 @@ const inLedger = [
   },
   {
     mistake: 'A place does not learn the new id of its session',
-    code: 'table.insert(own.ids, id)',
+    code: 'table.insert(own.ids, entry)',
     instead: '',
     killedBy: byLedger('learns the new id of a session that a request rotates without knowing of its principal'),
   },
@@ -91,22 +91,43 @@ const inLedger = [
   },
   {
     mistake: 'A session has two places while two requests list it under its principal',
-    code: "if replaced ~= '' and not has(own, replaced) then table.insert(own.ids, replaced) end",
+    code: "if replaced ~= '' and replaced ~= id then table.insert(own.ids, { id = replaced }) end",
     instead: '',
     killedBy: byLedger('has one place for a session that two requests list under its principal at once'),
   },
   {
     mistake: 'A sign-in that comes too late takes the id of its session from the place',
-    code: 'table.insert(own.ids, id)',
-    instead: 'own.ids = { replaced, id }',
+    code: 'table.insert(own.ids, entry)',
+    instead: 'own.ids = { { id = replaced, latest = 0 }, entry }',
     killedBy: byLedger('keeps the place of a session to which somebody signs in twice at once'),
   },
   {
     mistake: 'A sign-in that fails leaves the place of its session open',
     in: 'settle-place',
-    code: 'if is_last then own.latest = 0 end',
+    code: 'drop(id)',
     instead: '',
     killedBy: byLedger('keeps no place for a session that has ended while somebody signed in to it'),
+  },
+  {
+    mistake: 'A sign-in that fails takes the time from another one of its session',
+    in: 'settle-place',
+    code: 'drop(id)',
+    instead: 'drop(id) for _, each in ipairs(own.ids) do each.latest = each.latest and 0 end',
+    killedBy: byLedger('keeps the place of a sign-in while another one of the same session fails'),
+  },
+  {
+    mistake: 'A sign-in whose session is gone leaves a place for the id that it had',
+    in: 'settle-place',
+    code: 'if each.latest then',
+    instead: 'if each then',
+    killedBy: byLedger('gives back the place of a sign-in that found its session gone'),
+  },
+  {
+    mistake: 'A place that was taken for a session that has another one counts as its second',
+    in: 'find-sessions',
+    code: "return id == first and 'live' or 'moved'",
+    instead: "return 'live'",
+    killedBy: byLedger('does not wait for a sign-in to a session that was rotated since then'),
   },
   {
     mistake: 'A sign-in relies on what another one was to end, whose session is over',

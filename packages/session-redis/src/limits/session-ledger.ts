@@ -209,10 +209,10 @@ export class SessionLedger {
   async #find(sign: SignIn, places: readonly Place[], known: Map<string, FoundSession>): Promise<void> {
     const words = new Map<string, FoundSession>();
     await Promise.all(
-      this.partitions.grouped(places.flatMap(({ ids }) => ids)).map(async ([keys, ids]) => {
+      this.partitions.grouped(places.flatMap(({ ids, replaced }) => [...ids, ...replaced])).map(async ([keys, ids]) => {
         const look = (client: Redis) => this.#scripts(client).find(keys, sign.index(keys), ids);
         const found = await this.connection.run(look, keys.prefix);
-        for (const [i, id] of ids.entries()) words.set(id, stateIn([words.get(id), found[i]!], 'absent'));
+        for (const [i, id] of ids.entries()) words.set(id, strongest([words.get(id), found[i]]));
       }),
     );
     for (const place of places) known.set(keyOf(place), stateOf(place, words));
@@ -243,17 +243,17 @@ function keyOf({ field, latest }: Place): string {
   return `${field} ${latest}`;
 }
 
-function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {
-  return stateIn(
-    ids.map((id) => words.get(id)),
-    isOpen ? 'absent' : 'over',
-  );
+function stateOf({ ids, replaced, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {
+  const found = strongest(ids.map((id) => words.get(id)));
+  if (found === 'live' || found === 'moved') return 'live';
+  // Whoever signs in to a session by an id that it has no more finds it gone.
+  const isGone = replaced.some((id) => words.get(id) === 'moved' || words.get(id) === 'over');
+  return found === 'over' || isGone || !isOpen ? 'over' : 'absent';
 }
 
 /** What has become of a session of which this was found, under several ids or in several places. */
-function stateIn(found: readonly (FoundSession | undefined)[], otherwise: FoundSession): FoundSession {
-  if (found.includes('live')) return 'live';
-  return found.includes('over') ? 'over' : otherwise;
+function strongest(found: readonly (FoundSession | undefined)[]): FoundSession {
+  return (['live', 'moved', 'over'] as const).find((each) => found.includes(each)) ?? 'absent';
 }
 
 function pairsOf(reply: readonly string[]): [string, string][] {

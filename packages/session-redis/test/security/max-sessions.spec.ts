@@ -100,6 +100,7 @@ describe('the ledger', () => {
   let roundTrips = 0;
   let running = 0;
   const limit = { principal: 'ann', atMost: 2, whenReached: 'end-oldest' } as const;
+  const refusing = { ...limit, whenReached: 'refuse' } as const;
   beforeEach(async () => {
     store = await Store.openSteppable({ partitions: PARTITIONS });
     connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 1000 });
@@ -262,6 +263,17 @@ describe('the ledger', () => {
     expect([await isLive(first), await isLive(second)]).toEqual([false, true]);
   });
 
+  it('does not wait for a sign-in to a session that was rotated since then', async () => {
+    const old = await store.create({ a: '1' });
+    const { attributes, indexes } = creation();
+    const first = { kind: 'update', id: old, newId: store.id(old), attributes, indexes, limit: refusing } as const;
+    await ledger.write(first, (room) => connection.run(() => store.scripts.save(first, room)));
+    const scripts = new LedgerScripts(store.client, store.partitions);
+    const late = { id: store.id(old), replaced: old, atMost: 2, whenReached: 'refuse' } as const;
+    expect(await scripts.reserve('ann', { ...late, duration: 5000 })).toMatchObject({ word: 'room' });
+    expect(await Promise.all([first.newId, await signIn(refusing)].map(isLive))).toEqual([true, true]);
+  });
+
   it('gives back the place of a sign-in that found its session gone', async () => {
     await signIn();
     const id = store.id();
@@ -269,9 +281,9 @@ describe('the ledger', () => {
     const change: LimitedChange = { kind: 'update', id, newId: store.id(id), attributes, indexes, limit };
     const reply = await ledger.write(change, (room) => connection.run(() => store.scripts.save(change, room)));
     expect(reply.outcome).toBe('gone');
-    const second = await signIn();
     const key = store.partitions.of('ann').ledger('ann');
-    expect(await isLive(second)).toBe(true);
+    expect(await store.client.hlen(key)).toBe(1);
+    expect(await isLive(await signIn())).toBe(true);
     expect(await store.client.hlen(key)).toBe(2);
   });
 
@@ -307,6 +319,49 @@ describe('the ledger', () => {
     await store.server.stepClock(2 * MINUTE);
     const ids = [first.newId, await signIn(), await signIn()];
     expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
+  });
+
+  it('gives up the place of a session that was rotated, when two late requests signed in to it at once', async () => {
+    const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
+    const id = await store.create({ a: '1' });
+    const { attributes, indexes } = creation();
+    const signsIn = () => ({ kind: 'update', id, newId: store.id(id), attributes, indexes, limit: refusing }) as const;
+    const [first, second, third] = [signsIn(), signsIn(), signsIn()];
+    await ledger.write(first, (room) => save(first, room));
+    const gate = new Gate();
+    let late: ReturnType<SessionLedger['write']>;
+    const early = ledger.write(second, async (room) => {
+      late = newLedger().write(third, async (place) => {
+        await gate.pass();
+        return save(third, place);
+      });
+      await gate.reached();
+      return save(second, room);
+    });
+    expect((await early).outcome).toBe('gone');
+    gate.open();
+    expect((await late!).outcome).toBe('gone');
+    // The forwarding mark still leads from the old id to the new one.
+    const another = { ...creation(), limit: refusing };
+    const reply = await ledger.write(another, (room) => connection.run(() => store.scripts.create(another, room)));
+    expect(reply.outcome).toBe('created');
+    expect(await Promise.all([first.newId, another.id].map(isLive))).toEqual([true, true]);
+  });
+
+  it('keeps the place of a sign-in while another one of the same session fails', async () => {
+    const id = await store.create({ a: '1' });
+    const { attributes, indexes } = creation();
+    const one = { ...refusing, atMost: 1 };
+    const signsIn = () => ({ kind: 'update', id, newId: store.id(id), attributes, indexes, limit: one }) as const;
+    const [first, second, another] = [signsIn(), signsIn(), { ...creation(), limit: one }];
+    const reply = await ledger.write(first, async (room) => {
+      const failed = await newLedger().write(second, async () => ({ outcome: 'gone' }));
+      expect(failed.outcome).toBe('gone');
+      const refused = await newLedger().write(another, () => Promise.reject(new Error('It is not to be stored')));
+      expect(refused.outcome).toBe('refused');
+      return connection.run(() => store.scripts.save(first, room));
+    });
+    expect(reply.outcome).toBe('saved');
   });
 
   it('keeps the place of a session that was rotated, when a late request knows it by its first id', async () => {

@@ -1,7 +1,8 @@
 -- The ledger of a principal: a place for each of its sessions, and for each that is about to be one. A place is the field
--- of the id with which it was taken. Its value: when it was taken, until when its session may still be stored, for whose
--- session this one is to end (the field of that place, its own when it is refused, `-` for none), and the ids that its
--- session may have.
+-- of the id with which it was taken. Its value: when it was taken, for whose session this one is to end (the field of that
+-- place, its own when it is refused, `-` for none), and the ids that its session may have. Before each id stands until when
+-- the session may still be stored under it, 0 when it was; or `-`: the session had that id, as somebody else's, when a
+-- sign-in began to change it.
 -- include: clock
 local ledger = KEYS[1]
 local by_field, list = {}, {}
@@ -17,30 +18,44 @@ local function sort() table.sort(list, function(a, b) return a.at < b.at end) en
 
 local stored = redis.call('HGETALL', ledger)
 for i = 1, #stored, 2 do
-  local at, latest, ender, ids = string.match(stored[i + 1], '^(%d+) (%d+) (%S+) (.*)$')
-  local place = { field = stored[i], at = tonumber(at), latest = tonumber(latest), ender = ender, ids = {} }
-  for id in string.gmatch(ids, '%S+') do table.insert(place.ids, id) end
+  local at, ender, ids = string.match(stored[i + 1], '^(%d+) (%S+) (.*)$')
+  local place = { field = stored[i], at = tonumber(at), ender = ender, ids = {} }
+  for latest, id in string.gmatch(ids, '(%d*)%-?:(%S+)') do
+    table.insert(place.ids, { id = id, latest = tonumber(latest) })
+  end
   add(place)
 end
 sort()
 
 local function store(place)
-  -- Lua itself would write 1.4e+12.
-  local text = string.format('%.0f %.0f %s %s', place.at, place.latest, place.ender, table.concat(place.ids, ' '))
+  local texts = {}
+  for i, each in ipairs(place.ids) do
+    -- Lua itself would write 1.4e+12.
+    texts[i] = (each.latest and string.format('%.0f', each.latest) or '-') .. ':' .. each.id
+  end
+  local text = string.format('%.0f %s %s', place.at, place.ender, table.concat(texts, ' '))
   redis.call('HSET', ledger, place.field, text)
 end
 
-local function has(place, id)
-  for _, each in ipairs(place.ids) do
-    if each == id then return true end
+-- What a place knows of an id, and the number of that.
+local function entry_of(place, id)
+  for i, each in ipairs(place.ids) do
+    if each.id == id then return each, i end
   end
-  return false
+  return nil
+end
+
+-- Until when the session of a place may still be stored.
+local function latest_of(place)
+  local latest = 0
+  for _, each in ipairs(place.ids) do latest = math.max(latest, each.latest or 0) end
+  return latest
 end
 
 -- The place that a session has.
 local function place_with(id)
   for _, place in ipairs(list) do
-    if has(place, id) then return place end
+    if entry_of(place, id) then return place end
   end
   return nil
 end
@@ -48,7 +63,7 @@ end
 -- Whether the session of a place is about to end for another one, which can still be stored. Or is itself refused.
 local function is_ending(place)
   local ender = by_field[place.ender]
-  return ender ~= nil and ender.latest > now
+  return ender ~= nil and latest_of(ender) > now
 end
 
 local function remove(place)
@@ -64,7 +79,7 @@ end
 local function remove_over(own, first, last)
   for i = first, last, 2 do
     local over = by_field[ARGV[i]]
-    local is_same = over and over ~= own and string.format('%.0f', over.latest) == ARGV[i + 1]
+    local is_same = over and over ~= own and string.format('%.0f', latest_of(over)) == ARGV[i + 1]
     if is_same and (not is_ending(over) or own and over.ender == own.field) then remove(over) end
   end
 end

@@ -9,6 +9,7 @@
 
   Returns one word for each id
     'live'    a live session, which the index lists
+    'moved'   the same, under another id by now
     'over'    the session has ended
     'absent'  there is no such session, or it is no session of the principal: not yet, or no more; or the epoch ends it
 ]]
@@ -20,7 +21,7 @@ local function find(first)
   for _ = 1, 15 do
     if redis.call('EXISTS', ARGV[1] .. 'sessions:expires:' .. id) == 1 then
       local score = redis.call('ZSCORE', KEYS[1], id)
-      if score and tonumber(score) > epoch then return 'live' end
+      if score and tonumber(score) > epoch then return id == first and 'live' or 'moved' end
       return id == first and 'absent' or 'over'
     end
     local mark = redis.call('GET', ARGV[1] .. 'sessions:moved:' .. id)

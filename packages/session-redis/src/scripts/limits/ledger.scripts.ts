@@ -16,6 +16,8 @@ export interface Place {
   readonly makesRoom: boolean;
   /** The ids that its session may have. */
   readonly ids: readonly string[];
+  /** The ids that it had, as somebody else's, when sign-ins began to change it. */
+  readonly replaced: readonly string[];
 }
 
 /** What a session needs a place for. */
@@ -56,7 +58,14 @@ export type Reservation =
       readonly others: Place[];
     };
 
-type ListedPlace = [field: string, latest: string, isOpen: number, makesRoom: number, ...ids: string[]];
+type ListedPlace = [
+  field: string,
+  latest: string,
+  isOpen: number,
+  makesRoom: number,
+  ids: string[],
+  replaced: string[],
+];
 type ReserveReply = ['unknown'] | ['room', number] | ['full', number, number, ListedPlace[], ListedPlace[]];
 
 /** What has become of a session that was to get a place. */
@@ -74,8 +83,11 @@ export interface SettledPlace {
 /** The result of settling a place. */
 export type SettlePlaceReply = 'done';
 
-/** What has become of a session. `absent`: it is not stored yet, or was removed, or belongs to somebody else. */
-export type FoundSession = 'live' | 'over' | 'absent';
+/**
+ * What has become of a session. `moved`: it is live, under another id; `absent`: it is not stored yet, or was removed, or
+ * belongs to somebody else.
+ */
+export type FoundSession = 'live' | 'moved' | 'over' | 'absent';
 
 // Milliseconds after the last sign-in of a principal. After that, the indexes are asked again.
 const KEPT = 7 * 24 * 3600 * 1000;
@@ -146,8 +158,8 @@ export class LedgerScripts {
   }
 }
 
-function toPlace([field, latest, isOpen, makesRoom, ...ids]: ListedPlace): Place {
-  return { field, latest, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids };
+function toPlace([field, latest, isOpen, makesRoom, ids, replaced]: ListedPlace): Place {
+  return { field, latest, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids, replaced };
 }
 
 function namesOf(places: readonly Place[]): string[] {

@@ -22,7 +22,7 @@
     {'full', latest, missing, ending, others}  it may be stored until then, once there is room. `ending`: the places whose
       sessions end for it, none with 'refuse'; `missing`: how many more places must become free, which other sign-ins may
       bring about; `others`: places whose sessions stay. Of each place its field, `latest`, 1 when its session may not be
-      stored yet, 1 when other sessions are to end for its session, and its ids
+      stored yet, 1 when other sessions are to end for its session, its ids, and those that it had as somebody else's
 ]]
 if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
 -- include: ledger
@@ -31,7 +31,7 @@ local first_session = 9 + 2 * ARGV[8]
 
 -- Not in the place of a session that was rotated since then: whoever still knows it by this id will find it gone.
 local function take(field, at)
-  return by_field[field] or add({ field = field, at = at, latest = 0, ender = '-', ids = { field } })
+  return by_field[field] or add({ field = field, at = at, ender = '-', ids = { { id = field, latest = 0 } } })
 end
 
 for i = first_session, #ARGV, 2 do
@@ -45,15 +45,19 @@ local own = place_with(id) or replaced ~= '' and place_with(replaced)
 if not own then
   own = take(id, at)
   -- Another request may sign in to the session while it has that id.
-  if replaced ~= '' and not has(own, replaced) then table.insert(own.ids, replaced) end
-elseif not has(own, id) then
+  if replaced ~= '' and replaced ~= id then table.insert(own.ids, { id = replaced }) end
+elseif most and not entry_of(own, id) then
   -- It has the id that is replaced, or one that another request has given it or is giving it.
-  table.insert(own.ids, id)
-  if most then own.at = at end
+  own.at = at
+end
+local entry = entry_of(own, id)
+if not entry then
+  entry = { id = id }
+  table.insert(own.ids, entry)
 end
 -- Not that of another request within the same millisecond.
-latest = math.max(latest, own.latest + 1)
-own.latest = latest
+latest = math.max(latest, latest_of(own) + 1)
+entry.latest = latest
 remove_over(own, 9, first_session - 1)
 
 if own.ender == own.field then own.ender = '-' end
@@ -93,8 +97,11 @@ if #ending == 0 and surplus == 0 then return { 'room', latest } end
 local function listed(places)
   local reply = {}
   for i, place in ipairs(places) do
-    local is_open, makes_room = place.latest > now and 1 or 0, waits[place] and 1 or 0
-    reply[i] = { place.field, string.format('%.0f', place.latest), is_open, makes_room, unpack(place.ids) }
+    local its_latest = latest_of(place)
+    local is_open, makes_room = its_latest > now and 1 or 0, waits[place] and 1 or 0
+    local ids, before = {}, {}
+    for _, each in ipairs(place.ids) do table.insert(each.latest and ids or before, each.id) end
+    reply[i] = { place.field, string.format('%.0f', its_latest), is_open, makes_room, ids, before }
   end
   return reply
 end

@@ -20,31 +20,33 @@ local own = place_with(id)
 remove_over(own, 5, #ARGV)
 if not own then return 'done' end
 local function drop(dropped)
-  for i, each in ipairs(own.ids) do
-    if each == dropped then table.remove(own.ids, i) end
-  end
+  local _, i = entry_of(own, dropped)
+  if i then table.remove(own.ids, i) end
 end
 
--- Otherwise another request is storing the session.
-local is_last = string.format('%.0f', own.latest) == ARGV[3]
-if is_last then own.latest = 0 end
 if ARGV[4] == '1' then
+  local entry = entry_of(own, id)
+  -- Otherwise another request is storing the session under this id.
+  if entry.latest and string.format('%.0f', entry.latest) == ARGV[3] then entry.latest = 0 end
   if replaced ~= id then drop(replaced) end
   store(own)
   return 'done'
 end
-for _, place in ipairs(list) do
-  if place.ender == own.field then
-    place.ender = '-'
-    store(place)
+drop(id)
+if latest_of(own) <= now then
+  for _, place in ipairs(list) do
+    if place.ender == own.field then
+      place.ender = '-'
+      store(place)
+    end
   end
 end
--- A session that has another id stays.
-local was_taken_for_it = own.field == id and replaced ~= id
-if #own.ids == 1 or was_taken_for_it and is_last then
-  remove(own)
-  return 'done'
+-- A session that has another id stays, and so does one that another request is storing.
+for _, each in ipairs(own.ids) do
+  if each.latest then
+    store(own)
+    return 'done'
+  end
 end
-drop(id)
-store(own)
+remove(own)
 return 'done'

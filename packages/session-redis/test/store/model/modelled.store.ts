@@ -326,7 +326,9 @@ export class ModelledRedisStore implements ModelledStore {
   async placesOf(principal: string): Promise<string[] | undefined> {
     const ledger = this.server.partitions.of(principal).ledger(principal);
     const places = Object.values(await this.#client.hgetall(ledger));
-    return places.length > 0 ? places.flatMap((place) => place.split(' ').slice(3)) : undefined;
+    // A time and an id each.
+    const idsOf = (place: string) => [...place.matchAll(/ \d+:(\S+)/g)].map(([, id]) => id!);
+    return places.length > 0 ? places.flatMap(idsOf) : undefined;
   }
 
   async leftovers(): Promise<string[]> {
