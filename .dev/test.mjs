@@ -1,5 +1,5 @@
 // npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis. The environment
-// variable IOREDIS is the folder of an ioredis in the place of that of the workspace.
+// variables IOREDIS and BULLMQ are the folders of packages in the place of those of the workspace.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { ensureBeanstalkd, ensureChromium, ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
@@ -23,7 +23,7 @@ await main(async () => {
       '--max-old-space-size=900',
       'node_modules/jest/bin/jest.js',
       ...workers(process.argv),
-      ...otherIoredis(process.env.IOREDIS),
+      ...otherPackages({ ioredis: process.env.IOREDIS, bullmq: process.env.BULLMQ }),
       ...process.argv.slice(2),
     ],
     { REDIS_SERVER: redisServer, BEANSTALKD: beanstalkd, CHROMIUM: chromium },
@@ -36,10 +36,11 @@ function workers(args) {
   return [`--maxWorkers=${2 * availableParallelism()}`];
 }
 
-/** The sources and the tests get the ioredis of this folder; the programs that some tests start do not. */
-function otherIoredis(folder) {
-  if (!folder) return [];
+/** The sources and the tests get the packages of these folders; the programs that some tests start do not. */
+function otherPackages(folders) {
+  const given = Object.entries(folders).filter(([, folder]) => folder);
+  if (given.length === 0) return [];
   const { jest } = JSON.parse(readFileSync('package.json', 'utf8'));
-  const moduleNameMapper = { '^ioredis$': folder, ...jest.moduleNameMapper };
-  return [`--config=${JSON.stringify({ ...jest, moduleNameMapper })}`];
+  const others = Object.fromEntries(given.map(([name, folder]) => [`^${name}$`, folder]));
+  return [`--config=${JSON.stringify({ ...jest, moduleNameMapper: { ...others, ...jest.moduleNameMapper } })}`];
 }

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { activeExpiryReport } from './active-expiry.report.js';
 import { budgetsReport } from './budgets.report.js';
 import { chart } from './chart.js';
 import { clusterReport } from './cluster.report.js';
@@ -16,8 +17,9 @@ import { readResults, type Results } from './results.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOCUMENT = join(ROOT, 'docs/benchmarks.md');
 const CHART = join(ROOT, 'docs/benchmarks.svg');
-/** The subject with a page of its own. */
+/** The subjects with a page of their own. */
 const EXPIRATIONS = 'expirations';
+const ON_EXPIRY_PAGE = [EXPIRATIONS, 'active-expiry'];
 const EXPIRY_DOCUMENT = join(ROOT, 'docs/expiry.md');
 const EXPIRY_CHART = join(ROOT, 'docs/expiry.svg');
 
@@ -31,6 +33,7 @@ export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   expiry: expiryReport,
   cluster: clusterReport,
   expirations: expirationsReport,
+  'active-expiry': activeExpiryReport,
 };
 
 export function resultsFile(subject: string): string {
@@ -58,7 +61,7 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   let expiryText = await readFile(EXPIRY_DOCUMENT, 'utf8');
   for (const [subject, each] of results) {
     const report = `${originOf(each)}\n\n${REPORTS[subject]!(each)}`;
-    if (subject === EXPIRATIONS) expiryText = replaced(expiryText, subject, report);
+    if (ON_EXPIRY_PAGE.includes(subject)) expiryText = replaced(expiryText, subject, report);
     else text = replaced(text, subject, report);
   }
   const [http, budgets, memory] = ['http', 'budgets', 'memory'].map((subject) => results.get(subject)!);

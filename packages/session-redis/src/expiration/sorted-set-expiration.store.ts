@@ -64,7 +64,7 @@ export class SortedSetExpirationStore implements SessionExpirationStore {
 
   /** The sessions that stood in the sorted set before a foreign key took its place. Those that live go to buckets. */
   async #claimLost(partition: SessionKeys, tally: SweepCounter, { signal }: SweepOptions): Promise<void> {
-    const { ends, prefix } = partition;
+    const { prefix } = partition;
     for await (const ids of sessionsRecordedIn(this.client, partition, null)) {
       while (ids.length > 0) {
         if (signal?.aborted) return;

@@ -17,9 +17,10 @@ export type RightsName =
   | 'repartitioning'
   | 'repartitioning notifications'
   | 'replicas'
-  | 'takeover';
+  | 'takeover'
+  | 'bullmq';
 
-/** The lines that the documentation asks operators to enter, each as the rules that it adds to the user `app`. */
+/** The lines that the documentation asks operators to enter, each as the rules that it adds to a user. */
 export function documentedLines(names: readonly RightsName[]): string[][] {
   const blocks = new Map(
     [...readFileSync(DOCUMENT, 'utf8').matchAll(/```text acl ([a-z ]+)\n([^`]+)```/g)].map(([, name, block]) => [
@@ -28,7 +29,7 @@ export function documentedLines(names: readonly RightsName[]): string[][] {
     ]),
   );
   return names.flatMap((name) =>
-    [...blocks.get(name)!.matchAll(/^ACL SETUSER app (.+)$/gm)].map(([, rules]) => argumentsOf(rules!)),
+    [...blocks.get(name)!.matchAll(/^ACL SETUSER \w+ (.+)$/gm)].map(([, rules]) => argumentsOf(rules!)),
   );
 }
 

@@ -1,9 +1,26 @@
+import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { documentedLines } from '../support/documented.rights.js';
 import { Store } from '../support/store.fixture.js';
 import { TimedApplication, untilEnded } from '../support/timed.application.js';
 import { TIMER_SERVERS } from '../support/timer.servers.js';
 
 LeakGuard.install();
+
+it('a BullMqSessionTimer needs no rights but those that are documented for it', async () => {
+  const store = await Store.open();
+  for (const rules of documentedLines(['bullmq'])) await store.client.call('ACL', 'SETUSER', 'timer', ...rules);
+  const connection = { port: store.server.port, username: 'timer', password: 'another-secret' };
+  const applications = [await TimedApplication.on(store, new BullMqSessionTimer({ connection }))];
+  try {
+    const ids = await applications[0]!.create(20, 1);
+    await untilEnded(store, applications, ids);
+    expect(await store.client.call('ACL', 'LOG')).toEqual([]);
+  } finally {
+    await Promise.all(applications.map((application) => application.stop()));
+    await store.close();
+  }
+});
 
 it.each(TIMER_SERVERS)('with a %s alone, each end is reported once and none early', async (_name, open) => {
   const [store, server] = [await Store.open(), await open()];
