@@ -125,8 +125,8 @@ const inLedger = [
   {
     mistake: 'A place that was taken for a session that has another one counts as its second',
     in: 'find-sessions',
-    code: "return id == first and 'live' or 'moved'",
-    instead: "return 'live'",
+    code: ", ARGV[1] .. 'sessions:moved:' .. id",
+    instead: '',
     killedBy: byLedger('does not wait for a sign-in to a session that was rotated since then'),
   },
   {
@@ -173,6 +173,15 @@ const inLedger = [
     code: '!hasEnded() && !all.some(isOver)',
     instead: '!hasEnded()',
     killedBy: byPartitions(COUNTS_DEAD),
+  },
+  {
+    mistake: 'A repeated sign-in that finds its session gone gives up the place of what was stored before',
+    in: 'SessionLedger.#release',
+    code: ': sign.wasKnown',
+    instead: ': false',
+    killedBy: byLedger(
+      'keeps the place of a new session when its request, whose first attempt had no reply, finds it gone',
+    ),
   },
   {
     mistake: 'A sign-in that is refused keeps its place',

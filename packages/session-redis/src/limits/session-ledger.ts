@@ -209,10 +209,10 @@ export class SessionLedger {
   async #find(sign: SignIn, places: readonly Place[], known: Map<string, FoundSession>): Promise<void> {
     const words = new Map<string, FoundSession>();
     await Promise.all(
-      this.partitions.grouped(places.flatMap(({ ids, replaced }) => [...ids, ...replaced])).map(async ([keys, ids]) => {
+      this.partitions.grouped(places.flatMap(({ ids }) => ids)).map(async ([keys, ids]) => {
         const look = (client: Redis) => this.#scripts(client).find(keys, sign.index(keys), ids);
         const found = await this.connection.run(look, keys.prefix);
-        for (const [i, id] of ids.entries()) words.set(id, strongest([words.get(id), found[i]]));
+        for (const [i, id] of ids.entries()) words.set(id, stateIn([words.get(id), found[i]!], 'absent'));
       }),
     );
     for (const place of places) known.set(keyOf(place), stateOf(place, words));
@@ -220,8 +220,9 @@ export class SessionLedger {
 
   /** Gives up the place of a session that was not stored. Where that fails, the place is free when its time has passed. */
   async #release(sign: SignIn, outcome: 'gone' | 'refused' | 'full' | 'unplaced' | 'unknown'): Promise<void> {
-    // The place may be that of the session as it is.
-    if (sign.replaced === sign.id && outcome !== 'gone') return;
+    // The place may be that of the session as it is, or as an attempt has stored it whose reply was lost.
+    const mayBeThere = sign.replaced === sign.id ? outcome !== 'gone' : sign.wasKnown;
+    if (mayBeThere) return;
     await this.#settle(sign, { isStored: false });
   }
 
@@ -243,17 +244,17 @@ function keyOf({ field, latest }: Place): string {
   return `${field} ${latest}`;
 }
 
-function stateOf({ ids, replaced, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {
-  const found = strongest(ids.map((id) => words.get(id)));
-  if (found === 'live' || found === 'moved') return 'live';
-  // Whoever signs in to a session by an id that it has no more finds it gone.
-  const isGone = replaced.some((id) => words.get(id) === 'moved' || words.get(id) === 'over');
-  return found === 'over' || isGone || !isOpen ? 'over' : 'absent';
+function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {
+  return stateIn(
+    ids.map((id) => words.get(id)),
+    isOpen ? 'absent' : 'over',
+  );
 }
 
 /** What has become of a session of which this was found, under several ids or in several places. */
-function strongest(found: readonly (FoundSession | undefined)[]): FoundSession {
-  return (['live', 'moved', 'over'] as const).find((each) => found.includes(each)) ?? 'absent';
+function stateIn(found: readonly (FoundSession | undefined)[], otherwise: FoundSession): FoundSession {
+  if (found.includes('live')) return 'live';
+  return found.includes('over') ? 'over' : otherwise;
 }
 
 function pairsOf(reply: readonly string[]): [string, string][] {

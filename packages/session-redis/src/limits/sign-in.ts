@@ -23,6 +23,8 @@ export class SignIn {
   readonly presentedIds: readonly string[];
   /** Until when it may be stored, as the ledger has said last: epoch milliseconds. */
   latest = 0;
+  /** Whether the ledger had its id before: an attempt to store it, whose reply was lost, may have succeeded. */
+  wasKnown: boolean | undefined;
   readonly #joins: boolean;
 
   constructor(change: PlacedChange) {
@@ -39,6 +41,7 @@ export class SignIn {
 
   reserved(place: KnownReservation): KnownReservation {
     this.latest = place.latest;
+    this.wasKnown ??= place.wasKnown;
     return place;
   }
 

@@ -287,6 +287,21 @@ describe('the ledger', () => {
     expect(await store.client.hlen(key)).toBe(2);
   });
 
+  it('keeps the place of a new session when its request, whose first attempt had no reply, finds it gone', async () => {
+    const change = creation();
+    const stored = (room?: Room) => connection.run(() => store.scripts.create(change, room));
+    const lost = ledger.write(change, async (room) => {
+      await stored(room);
+      throw new Error('The reply is lost');
+    });
+    await expect(lost).rejects.toThrow('The reply is lost');
+    expect(await ledger.write(change, async () => ({ outcome: 'gone' }))).toEqual({ outcome: 'gone' });
+    expect(await store.client.hkeys(store.partitions.of('ann').ledger('ann'))).toEqual([change.id]);
+    const one = { ...creation(), limit: { ...refusing, atMost: 1 } };
+    const reply = await ledger.write(one, () => Promise.reject(new Error('It is not to be stored')));
+    expect(reply.outcome).toBe('refused');
+  });
+
   it('gives back the place of a sign-in that is refused', async () => {
     const [first, second] = [await signIn(), await signIn()];
     const change = { ...creation(), limit: { ...limit, whenReached: 'refuse' } as const };
@@ -382,9 +397,9 @@ describe('the ledger', () => {
   it('has one place for a session that two requests list under its principal at once', async () => {
     const id = await store.create({ a: '1' });
     const { attributes, indexes } = creation();
-    const refusing = { attributes, indexes, limit: { ...limit, whenReached: 'refuse' } } as const;
-    const renewal = { kind: 'update', id, newId: store.id(id), ...refusing } as const;
-    const late = { kind: 'update', id, ...refusing } as const;
+    const changes = { attributes, indexes, limit: refusing };
+    const renewal = { kind: 'update', id, newId: store.id(id), ...changes } as const;
+    const late = { kind: 'update', id, ...changes } as const;
     const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
     const gate = new Gate();
     let second: ReturnType<SessionLedger['write']>;
@@ -394,11 +409,11 @@ describe('the ledger', () => {
         return save(late, place);
       });
       await gate.reached();
+      const another = { ...creation(), limit: refusing };
+      const stored = (place?: Room) => connection.run(() => store.scripts.create(another, place));
+      expect((await newLedger().write(another, stored)).outcome).toBe('created');
       return save(renewal, room);
     });
-    const another = { ...creation(), limit: refusing.limit };
-    const reply = await ledger.write(another, (room) => connection.run(() => store.scripts.create(another, room)));
-    expect(reply.outcome).toBe('created');
     gate.open();
     expect((await second!).outcome).toBe('gone');
   });

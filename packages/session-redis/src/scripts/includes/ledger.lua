@@ -30,8 +30,9 @@ sort()
 local function store(place)
   local texts = {}
   for i, each in ipairs(place.ids) do
+    texts[i] = '-:' .. each.id
     -- Lua itself would write 1.4e+12.
-    texts[i] = (each.latest and string.format('%.0f', each.latest) or '-') .. ':' .. each.id
+    if each.latest then texts[i] = string.format('%.0f:%s', each.latest, each.id) end
   end
   local text = string.format('%.0f %s %s', place.at, place.ender, table.concat(texts, ' '))
   redis.call('HSET', ledger, place.field, text)

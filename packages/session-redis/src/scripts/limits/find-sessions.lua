@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-  find-sessions: tells what has become of sessions of a principal. Follows forwarding marks.
+  find-sessions: tells what has become of sessions of a principal.
 
   KEYS[1] index of principals, for the principal
   KEYS[2] epoch
@@ -9,29 +9,18 @@
 
   Returns one word for each id
     'live'    a live session, which the index lists
-    'moved'   the same, under another id by now
-    'over'    the session has ended
+    'over'    the session has ended, or has another id by now, which a ledger has as well
     'absent'  there is no such session, or it is no session of the principal: not yet, or no more; or the epoch ends it
 ]]
 local epoch = tonumber(redis.call('HGET', KEYS[2], 'at') or 0)
 
-local function find(first)
-  local id = first
-  -- A chain of marks is short: each lives for 60 s. The limit stops a planted circle.
-  for _ = 1, 15 do
-    if redis.call('EXISTS', ARGV[1] .. 'sessions:expires:' .. id) == 1 then
-      local score = redis.call('ZSCORE', KEYS[1], id)
-      if score and tonumber(score) > epoch then return id == first and 'live' or 'moved' end
-      return id == first and 'absent' or 'over'
-    end
-    local mark = redis.call('GET', ARGV[1] .. 'sessions:moved:' .. id)
-    if not mark then
-      local has_ended = id ~= first or redis.call('EXISTS', ARGV[1] .. 'sessions:' .. id) == 1
-      return has_ended and 'over' or 'absent'
-    end
-    id = string.match(mark, '^%S*')
+local function find(id)
+  if redis.call('EXISTS', ARGV[1] .. 'sessions:expires:' .. id) == 1 then
+    local score = redis.call('ZSCORE', KEYS[1], id)
+    return score and tonumber(score) > epoch and 'live' or 'absent'
   end
-  return 'over'
+  local has_ended = redis.call('EXISTS', ARGV[1] .. 'sessions:' .. id, ARGV[1] .. 'sessions:moved:' .. id) > 0
+  return has_ended and 'over' or 'absent'
 end
 
 local words = {}

@@ -16,8 +16,6 @@ export interface Place {
   readonly makesRoom: boolean;
   /** The ids that its session may have. */
   readonly ids: readonly string[];
-  /** The ids that it had, as somebody else's, when sign-ins began to change it. */
-  readonly replaced: readonly string[];
 }
 
 /** What a session needs a place for. */
@@ -43,30 +41,28 @@ export interface PlaceFindings {
 }
 
 /**
- * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `full`: when the sessions of
+ * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `wasKnown`: whether the ledger had
+ * its id before. `full`: when the sessions of
  * `ending` have ended, and `missing` more places have become free, which other sign-ins may bring about; or one of
  * `others` turns out to be over.
  */
 export type Reservation =
   | { readonly word: 'unknown' }
-  | { readonly word: 'room'; readonly latest: number }
+  | { readonly word: 'room'; readonly latest: number; readonly wasKnown: boolean }
   | {
       readonly word: 'full';
       readonly latest: number;
+      readonly wasKnown: boolean;
       readonly missing: number;
       readonly ending: Place[];
       readonly others: Place[];
     };
 
-type ListedPlace = [
-  field: string,
-  latest: string,
-  isOpen: number,
-  makesRoom: number,
-  ids: string[],
-  replaced: string[],
-];
-type ReserveReply = ['unknown'] | ['room', number] | ['full', number, number, ListedPlace[], ListedPlace[]];
+type ListedPlace = [field: string, latest: string, isOpen: number, makesRoom: number, ...ids: string[]];
+type ReserveReply =
+  | ['unknown']
+  | ['room', latest: number, known: number]
+  | ['full', latest: number, known: number, missing: number, ending: ListedPlace[], others: ListedPlace[]];
 
 /** What has become of a session that was to get a place. */
 export interface SettledPlace {
@@ -84,10 +80,10 @@ export interface SettledPlace {
 export type SettlePlaceReply = 'done';
 
 /**
- * What has become of a session. `moved`: it is live, under another id; `absent`: it is not stored yet, or was removed, or
- * belongs to somebody else.
+ * What has become of a session. `over`: also when it has another id by now; `absent`: it is not stored yet, or was removed,
+ * or belongs to somebody else.
  */
-export type FoundSession = 'live' | 'moved' | 'over' | 'absent';
+export type FoundSession = 'live' | 'over' | 'absent';
 
 // Milliseconds after the last sign-in of a principal. After that, the indexes are asked again.
 const KEPT = 7 * 24 * 3600 * 1000;
@@ -132,9 +128,10 @@ export class LedgerScripts {
     args.push(...namesOf(over), ...(sessions ?? []).flat());
     const reply = (await this.#run('reservePlace', principal, args)) as ReserveReply;
     if (reply[0] === 'unknown') return { word: 'unknown' };
-    if (reply[0] === 'room') return { word: 'room', latest: reply[1] };
-    const [word, latest, missing, ending, others] = reply;
-    return { word, latest, missing, ending: ending.map(toPlace), others: others.map(toPlace) };
+    const wasKnown = reply[2] === 1;
+    if (reply[0] === 'room') return { word: 'room', latest: reply[1], wasKnown };
+    const [word, latest, , missing, ending, others] = reply;
+    return { word, latest, wasKnown, missing, ending: ending.map(toPlace), others: others.map(toPlace) };
   }
 
   /** Ends what `reserve()` has begun. */
@@ -158,8 +155,8 @@ export class LedgerScripts {
   }
 }
 
-function toPlace([field, latest, isOpen, makesRoom, ids, replaced]: ListedPlace): Place {
-  return { field, latest, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids, replaced };
+function toPlace([field, latest, isOpen, makesRoom, ...ids]: ListedPlace): Place {
+  return { field, latest, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids };
 }
 
 function namesOf(places: readonly Place[]): string[] {

@@ -18,11 +18,11 @@
 
   Returns
     {'unknown'}  there is no ledger
-    {'room', latest}  the session may be stored until then, in epoch ms
-    {'full', latest, missing, ending, others}  it may be stored until then, once there is room. `ending`: the places whose
+    {'room', latest, known}  the session may be stored until then, in epoch ms. `known`: 1 when the ledger had this id
+    {'full', latest, known, missing, ending, others}  it may be stored until then, once there is room. `ending`: the places whose
       sessions end for it, none with 'refuse'; `missing`: how many more places must become free, which other sign-ins may
       bring about; `others`: places whose sessions stay. Of each place its field, `latest`, 1 when its session may not be
-      stored yet, 1 when other sessions are to end for its session, its ids, and those that it had as somebody else's
+      stored yet, 1 when other sessions are to end for its session, and its ids
 ]]
 if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
 -- include: ledger
@@ -42,7 +42,8 @@ sort()
 -- Later than all others, also within a millisecond.
 local at = math.max(now, list[1] and list[#list].at + 1 or 0)
 local own = place_with(id) or replaced ~= '' and place_with(replaced)
-if not own then
+local is_taken = not own
+if is_taken then
   own = take(id, at)
   -- Another request may sign in to the session while it has that id.
   if replaced ~= '' and replaced ~= id then table.insert(own.ids, { id = replaced }) end
@@ -51,6 +52,7 @@ elseif most and not entry_of(own, id) then
   own.at = at
 end
 local entry = entry_of(own, id)
+local was_known = entry and entry.latest and not is_taken and 1 or 0
 if not entry then
   entry = { id = id }
   table.insert(own.ids, entry)
@@ -92,17 +94,16 @@ for i, place in ipairs(pool) do
 end
 store(own)
 redis.call('PEXPIRE', ledger, ARGV[6])
-if #ending == 0 and surplus == 0 then return { 'room', latest } end
+if #ending == 0 and surplus == 0 then return { 'room', latest, was_known } end
 
 local function listed(places)
   local reply = {}
   for i, place in ipairs(places) do
     local its_latest = latest_of(place)
     local is_open, makes_room = its_latest > now and 1 or 0, waits[place] and 1 or 0
-    local ids, before = {}, {}
-    for _, each in ipairs(place.ids) do table.insert(each.latest and ids or before, each.id) end
-    reply[i] = { place.field, string.format('%.0f', its_latest), is_open, makes_room, ids, before }
+    reply[i] = { place.field, string.format('%.0f', its_latest), is_open, makes_room }
+    for _, each in ipairs(place.ids) do table.insert(reply[i], each.id) end
   end
   return reply
 end
-return { 'full', latest, surplus - #ending, listed(ending), listed(others) }
+return { 'full', latest, was_known, surplus - #ending, listed(ending), listed(others) }

@@ -251,10 +251,7 @@ export class SessionScripts {
     return (await this.#run('endOlderSessions', [bucketList, events, epoch], [prefix, this.#kept, ...ids])) as number;
   }
 
-  /**
-   * `place`: the minute of the bucket that holds the members; 'ends' when the sorted set should hold them, but a foreign key
-   * has taken its place; undefined when a key event named them.
-   */
+  /** `place`: the minute of the bucket with the members; 'ends': the sorted set should have them; '': a key event named them. */
   async claimExpired(partition: SessionKeys, members: readonly string[], place = ''): Promise<ClaimOutcome[]> {
     const sessions = members.flatMap((member) => {
       const id = partition.idOfMember(member);
