@@ -102,6 +102,12 @@ const inLedger = [
     killedBy: byLedger('keeps the place of a session to which somebody signs in twice at once'),
   },
   {
+    mistake: 'A sign-in takes the room of another one, which has found the session of its place to be over',
+    code: "if most and latest_of(own) <= now then own.ender = '-' end",
+    instead: '',
+    killedBy: byLedger('takes no room from a sign-in that has found the session of the place to be over'),
+  },
+  {
     mistake: 'A sign-in that fails leaves the place of its session open',
     in: 'settle-place',
     code: 'drop(id)',

@@ -240,8 +240,8 @@ export class SessionLedger {
 }
 
 /** A place that another request has asked for since then is to be looked at again. */
-function keyOf({ field, latest }: Place): string {
-  return `${field} ${latest}`;
+function keyOf({ field, version }: Place): string {
+  return `${field} ${version}`;
 }
 
 function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {

@@ -263,6 +263,20 @@ describe('the ledger', () => {
     expect([await isLive(first), await isLive(second)]).toEqual([false, true]);
   });
 
+  it('takes no room from a sign-in that has found the session of the place to be over', async () => {
+    const limited = { ...limit, atMost: 1 };
+    const id = await signIn(limited);
+    // It is nobody's from then on, and its place is still there.
+    await store.save(id, { indexes: [[PRINCIPAL_NAME_INDEX_NAME, null]] });
+    const change = { ...creation(), limit: limited };
+    await ledger.write(change, async (room) => {
+      const again = { id: store.id(id), replaced: id, atMost: 1, whenReached: limit.whenReached, duration: 5000 };
+      const scripts = new LedgerScripts(store.client, store.partitions);
+      expect(await scripts.reserve('ann', again)).toMatchObject({ word: 'full', ending: [{ field: change.id }] });
+      return connection.run(() => store.scripts.create(change, room));
+    });
+  });
+
   it('does not wait for a sign-in to a session that was rotated since then', async () => {
     const old = await store.create({ a: '1' });
     const { attributes, indexes } = creation();

@@ -1,8 +1,8 @@
 -- The ledger of a principal: a place for each of its sessions, and for each that is about to be one. A place is the field
--- of the id with which it was taken. Its value: when it was taken, for whose session this one is to end (the field of that
--- place, its own when it is refused, `-` for none), and the ids that its session may have. Before each id stands until when
--- the session may still be stored under it, 0 when it was; or `-`: the session had that id, as somebody else's, when a
--- sign-in began to change it.
+-- of the id with which it was taken. Its value: when it was taken; a number that grows whenever somebody asks for it, or
+-- gives it up; for whose session this one is to end (the field of that place, its own when it is refused, `-` for none); and
+-- the ids that its session may have. Before each id stands until when the session may still be stored under it, 0 when it
+-- was; or `-`: the session had that id, as somebody else's, when a sign-in began to change it.
 -- include: clock
 local ledger = KEYS[1]
 local by_field, list = {}, {}
@@ -18,8 +18,8 @@ local function sort() table.sort(list, function(a, b) return a.at < b.at end) en
 
 local stored = redis.call('HGETALL', ledger)
 for i = 1, #stored, 2 do
-  local at, ender, ids = string.match(stored[i + 1], '^(%d+) (%S+) (.*)$')
-  local place = { field = stored[i], at = tonumber(at), ender = ender, ids = {} }
+  local at, version, ender, ids = string.match(stored[i + 1], '^(%d+) (%d+) (%S+) (.*)$')
+  local place = { field = stored[i], at = tonumber(at), version = tonumber(version), ender = ender, ids = {} }
   for latest, id in string.gmatch(ids, '(%d*)%-?:(%S+)') do
     table.insert(place.ids, { id = id, latest = tonumber(latest) })
   end
@@ -34,9 +34,12 @@ local function store(place)
     -- Lua itself would write 1.4e+12.
     if each.latest then texts[i] = string.format('%.0f:%s', each.latest, each.id) end
   end
-  local text = string.format('%.0f %s %s', place.at, place.ender, table.concat(texts, ' '))
+  local text = string.format('%.0f %.0f %s %s', place.at, place.version, place.ender, table.concat(texts, ' '))
   redis.call('HSET', ledger, place.field, text)
 end
+
+-- Whoever knows the place as it was must look again.
+local function renew(place) place.version = math.max(now, place.version + 1) end
 
 -- What a place knows of an id, and the number of that.
 local function entry_of(place, id)
@@ -75,12 +78,12 @@ local function remove(place)
   end
 end
 
--- Gives up places whose sessions are over: ARGV has the field of each, and its `latest` as a script replied it. Not when
+-- Gives up places whose sessions are over: ARGV has the field of each, and its version as a script replied it. Not when
 -- that has changed, because another request is storing the session. Nor what ends for another session than that of `own`.
 local function remove_over(own, first, last)
   for i = first, last, 2 do
     local over = by_field[ARGV[i]]
-    local is_same = over and over ~= own and string.format('%.0f', latest_of(over)) == ARGV[i + 1]
+    local is_same = over and over ~= own and string.format('%.0f', over.version) == ARGV[i + 1]
     if is_same and (not is_ending(over) or own and over.ender == own.field) then remove(over) end
   end
 end

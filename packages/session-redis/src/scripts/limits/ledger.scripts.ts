@@ -8,8 +8,8 @@ import { type InLayouts, ScriptsInLayouts } from '../scripts-in-layouts.js';
 export interface Place {
   /** Tells it from the others. */
   readonly field: string;
-  /** Until when its session may be stored, as the ledger has it. */
-  readonly latest: string;
+  /** Another one when somebody has asked for it since then. */
+  readonly version: string;
   /** Whether its session may not be stored yet. */
   readonly isOpen: boolean;
   /** Whether other sessions are to end for its session: its sign-in ends them, if it is not given up. */
@@ -58,7 +58,7 @@ export type Reservation =
       readonly others: Place[];
     };
 
-type ListedPlace = [field: string, latest: string, isOpen: number, makesRoom: number, ...ids: string[]];
+type ListedPlace = [field: string, version: string, isOpen: number, makesRoom: number, ...ids: string[]];
 type ReserveReply =
   | ['unknown']
   | ['room', latest: number, known: number]
@@ -155,10 +155,10 @@ export class LedgerScripts {
   }
 }
 
-function toPlace([field, latest, isOpen, makesRoom, ...ids]: ListedPlace): Place {
-  return { field, latest, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids };
+function toPlace([field, version, isOpen, makesRoom, ...ids]: ListedPlace): Place {
+  return { field, version, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids };
 }
 
 function namesOf(places: readonly Place[]): string[] {
-  return places.flatMap(({ field, latest }) => [field, latest]);
+  return places.flatMap(({ field, version }) => [field, version]);
 }

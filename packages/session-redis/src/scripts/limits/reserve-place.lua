@@ -13,7 +13,7 @@
   ARGV[6] how long the ledger is kept, in ms
   ARGV[7] 1: the ledger may be made
   ARGV[8] number of places whose sessions are over. They are given up
-  ARGV[9..] field and `latest` of each of these, as this script replied them; id and time of the sign-in of each session
+  ARGV[9..] field and version of each of these, as this script replied them; id and time of the sign-in of each session
             that must have a place
 
   Returns
@@ -21,7 +21,7 @@
     {'room', latest, known}  the session may be stored until then, in epoch ms. `known`: 1 when the ledger had this id
     {'full', latest, known, missing, ending, others}  it may be stored until then, once there is room. `ending`: the places whose
       sessions end for it, none with 'refuse'; `missing`: how many more places must become free, which other sign-ins may
-      bring about; `others`: places whose sessions stay. Of each place its field, `latest`, 1 when its session may not be
+      bring about; `others`: places whose sessions stay. Of each place its field, version, 1 when its session may not be
       stored yet, 1 when other sessions are to end for its session, and its ids
 ]]
 if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
@@ -31,7 +31,7 @@ local first_session = 9 + 2 * ARGV[8]
 
 -- Not in the place of a session that was rotated since then: whoever still knows it by this id will find it gone.
 local function take(field, at)
-  return by_field[field] or add({ field = field, at = at, ender = '-', ids = { { id = field, latest = 0 } } })
+  return by_field[field] or add({ field = field, at = at, version = now, ender = '-', ids = { { id = field, latest = 0 } } })
 end
 
 for i = first_session, #ARGV, 2 do
@@ -57,9 +57,12 @@ if not entry then
   entry = { id = id }
   table.insert(own.ids, entry)
 end
+-- Whoever this place is to end for may have found its session over by now.
+if most and latest_of(own) <= now then own.ender = '-' end
 -- Not that of another request within the same millisecond.
 latest = math.max(latest, latest_of(own) + 1)
 entry.latest = latest
+renew(own)
 remove_over(own, 9, first_session - 1)
 
 if own.ender == own.field then own.ender = '-' end
@@ -99,9 +102,8 @@ if #ending == 0 and surplus == 0 then return { 'room', latest, was_known } end
 local function listed(places)
   local reply = {}
   for i, place in ipairs(places) do
-    local its_latest = latest_of(place)
-    local is_open, makes_room = its_latest > now and 1 or 0, waits[place] and 1 or 0
-    reply[i] = { place.field, string.format('%.0f', its_latest), is_open, makes_room }
+    local is_open, makes_room = latest_of(place) > now and 1 or 0, waits[place] and 1 or 0
+    reply[i] = { place.field, string.format('%.0f', place.version), is_open, makes_room }
     for _, each in ipairs(place.ids) do table.insert(reply[i], each.id) end
   end
   return reply

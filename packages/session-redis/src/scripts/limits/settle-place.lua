@@ -7,9 +7,9 @@
   KEYS[1] ledger of the principal
   ARGV[1] id that the session has, or was to have
   ARGV[2] id that it had before; empty: it is new
-  ARGV[3] `latest` of its place as reserve-place replied it
+  ARGV[3] `latest` as reserve-place replied it
   ARGV[4] 1: the session was stored
-  ARGV[5..] field and `latest` of each place whose session has ended for this one
+  ARGV[5..] field and version of each place whose session has ended for this one
 
   Returns
     'done'
@@ -19,6 +19,7 @@ local id, replaced = ARGV[1], ARGV[2]
 local own = place_with(id)
 remove_over(own, 5, #ARGV)
 if not own then return 'done' end
+renew(own)
 local function drop(dropped)
   local _, i = entry_of(own, dropped)
   if i then table.remove(own.ids, i) end
