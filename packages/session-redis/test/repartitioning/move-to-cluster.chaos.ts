@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
+import { eventually, RedisCluster, RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
@@ -50,6 +53,16 @@ async function start(group: string, address: RedisSessionModuleOptions) {
   return { handled, repository, get: instance.module.get.bind(instance.module) };
 }
 
+/** The id of a new session, whose cart is that id. */
+async function created(repository: IndexedSessionRepository, interval: number): Promise<string> {
+  const session = repository.createSession();
+  session.setAttribute('cart', session.id);
+  session.maxInactiveInterval = interval;
+  session.principalName = `user ${session.id}`;
+  await repository.save(session);
+  return session.id;
+}
+
 const sorted = (ids: Iterable<string>) => [...ids].toSorted();
 const idsOf = (events: readonly SessionEvent[], type: string) =>
   sorted(events.filter((event) => event.type === type).map(({ sessionId }) => sessionId));
@@ -63,14 +76,7 @@ it(
   async () => {
     const before = await start('default', { url: server.url, partitions: 64 });
     await before.get(SessionEventGroups, { strict: false }).create('mail');
-    const create = async (interval: number) => {
-      const session = before.repository.createSession();
-      session.setAttribute('cart', session.id);
-      session.maxInactiveInterval = interval;
-      session.principalName = `user ${session.id}`;
-      await before.repository.save(session);
-      return session.id;
-    };
+    const create = (interval: number) => created(before.repository, interval);
     const ids: string[] = [];
     while (ids.length < SESSIONS) {
       ids.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => create(3600)))));
@@ -126,3 +132,79 @@ it(
   },
   5 * MINUTE,
 );
+
+it(
+  'a server that is restarted as a Cluster of one node, and spread over others then, keeps its sessions, ends and events',
+  async () => {
+    const [dir, prepared] = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'to-cluster-'))));
+    const asCluster = ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf'];
+    const args = [...asCluster, '--cluster-require-full-coverage', 'no', '--cluster-announce-ip', '127.0.0.1'];
+    const servers: RedisServer[] = [];
+    const open = async (options: RedisServerOptions) => {
+      servers.push(await RedisServer.start(options));
+      return servers.at(-1)!;
+    };
+    try {
+      // The new data folder, in advance.
+      const node = await open({ dir: prepared, args });
+      await cli(node, ['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);
+      await node.stop();
+
+      const old = await open({ dir });
+      const before = await start('default', { url: old.url, partitions: 64 });
+      const create = (interval: number) => created(before.repository, interval);
+      const ids = await Promise.all(Array.from({ length: AT_ONCE }, () => create(3600)));
+      const expired = await Promise.all(Array.from({ length: AT_ONCE }, () => create(1)));
+      await eventually(() => expect(before.handled).toHaveLength(2 * AT_ONCE), { timeout: MINUTE });
+      await cli(old, ['SAVE']);
+      await old.stop();
+      await rename(join(dir, 'dump.rdb'), join(prepared, 'dump.rdb'));
+
+      const first = await open({ dir: prepared, args, port: old.port });
+      await eventually(async () => expect(await cli(first, ['CLUSTER', 'INFO'])).toContain('cluster_state:ok'), {
+        timeout: MINUTE,
+      });
+      // An instance that still has the address of one server goes on.
+      expect((await before.repository.findById(ids[0]!))!.getAttribute('cart')).toBe(ids[0]);
+      await stop();
+      const nodes = [{ host: '127.0.0.1', port: first.port }];
+      const after = await start('default', { cluster: { nodes } });
+      for (const id of ids) expect((await after.repository.findById(id))!.getAttribute('cart')).toBe(id);
+
+      for (let i = 0; i < 2; i++) {
+        const empty = await open({ args });
+        await manage(['add-node', `127.0.0.1:${empty.port}`, `127.0.0.1:${first.port}`]);
+      }
+      const nodesOfCluster = servers.slice(2);
+      const agree = async () => {
+        for (const each of nodesOfCluster) {
+          expect(await cli(each, ['CLUSTER', 'INFO'])).toContain('cluster_known_nodes:3');
+        }
+        await manage(['check', `127.0.0.1:${first.port}`]);
+      };
+      await eventually(agree, { timeout: MINUTE });
+      await manage(['rebalance', `127.0.0.1:${first.port}`, '--cluster-use-empty-masters']);
+      await eventually(agree, { timeout: MINUTE });
+      for (const each of nodesOfCluster) expect(Number(await cli(each, ['DBSIZE']))).toBeGreaterThan(0);
+
+      await after.get(SessionExpirationSweeper, { strict: false }).runOnce({ ahead: MINUTE });
+      await Promise.all(ids.map((id) => after.repository.deleteById(id)));
+      await eventually(() => expect(idsOf(after.handled, 'expired')).toEqual(sorted(expired)), { timeout: MINUTE });
+      await eventually(() => expect(idsOf(after.handled, 'deleted')).toEqual(sorted(ids)), { timeout: MINUTE });
+      expect(idsOf(after.handled, 'created')).toEqual([]);
+    } finally {
+      await stop();
+      await Promise.all(servers.map((each) => each.stop()));
+      await Promise.all([dir!, prepared!].map((each) => rm(each, { recursive: true, force: true })));
+    }
+  },
+  5 * MINUTE,
+);
+
+async function cli({ port }: RedisServer, command: readonly string[]): Promise<string> {
+  return (await promisify(execFile)('redis-cli', ['-e', '-p', `${port}`, ...command])).stdout;
+}
+
+async function manage(command: readonly string[]): Promise<void> {
+  await promisify(execFile)('redis-cli', ['--cluster', ...command]);
+}
