@@ -152,7 +152,14 @@ describe('the poller', () => {
   beforeEach(async () => {
     await store.client.flushall();
     signals = new HandSignals();
-    poller = new DueSessionPoller(store.client, store.scripts, store.partitions, { batchSize: 10 }, new BackgroundLimiter(), signals);
+    poller = new DueSessionPoller(
+      store.client,
+      store.scripts,
+      store.partitions,
+      { batchSize: 10 },
+      new BackgroundLimiter(),
+      signals,
+    );
   });
   afterEach(() => poller.stop());
   afterAll(() => store.close());

@@ -136,7 +136,8 @@ it(
 it(
   'a server that is restarted as a Cluster of one node, and spread over others then, keeps its sessions, ends and events',
   async () => {
-    const [dir, prepared] = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'to-cluster-'))));
+    const newFolder = () => mkdtemp(join(tmpdir(), 'to-cluster-'));
+    const [dir, prepared] = [await newFolder(), await newFolder()];
     const asCluster = ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf'];
     const args = [...asCluster, '--cluster-require-full-coverage', 'no', '--cluster-announce-ip', '127.0.0.1'];
     const servers: RedisServer[] = [];
@@ -195,7 +196,7 @@ it(
     } finally {
       await stop();
       await Promise.all(servers.map((each) => each.stop()));
-      await Promise.all([dir!, prepared!].map((each) => rm(each, { recursive: true, force: true })));
+      await Promise.all([dir, prepared].map((each) => rm(each, { recursive: true, force: true })));
     }
   },
   5 * MINUTE,
