@@ -42,9 +42,8 @@ export interface PlaceFindings {
 
 /**
  * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `wasKnown`: whether the ledger had
- * its id before. `full`: when the sessions of
- * `ending` have ended, and `missing` more places have become free, which other sign-ins may bring about; or one of
- * `others` turns out to be over.
+ * its id before. `full`: it may be stored when the sessions of `ending` have ended, and `missing` more places have become
+ * free, which other sign-ins may bring about; or when one of `others` turns out to be over.
  */
 export type Reservation =
   | { readonly word: 'unknown' }
