@@ -29,9 +29,9 @@ describe.each([1, 4])('the listener of expired sessions with %d partitions', (pa
     await store.close();
   });
 
-  /** Expires keys and has Redis notice it. Not with a time in the past, which would be a `del`. */
+  /** Expires keys and has Redis notice it. */
   async function expire(...keys: string[]): Promise<void> {
-    await Promise.all(keys.map((key) => store.client.pexpire(key, 10)));
+    await store.expireKeysSoon(...keys);
     await eventually(async () => (await store.client.exists(...keys)) === 0);
   }
 
@@ -70,7 +70,6 @@ describe.each([1, 4])('the listener of expired sessions with %d partitions', (pa
     const spy = claims();
     const received = jest.spyOn(store.partitions, 'idOfShadow');
     const foreign = ['other:sessions:expires:x', 'nest:session:sessions:x', 'nest:session:sessions:expire', 'x'];
-    for (const key of foreign) await store.client.set(key, '', 'PX', 1000);
     await expire(...foreign);
     const deleted = await store.create({ a: '1' });
     await store.scripts.touch(deleted);
@@ -128,7 +127,7 @@ it('the listener of expired sessions stops only after the replies to its claims'
     await eventually(() => instance.notifications.health.state === 'listening');
     const id = await store.create({ a: '1' });
     proxy.hold('request', `expires:${id}`);
-    await store.client.pexpire(store.keys.shadow(id), 1);
+    await store.expireSoon(id);
     await eventually(async () => expect(await store.isAlive(id)).toBe(false));
     await proxy.untilHeld('request');
     let isStopped = false;
@@ -244,7 +243,7 @@ it('the listener of expired sessions begins no claim after it has stopped', asyn
       stopped = instance.stop();
       return Promise.resolve([]);
     });
-    await Promise.all(ids.map((id) => store.client.pexpire(store.keys.shadow(id), 10)));
+    await store.expireSoon(...ids);
     await eventually(async () => {
       await store.client.exists(...ids.map((id) => store.keys.shadow(id)));
       expect(stopped).toBeDefined();

@@ -63,7 +63,7 @@ it('a session that ends while no subscriber is connected is reported on reconnec
   const [heard, missed] = [await openSession(), await openSession()];
   // Its bucket is not due: only a key event announces its end, and only to a subscriber.
   await eventually(async () => expect(await store.client.call('PUBSUB', 'NUMPAT')).toBe(1));
-  await store.client.pexpire(store.keys.shadow(heard), 1);
+  await store.expireSoon(heard);
   await isReported(heard);
   proxy.refuse();
   await store.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');

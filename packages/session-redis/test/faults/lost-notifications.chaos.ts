@@ -68,7 +68,7 @@ const create = (count: number) =>
 /** Sessions that have ended, in buckets that only a sweep an hour ahead reads. */
 async function createOver(count: number): Promise<string[]> {
   const ids = await Promise.all(Array.from({ length: count }, () => store.create({ a: '1' })));
-  await Promise.all(ids.map((id) => store.client.pexpire(store.keys.shadow(id), 10)));
+  await store.expireSoon(...ids);
   await end(ids);
   return ids;
 }
@@ -137,16 +137,13 @@ it('an application catches up after its notifications overflowed the output buff
   // All expire at once, when the test reads them: Redis does not expire them one by one.
   await store.client.call('DEBUG', 'SET-ACTIVE-EXPIRE', '0');
   const ids = await Promise.all(Array.from({ length: 1000 }, () => store.create({ a: '1' })));
-  const shadows = ids.map((id) => store.keys.shadow(id));
   // In a bucket that the next sweep reads.
   for (const minute of await store.client.zrange(store.keys.bucketList, '0', '-1')) {
     await store.client.sunionstore(store.keys.bucket('60000'), store.keys.bucket('60000'), store.keys.bucket(minute));
   }
   await store.client.zadd(store.keys.bucketList, 60_000, '60000');
-  const shorter = store.client.pipeline();
-  for (const shadow of shadows) shorter.pexpire(shadow, 1);
-  await shorter.exec();
-  await store.client.exists(...shadows);
+  await store.expireSoon(...ids);
+  await end(ids);
   await store.client.call('DEBUG', 'SET-ACTIVE-EXPIRE', '1');
   await isRecordedOnce(ids);
   await isLive();

@@ -96,7 +96,7 @@ describe('the log contains no token and no value of an attribute', () => {
     expect((await agent.get('/read')).status).toBe(200);
     expect((await agent.post('/set/cart', { value: `${SECRET} again` })).status).toBe(503);
     expect((await agent.post('/login/ann')).status).toBe(503);
-    await client.pexpire(`nest:session:sessions:expires:${expiring.id}`, 1);
+    await client.set(`nest:session:sessions:expires:${expiring.id}`, '', 'PX', 1);
     await isLogged(
       /The idle timeout of session sha256:\S+ was not renewed/,
       /Events cannot be read/,
