@@ -154,7 +154,7 @@ function connectionsToCluster(
     WriteBatch.on(node);
     letScriptsWaitUntilMoved(node);
     handleErrorsOfAsking(node);
-    node.on('close', () => endSocketTimeout(node));
+    endSocketTimeouts(node);
   });
   log.watch(background);
   const open = (name: string, rules: RedisOptions): ClusterNodes =>
@@ -214,6 +214,16 @@ function endSocketTimeout(client: Redis): void {
   const internals = client as unknown as { socketTimeoutTimer: NodeJS.Timeout | undefined };
   clearTimeout(internals.socketTimeoutTimer);
   internals.socketTimeoutTimer = undefined;
+}
+
+/** Of the node, and of the connections on which ioredis asks it for the slots: it duplicates them. */
+function endSocketTimeouts(node: Redis): void {
+  const duplicate = node.duplicate.bind(node);
+  node.duplicate = (override) => {
+    const copy = duplicate(override);
+    return copy.on('close', () => endSocketTimeout(copy));
+  };
+  node.on('close', () => endSocketTimeout(node));
 }
 
 /** ioredis leaves an error of ASKING unhandled, such as that of a user without the right to it: it would end the process. */

@@ -309,6 +309,25 @@ it(
   LONG,
 );
 
+it(
+  'a question for the slots that a killed node never answered leaves no timer',
+  async () => {
+    const { background } = await connect();
+    const node = await primaryOf('{silent}:key');
+    node.freeze();
+    // The nodes are asked in a random order, until one replies. LeakGuard finds the timer at the end of the file.
+    await eventually(async () => {
+      const begin = performance.now();
+      await new Promise<void>((resolve) => (background as unknown as Cluster).refreshSlotsCache(() => resolve()));
+      return performance.now() - begin > SECOND / 2;
+    });
+    await node.kill();
+    await node.restart();
+    await cluster.untilStable();
+  },
+  LONG,
+);
+
 describe('a client of the application', () => {
   it('gives its nodes and its credentials, and is neither used, changed nor closed', async () => {
     for (const node of cluster.nodes) await admin(node).acl('SETUSER', 'app', 'on', '>secret', '~*', '&*', '+@all');
