@@ -17,6 +17,7 @@ import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { PATIENCE } from '../support/patience.js';
 
 LeakGuard.install();
 
@@ -92,7 +93,7 @@ afterAll(async () => {
 
 const STORES = {
   memory: () => MapSessionModule.forRoot(),
-  Redis: () => RedisSessionModule.forRoot({ url: redis.url, notifications: 'off' }),
+  Redis: () => RedisSessionModule.forRoot({ url: redis.url, notifications: 'off', commandTimeout: PATIENCE }),
 };
 
 async function start(store: keyof typeof STORES, platform: 'express' | 'fastify', session: SessionModuleOptions = {}) {
