@@ -57,8 +57,8 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    */
   expirations?: ExpirationStoreName | SessionTimer | ExpirationsOptions;
   /**
-   * `'auto'`: key events of Redis make expiries known within about a second, where Redis allows them. `'off'`: only the
-   * cleanup job finds expired sessions. @default 'auto'
+   * `'auto'`: key events of Redis make some expiries known before the cleanup job finds them, where Redis allows that.
+   * `'off'`: nothing asks Redis for key events. @default 'auto'
    */
   notifications?: 'auto' | 'off';
   /** How long a request waits for Redis at most, a reconnection included. At least 10ms. @default '1s' */

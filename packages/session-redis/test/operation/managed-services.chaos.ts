@@ -152,7 +152,7 @@ it.each(Object.entries(RESTRICTED))(
 it('everything works without the commands that the library never sends, such as SCRIPT and FUNCTION', () =>
   livesWithout(UNUSED));
 
-it('without CONFIG, expiries are noticed at once where the flags are set on the server', async () => {
+it('without CONFIG, key events arrive where the flags are set on the server', async () => {
   await startWithout(['config'], ['--notify-keyspace-events', 'Kx']);
   const get = await start();
   const { id } = await stored(get, (created) => (created.maxInactiveInterval = 1));
