@@ -498,8 +498,8 @@ export const operation = [
   {
     mistake: 'The log does not tell of ends that earlier sweeps should have found',
     in: 'SessionCleanup.run',
-    code: 'if (late > 0)',
-    instead: 'if (late < 0)',
+    code: 'if (tick.late > 0)',
+    instead: 'if (tick.late < 0)',
     ...inSpec(
       'cleanup',
       'the cleanup logs the sessions that earlier passes should have found, and nothing when there are none',
@@ -508,8 +508,8 @@ export const operation = [
   {
     mistake: 'A trim goes on when an instance has ended',
     in: 'SessionCleanup.#cleanUp',
-    code: 'this.trimmer.runOnce({ signal, partitions })',
-    instead: 'this.trimmer.runOnce({ partitions })',
+    code: 'this.trimmer.trim(partition, trimmed, signal)',
+    instead: 'this.trimmer.trim(partition, trimmed)',
     ...inSpec('cleanup', 'shutdown ends a cleanup before the next batch of events'),
   },
   {

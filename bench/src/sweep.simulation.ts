@@ -5,11 +5,11 @@ export interface SweepPlan {
   readonly partitions: number;
   /** Primaries, which have as many partitions each. */
   readonly nodes: number;
-  /** Processes that sweep. In each minute, one of them sweeps a partition. */
+  /** Processes that sweep. */
   readonly instances: number;
-  /** The share of its time that a node spends on requests. */
+  /** The share of its time that a node spends on requests, and an instance on others than the sweep. */
   readonly busy: number;
-  /** How many instances die in minute 60: their partitions wait for the next minute. */
+  /** How many instances die a second after minute 60 began: what they sweep waits for the next minute. */
   readonly deaths: number;
   /** For how many minutes nothing sweeps, from minute 60 on. */
   readonly pause: number;
@@ -19,6 +19,8 @@ export interface SweepPlan {
   /** What a session costs a node in a claim. */
   readonly ended: number;
   readonly alive: number;
+  /** What a session costs an instance. */
+  readonly process: number;
 }
 
 export interface SweepResult {
@@ -26,22 +28,30 @@ export interface SweepResult {
   readonly visitsPerSecond: number;
   /** The largest bucket. */
   readonly largestBucket: number;
-  /** The share of the time of a node that sweeps take, in the steady state. */
+  /** The share of the time of a node that sweeps take, in the steady state; and of the time of an instance. */
   readonly redisShare: number;
+  readonly processShare: number;
   /** Seconds from the minute of a bucket to its last claim, for each bucket of the minutes 60 to 119. */
   readonly lateness: readonly number[];
-  /** Minutes from 60 on in which some bucket was not finished before the next minute. */
-  readonly minutesBehind: number;
+  /** Buckets that were not finished before the next minute. */
+  readonly behind: number;
 }
 
 const MINUTES = 120;
+/** The first minute that is simulated call by call. */
+const FIRST = 60;
 const MINUTE = 60_000_000;
+const SECOND = 1_000_000;
 /** Idle timeout, in minutes. */
 const TIMEOUT = 30;
 /** How long a user is there, in minutes: the mean of an exponential distribution. */
 const PRESENCE = 20;
-/** The pause that an instance makes between two claims. */
+/** The pause that an instance makes between two calls to a node. */
 const PAUSE = 1000;
+/** The instances begin within this time after the full minute. */
+const JITTER = 500_000;
+/** Members that one call reads. */
+const PAGE = 100;
 // The first sessions begin in minute 0: until then, buckets are not what they are later.
 const WARM_UP = 240;
 const SAMPLE = 2_000_000;
@@ -52,91 +62,180 @@ interface Due {
   alive: number;
 }
 
-/** A bucket that an instance claims. */
-interface Claim extends Due {
-  readonly partition: number;
-  /** Batches that are left. */
-  calls: number;
-  /** Microseconds of the node for each. */
-  readonly each: number;
+/** The bucket of a minute in a partition. */
+interface Bucket extends Readonly<Due> {
+  readonly minute: number;
 }
 
-/** An instance, which has one call under way at a time. */
-interface Sweeper {
+/** What an instance does on one node: one call at a time. */
+interface Lane {
+  readonly instance: number;
+  readonly node: number;
   clock: number;
-  readonly claims: Claim[];
+  partition: number | undefined;
+  /** The calls for its buckets that are left, the last one first. */
+  calls: { readonly each: number; readonly members: number; readonly ends?: Bucket }[];
 }
 
 /**
  * Sessions begin evenly over time, and live on until their user has been away for the timeout. A bucket has a session once
- * per timeout: it is found renewed, and moves, or it has ended. The buckets of a minute are then claimed by the instances,
- * each one call at a time; a node executes one call at a time, and its requests beside.
+ * per timeout: it is found renewed, and moves, or it has ended. Every minute the instances take the partitions of each node
+ * in a random order, one after the other, and claim their buckets: on each node, an instance has one call under way. A node
+ * executes one call at a time, and so does the processor of an instance.
  */
 export function simulateSweeps(plan: SweepPlan): SweepResult {
   const random = seeded(1);
   const due = sampledMinutes(random);
   const scale = plan.sessions / liveInSample();
-  const free = Array<number>(plan.nodes).fill(0);
-  const sweepers: Sweeper[] = Array.from({ length: plan.instances }, () => ({ clock: 0, claims: [] }));
-  const lateness: number[] = [];
-  let backlog = new Map<number, Due>();
-  let [visits, work, largestBucket, minutesBehind] = [0, 0, 0, 0];
+  const waiting = Array.from({ length: plan.partitions }, () => [] as Bucket[]);
+  const sweep = new Sweep(plan, waiting, random);
+  let [visits, work, largestBucket] = [0, 0, 0];
   for (let minute = 0; minute < MINUTES; minute++) {
-    const begin = minute * MINUTE;
-    const buckets = spread(due[WARM_UP + minute]!, scale, plan.partitions, random);
-    for (const [partition, left] of backlog) merge(buckets[partition]!, left);
-    backlog = new Map();
-    const isOver = minute >= 60 && minute < 60 + plan.pause;
-    const dead = minute === 60 ? plan.deaths : 0;
-    const living = minute > 60 ? sweepers.slice(plan.deaths) : sweepers;
-    for (const [partition, bucket] of buckets.entries()) {
-      const sweeper = living[partition % living.length]!;
-      if (isOver || sweepers.indexOf(sweeper) < dead) backlog.set(partition, bucket);
-      else sweeper.claims.push(claimOf(partition, bucket, plan));
+    for (const [partition, bucket] of spread(due[WARM_UP + minute]!, scale, plan.partitions, random).entries()) {
       largestBucket = Math.max(largestBucket, bucket.ended + bucket.alive);
-      if (minute >= 60) continue;
-      visits += bucket.ended + bucket.alive;
-      work += bucket.ended * plan.ended + bucket.alive * plan.alive;
+      if (minute >= FIRST) waiting[partition]!.push({ ...bucket, minute });
+      else {
+        visits += bucket.ended + bucket.alive;
+        work += bucket.ended * plan.ended + bucket.alive * plan.alive;
+      }
     }
-    const ends = sweep(living, begin, free, plan);
-    if (minute >= 60) lateness.push(...ends.map((end) => (end - begin) / 1e6));
-    if (minute >= 60 && (ends.some((end) => end - begin > MINUTE) || backlog.size > 0)) minutesBehind++;
+    if (minute >= FIRST + plan.pause) sweep.run(minute);
   }
   return {
-    visitsPerSecond: visits / 3600,
+    visitsPerSecond: visits / (60 * FIRST),
     largestBucket,
-    redisShare: work / (60 * MINUTE) / plan.nodes,
-    lateness,
-    minutesBehind,
+    redisShare: work / (FIRST * MINUTE) / plan.nodes,
+    processShare: (visits * plan.process) / (FIRST * MINUTE) / plan.instances,
+    lateness: sweep.lateness,
+    behind: sweep.lateness.filter((seconds) => seconds > 60).length + waiting.flat().length,
   };
 }
 
-function claimOf(partition: number, { ended, alive }: Due, plan: SweepPlan): Claim {
-  const calls = Math.max(1, Math.ceil((ended + alive) / plan.batch));
-  const each = (ended * plan.ended + alive * plan.alive) / calls / (1 - plan.busy);
-  return { partition, ended, alive, calls, each };
+/** The sweeps of all instances. */
+class Sweep {
+  readonly lateness: number[] = [];
+  readonly #lanes: Lane[];
+  /** When each node and each instance is free. */
+  readonly #nodes: number[];
+  readonly #instances: number[];
+
+  constructor(
+    private readonly plan: SweepPlan,
+    /** The buckets of each partition that nobody claims yet. */
+    private readonly waiting: Bucket[][],
+    private readonly random: () => number,
+  ) {
+    const { instances, nodes } = plan;
+    this.#nodes = Array<number>(nodes).fill(0);
+    this.#instances = Array<number>(instances).fill(0);
+    this.#lanes = Array.from({ length: instances * nodes }, (_, i) => {
+      return { instance: i % instances, node: Math.floor(i / instances), clock: 0, partition: undefined, calls: [] };
+    });
+  }
+
+  /** From the beginning of a minute to that of the next one. */
+  run(minute: number): void {
+    const [begin, end] = [minute * MINUTE, (minute + 1) * MINUTE];
+    const dead = minute >= FIRST ? this.plan.deaths : 0;
+    const death = minute === FIRST ? begin + SECOND : 0;
+    const taken = new Set(this.#lanes.map(({ partition }) => partition));
+    const turns = this.#turns(taken);
+    const starts = this.#instances.map(() => begin + JITTER * this.random());
+    const busy = new LaneQueue();
+    for (const lane of this.#lanes) {
+      if (lane.partition === undefined) lane.clock = Math.max(lane.clock, starts[lane.instance]!);
+      busy.push(lane);
+    }
+    for (let lane = busy.pop(); lane !== undefined; lane = busy.pop()) {
+      if (lane.clock >= end) continue;
+      if (lane.instance < dead && lane.clock >= death) {
+        this.#abandon(lane);
+        continue;
+      }
+      if (lane.calls.length === 0) this.#take(lane, turns[lane.node]!.pop());
+      if (lane.calls.length === 0) continue;
+      this.#call(lane);
+      busy.push(lane);
+    }
+  }
+
+  /** The partitions of each node, in a random order. */
+  #turns(taken: ReadonlySet<number | undefined>): number[][] {
+    const turns = this.#nodes.map(() => [] as number[]);
+    const drawn = this.waiting.map((_, partition) => [this.random(), partition] as const);
+    for (const [, partition] of drawn.toSorted(([a], [b]) => a - b)) {
+      if (!taken.has(partition)) turns[partition % this.plan.nodes]!.push(partition);
+    }
+    return turns;
+  }
+
+  #take(lane: Lane, partition: number | undefined): void {
+    lane.partition = partition;
+    if (partition === undefined) return;
+    const { batch, ended, alive, busy } = this.plan;
+    for (const bucket of this.waiting[partition]!.splice(0)) {
+      const members = bucket.ended + bucket.alive;
+      const claims = Math.ceil(members / batch);
+      const each = (bucket.ended * ended + bucket.alive * alive) / Math.max(1, claims) / (1 - busy);
+      // The calls that read the bucket, whose cost is that of a session, and the one that removes it.
+      const reads = Array.from({ length: Math.ceil(members / PAGE) }, () => ({ each: 0, members: 0 }));
+      const looks = Array.from({ length: claims }, () => ({ each, members: members / claims }));
+      lane.calls.unshift({ each: 0, members: 0, ends: bucket }, ...looks, ...reads);
+    }
+  }
+
+  #call(lane: Lane): void {
+    const { roundTrip, process, busy } = this.plan;
+    const { each, members, ends } = lane.calls.pop()!;
+    const sent = Math.max(lane.clock, this.#instances[lane.instance]!) + (members * process) / (1 - busy);
+    this.#instances[lane.instance] = sent;
+    const done = Math.max(sent + roundTrip / 2, this.#nodes[lane.node]!) + each;
+    this.#nodes[lane.node] = done;
+    lane.clock = done + roundTrip / 2 + PAUSE;
+    if (ends) this.lateness.push((lane.clock - PAUSE) / SECOND - 60 * ends.minute);
+    if (lane.calls.length === 0) lane.partition = undefined;
+  }
+
+  /** What is left waits for the next minute. Each bucket counts as a whole. */
+  #abandon(lane: Lane): void {
+    if (lane.partition !== undefined) {
+      const left = lane.calls.flatMap(({ ends }) => ends ?? []);
+      this.waiting[lane.partition]!.unshift(...left.toReversed());
+    }
+    lane.partition = undefined;
+    lane.calls = [];
+  }
 }
 
-/** Lets the instances claim their buckets, in the order of time. Returns when each bucket is finished. */
-function sweep(sweepers: readonly Sweeper[], begin: number, free: number[], { nodes, roundTrip }: SweepPlan): number[] {
-  const ends: number[] = [];
-  for (const sweeper of sweepers) sweeper.clock = Math.max(sweeper.clock, begin);
-  for (;;) {
-    let next: Sweeper | undefined;
-    for (const sweeper of sweepers) {
-      if (sweeper.claims.length > 0 && (next === undefined || sweeper.clock < next.clock)) next = sweeper;
+/** The lane with the earliest clock first. */
+class LaneQueue {
+  readonly #heap: Lane[] = [];
+
+  push(lane: Lane): void {
+    const heap = this.#heap;
+    let at = heap.length;
+    for (; at > 0; at = (at - 1) >> 1) {
+      const parent = heap[(at - 1) >> 1]!;
+      if (parent.clock <= lane.clock) break;
+      heap[at] = parent;
     }
-    if (next === undefined) return ends;
-    const claim = next.claims[0]!;
-    const node = claim.partition % nodes;
-    const start = Math.max(next.clock + roundTrip / 2, free[node]!);
-    free[node] = start + claim.each;
-    next.clock = start + claim.each + roundTrip / 2;
-    if (--claim.calls === 0) {
-      ends.push(next.clock);
-      next.claims.shift();
+    heap[at] = lane;
+  }
+
+  pop(): Lane | undefined {
+    const heap = this.#heap;
+    const [first] = heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return first;
+    let at = 0;
+    for (let child = 1; child < heap.length; child = 2 * at + 1) {
+      if (child + 1 < heap.length && heap[child + 1]!.clock < heap[child]!.clock) child++;
+      if (heap[child]!.clock >= last.clock) break;
+      heap[at] = heap[child]!;
+      at = child;
     }
-    next.clock += PAUSE;
+    heap[at] = last;
+    return first;
   }
 }
 
@@ -169,11 +268,6 @@ function spread({ ended, alive }: Due, scale: number, partitions: number, random
     return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal(random)));
   };
   return Array.from({ length: partitions }, () => ({ ended: share(ended), alive: share(alive) }));
-}
-
-function merge(bucket: Due, left: Due): void {
-  bucket.ended += left.ended;
-  bucket.alive += left.alive;
 }
 
 function normal(random: () => number): number {

@@ -24,16 +24,14 @@ export interface TrimmerOptions extends TrimLimits {
   readonly deadLetters: DeadLetterLimits;
 }
 
-export interface TrimPass {
-  readonly signal?: AbortSignal;
-  readonly partitions?: readonly SessionKeys[];
-}
-
-export interface TrimResult {
+/** Counts what a pass removes. */
+export class TrimCounter {
   /** Number of removed events. */
-  readonly removed: number;
+  removed = 0;
   /** By group, the number of removed events that it had not handled. */
-  readonly dropped: ReadonlyMap<string, number>;
+  readonly dropped = new Map<string, number>();
+  /** By group, the number of removed dead letters. */
+  readonly lost = new Map<string, number>();
 }
 
 /** A call with 50 events blocks Redis for about half a millisecond. */
@@ -63,24 +61,30 @@ export class SessionEventTrimmer {
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {}
 
-  /**
-   * One pass: trims events and dead letters, and checks the groups. With `partitions`, it only trims in these.
-   */
-  async runOnce({ signal, partitions }: TrimPass = {}): Promise<TrimResult> {
-    const result = { removed: 0, dropped: new Map<string, number>() };
-    const lost = new Map<string, number>();
+  /** One pass: trims events and dead letters, and checks the groups. */
+  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimCounter> {
+    const counter = new TrimCounter();
+    const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     await Promise.all(
-      [...partitionsByNode(this.client, partitions ?? this.partitions.all).values()].map(async (its) => {
-        for (const partition of its) {
-          await this.#trim(partition, result, signal);
-          await this.#trimLetters(partition, lost, signal);
-        }
+      nodes.map(async (its) => {
+        for (const partition of its) await this.trim(partition, counter, signal);
       }),
     );
-    if (!partitions) await this.checkGroups(signal);
-    for (const [group, count] of result.dropped) this.#reportDropped(group, count);
+    await this.checkGroups(signal);
+    this.report(counter);
+    return counter;
+  }
+
+  /** Trims the events and the dead letters of a partition. */
+  async trim(partition: SessionKeys, counter: TrimCounter, signal?: AbortSignal): Promise<void> {
+    await this.#trimEvents(partition, counter, signal);
+    await this.#trimLetters(partition, counter, signal);
+  }
+
+  /** Logs what was lost. */
+  report({ dropped, lost }: TrimCounter): void {
+    for (const [group, count] of dropped) this.#reportDropped(group, count);
     for (const [group, count] of lost) reportLost(group, count);
-    return result;
   }
 
   /** Removes dead instances, and logs groups that nobody reads. */
@@ -94,24 +98,20 @@ export class SessionEventTrimmer {
     }
   }
 
-  async #trim(
-    partition: SessionKeys,
-    result: { removed: number; readonly dropped: Map<string, number> },
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
+  async #trimEvents(partition: SessionKeys, counter: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
     const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
       const [next, removed, dropped] = await this.limiter.run(
         () => this.scripts.trim(partition, limits, BATCH_SIZE),
         partition.prefix,
       );
-      result.removed += removed;
-      addTo(result.dropped, dropped);
+      counter.removed += removed;
+      addTo(counter.dropped, dropped);
       word = next;
     }
   }
 
-  async #trimLetters(partition: SessionKeys, lost: Map<string, number>, signal: AbortSignal | undefined) {
+  async #trimLetters(partition: SessionKeys, { lost }: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
     const limits = this.options.deadLetters;
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
       const [next, counts] = await this.limiter.run(

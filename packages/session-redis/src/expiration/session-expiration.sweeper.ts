@@ -40,19 +40,18 @@ export class SessionExpirationSweeper {
    * One pass over every session that is due by Redis' clock. A batch that fails is logged, and left to the next pass.
    * Rejects with the error of ioredis when a bucket list cannot be read. The nodes of a Cluster are swept at the same time.
    */
-  runOnce(options: SweepOptions = {}): Promise<SweepResult> {
-    return this.sweep(this.partitions.all, options);
-  }
-
-  /** @internal As `runOnce()`, in some partitions. */
-  async sweep(partitions: readonly SessionKeys[], { ahead = 0, signal }: SweepOptions = {}): Promise<SweepResult> {
-    const tally = new SweepCounter(ahead > 0);
-    const passes = [...partitionsByNode(this.client, partitions).values()].map(async (its) => {
-      for (const store of this.#stores) await store.sweep(its, tally, { ahead, ...(signal && { signal }) });
-    });
-    const failed = (await Promise.allSettled(passes)).find(({ status }) => status === 'rejected');
-    tally.report(signal);
+  async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
+    const tally = new SweepCounter((options.ahead ?? 0) > 0);
+    const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
+    const passes = await Promise.allSettled(nodes.map((its) => this.sweep(its, tally, options)));
+    tally.report(options.signal);
+    const failed = passes.find(({ status }) => status === 'rejected');
     if (failed) throw (failed as PromiseRejectedResult).reason;
     return tally.result;
+  }
+
+  /** @internal A pass over partitions of one node. */
+  async sweep(partitions: readonly SessionKeys[], tally: SweepCounter, options: SweepOptions): Promise<void> {
+    for (const store of this.#stores) await store.sweep(partitions, tally, options);
   }
 }

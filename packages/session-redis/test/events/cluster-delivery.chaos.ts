@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, OnSessionEvent, SessionEvent, Sessions } from '@nest-session/core';
-import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
+import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster } from '@nest-session/testing';
@@ -354,25 +355,36 @@ it(
     const turns = instances.map(({ module }) => module.get(CleanupTurns, { strict: false }));
     // A session in each partition, so that there is something to clean up.
     await createIn(instances[0]!);
-    const taken = await Promise.all(turns.map((each) => each.take(MINUTE)));
-    const prefixes = taken.flatMap(({ due }) => due.map(({ prefix }) => prefix));
-    expect(prefixes.toSorted()).toEqual(
+    for (const partition of partitions().all) {
+      const taken = await Promise.all(turns.map((each) => each.take(partition, MINUTE)));
+      expect(taken.toSorted()).toEqual(['due', 'taken', 'taken']);
+      const node = admins[cluster.nodes.indexOf(await cluster.primaryOf(slotOf(partition.cleanup)))]!;
+      expect(await node.pttl(partition.cleanup)).toBeGreaterThan(0);
+      await node.del(partition.cleanup);
+      expect(await turns[2]!.take(partition, MINUTE)).toBe('due');
+    }
+  },
+  LONG,
+);
+
+it(
+  'instances that clean up at the same time share the partitions',
+  async () => {
+    const instances = [await start(), await start(), await start()];
+    await createIn(instances[0]!);
+    const swept = instances.map(({ module }) => {
+      const sweeps = jest.spyOn(module.get(SessionExpirationSweeper, { strict: false }), 'sweep');
+      return () => sweeps.mock.calls.map(([[partition]]) => partition!.prefix);
+    });
+    const { signal } = new AbortController();
+    await Promise.all(instances.map(({ module }) => module.get(SessionCleanup, { strict: false }).run(MINUTE, signal)));
+    for (const each of swept) expect(each()).not.toHaveLength(0);
+    const all = swept.flatMap((each) => each());
+    expect(all.toSorted()).toEqual(
       partitions()
         .all.map(({ prefix }) => prefix)
         .toSorted(),
     );
-    expect(taken.filter(({ isFirst }) => isFirst)).toHaveLength(1);
-    const cleanups = partitions().all.map(({ cleanup }) => cleanup);
-    const remaining = await Promise.all(
-      cleanups.map(async (key) => {
-        const node = admins[cluster.nodes.indexOf(await cluster.primaryOf(slotOf(key)))]!;
-        const ttl = await node.pttl(key);
-        await node.del(key);
-        return ttl;
-      }),
-    );
-    for (const ttl of remaining) expect(ttl).toBeGreaterThan(0);
-    expect((await turns[2]!.take(MINUTE)).due).toHaveLength(PARTITIONS);
   },
   LONG,
 );

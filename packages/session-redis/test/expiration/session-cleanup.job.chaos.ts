@@ -3,6 +3,7 @@ import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
+import { SessionCleanup } from '../../src/session-cleanup.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -40,10 +41,11 @@ it("the cleanup job and the application's own cron job each run once a minute", 
     providers: [TheirJobs],
   });
   try {
-    const { runOnce } = app.sweeper;
-    jest.spyOn(app.sweeper, 'runOnce').mockImplementation((options) => {
+    const cleanup = app.nest.get(SessionCleanup, { strict: false });
+    const { run } = cleanup;
+    jest.spyOn(cleanup, 'run').mockImplementation((...args) => {
       ticks.ours.push(minute());
-      return runOnce.call(app.sweeper, options);
+      return run.apply(cleanup, args);
     });
     expect(app.nest.get(SchedulerRegistry).getCronJob('session-cleanup').isActive).toBe(true);
     const { id } = (await app.agent().post('/set/cart', { value: ['apple'] })).json() as { id: string };
@@ -62,9 +64,9 @@ it('the cleanup job runs in an application that does not import @nestjs/schedule
   const redis = { url: server.url, notifications: 'off' as const, cleanup: { cron: '* * * * * *' } };
   const app = await App.start({ session: { timeout: '1s' }, redis });
   try {
-    const sweeps = jest.spyOn(app.sweeper, 'runOnce');
-    await eventually(() => sweeps.mock.calls.length >= 2);
-    await expect(sweeps.mock.results[0]!.value).resolves.toMatchObject({ claimed: 0, corrupt: 0 });
+    const runs = jest.spyOn(app.nest.get(SessionCleanup, { strict: false }), 'run');
+    await eventually(() => runs.mock.calls.length >= 2);
+    await expect(runs.mock.results[0]!.value).resolves.toBeUndefined();
   } finally {
     await app.stop();
   }
