@@ -389,7 +389,7 @@ export const operation = [
   },
   {
     mistake: 'Trimming runs beside other background work',
-    in: 'SessionEventTrimmer.#trim',
+    in: 'SessionEventTrimmer.#trimEvents',
     code: 'this.limiter.run(() => this.scripts.trim(partition, limits, BATCH_SIZE), partition.prefix)',
     instead: 'this.scripts.trim(partition, limits, BATCH_SIZE)',
     ...inSpec('background.limiter', 'an instance sweeps, claims and trims in one call at a time'),
@@ -504,6 +504,16 @@ export const operation = [
       'cleanup',
       'the cleanup logs the sessions that earlier passes should have found, and nothing when there are none',
     ),
+  },
+  {
+    mistake: 'An instance cleans up what is the turn of another one',
+    in: 'SessionCleanup.#passOver',
+    code: "if (turn !== 'due') continue;",
+    instead: "if (turn === 'clean') continue;",
+    killedBy: {
+      spec: 'cluster-delivery.chaos.ts',
+      test: 'instances that clean up at the same time share the partitions',
+    },
   },
   {
     mistake: 'A trim goes on when an instance has ended',

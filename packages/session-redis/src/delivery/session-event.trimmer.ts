@@ -24,11 +24,16 @@ export interface TrimmerOptions extends TrimLimits {
   readonly deadLetters: DeadLetterLimits;
 }
 
-/** Counts what a pass removes. */
-export class TrimCounter {
+export interface TrimResult {
   /** Number of removed events. */
-  removed = 0;
+  readonly removed: number;
   /** By group, the number of removed events that it had not handled. */
+  readonly dropped: ReadonlyMap<string, number>;
+}
+
+/** Counts what a pass removes. */
+export class TrimCounter implements TrimResult {
+  removed = 0;
   readonly dropped = new Map<string, number>();
   /** By group, the number of removed dead letters. */
   readonly lost = new Map<string, number>();
@@ -62,7 +67,7 @@ export class SessionEventTrimmer {
   ) {}
 
   /** One pass: trims events and dead letters, and checks the groups. */
-  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimCounter> {
+  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
     const counter = new TrimCounter();
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     await Promise.all(
@@ -72,7 +77,7 @@ export class SessionEventTrimmer {
     );
     await this.checkGroups(signal);
     this.report(counter);
-    return counter;
+    return { removed: counter.removed, dropped: counter.dropped };
   }
 
   /** Trims the events and the dead letters of a partition. */
