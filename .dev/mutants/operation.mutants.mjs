@@ -1,6 +1,7 @@
 // Mistakes that no request shows, only the operation of an application: a cadence, the order of a shutdown, what is left
 // behind, a recovery that is never noted, a secret in the log, a busy loop.
 const inSpec = (spec, test) => ({ killedBy: { spec: `${spec}.spec.ts`, test } });
+const ofReplicas = (test) => ({ killedBy: { spec: 'replicated-writes.chaos.ts', test } });
 const onCluster = (test) => ({ killedBy: { spec: 'cluster.connection.chaos.ts', test } });
 
 const LEASE = inSpec('lease', 'a lease is renewed every third of its length, and not after the instance has stopped');
@@ -175,45 +176,42 @@ export const operation = [
     in: 'ReplicatedWrites.#wait',
     code: 'const count = await connection.wait(replicas, timeout);',
     instead: 'const count = replicas;',
-    ...inSpec('replicated-writes', 'a write succeeds when the replica has it, not before'),
+    ...ofReplicas('a write succeeds when the replica has it, not before'),
   },
   {
     mistake: 'A write succeeds although too few replicas have it',
     in: 'ReplicatedWrites.#wait',
     code: 'if (count >= replicas) return batch.resolve();',
     instead: 'if (count >= 0) return batch.resolve();',
-    ...inSpec('replicated-writes', 'a write fails where there are fewer replicas than the option says'),
+    ...ofReplicas('a write fails where there are fewer replicas than the option says'),
   },
   {
     mistake: 'Each write waits for replicas by itself',
     in: 'ReplicatedWrites.constructor',
     code: 'this.#open ??= this.#begin(connection)',
     instead: 'this.#open = this.#begin(connection)',
-    ...inSpec('replicated-writes', 'writes of one turn of the event loop share one WAIT'),
+    ...ofReplicas('writes of one turn of the event loop share one WAIT'),
   },
   {
     mistake: 'A write is sent while Redis waits for the replicas of another one',
     in: 'ReplicatedWrites.turn',
     code: 'return this.#sent?.replicated;',
     instead: 'return undefined;',
-    ...inSpec('replicated-writes', 'writes that come while a replica is waited for gather, and share the next WAIT'),
+    ...ofReplicas('writes that come while a replica is waited for gather, and share the next WAIT'),
   },
   {
     mistake: 'Writes wait for a WAIT whose connection was lost',
     in: 'ReplicatedWrites.constructor',
     code: 'this.#sent?.reject(lost); this.#open = this.#sent = undefined;',
     instead: 'this.#open = undefined;',
-    ...inSpec(
-      'replicated-writes',
-      'writes whose connection is lost while they wait fail at once, and the next ones succeed',
-    ),
+    ...ofReplicas('writes whose connection is lost while they wait fail at once, and the next ones succeed'),
   },
   {
     mistake: 'Loads share the connection of writes that wait for replicas',
     in: 'connectionsToServer',
     code: "options.replicas > 0 ? forRequests('writes') : request",
     instead: 'request',
-    ...inSpec('replicated-writes', 'loads are neither held up by a write that waits, nor wait themselves'),
+    ...ofReplicas('loads are neither held up by a write that waits, nor wait themselves'),
   },
   {
     mistake: 'A touch waits for replicas',
