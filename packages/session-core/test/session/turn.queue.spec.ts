@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { Gate } from '@nest-session/test-infrastructure';
 import { type StepBefore, TurnQueue } from '../../src/session/turn.queue.js';
 
@@ -7,6 +8,10 @@ const NEVER = 2 ** 31 - 1;
 const afterLastSteps = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('TurnQueue', () => {
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
   it('starts the first step of a key at once, and the others in the order of the calls', async () => {
     const queue = new TurnQueue<number>(NEVER);
     const gate = new Gate();
@@ -59,19 +64,25 @@ describe('TurnQueue', () => {
   });
 
   it('measures the longest turn from the start of a step, not from the call', async () => {
-    const queue = new TurnQueue<string>(50);
-    const running = new Set<string>();
-    const most = { together: 0 };
-    const step = (name: string) => async () => {
-      running.add(name);
-      most.together = Math.max(most.together, running.size);
-      await new Promise((resolve) => setTimeout(resolve, 10));
-      running.delete(name);
-      return name;
+    jest.useFakeTimers();
+    const queue = new TurnQueue<void>(50);
+    const gates = [new Gate(), new Gate()];
+    const started: string[] = [];
+    const step = (name: string, end?: Gate) => (before: StepBefore<void> | undefined) => {
+      started.push(`${name} after ${before?.status ?? 'none'}`);
+      return end ? end.pass() : Promise.resolve();
     };
-    // Ten steps of 10 ms: all together take longer than one turn may.
-    await Promise.all(Array.from({ length: 10 }, (_, i) => queue.run('key', step(String(i)))));
-    expect(most.together).toBe(1);
+    const steps = [queue.run('key', step('one', gates[0])), queue.run('key', step('two', gates[1]))];
+    steps.push(queue.run('key', step('three')));
+    await jest.advanceTimersByTimeAsync(40);
+    gates[0]!.open();
+    // 89 ms after its call, but 49 ms after its start, the second step still has its turn.
+    await jest.advanceTimersByTimeAsync(49);
+    expect(started).toEqual(['one after none', 'two after fulfilled']);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(started).toEqual(['one after none', 'two after fulfilled', 'three after running']);
+    gates[1]!.open();
+    await Promise.all(steps);
   });
 
   it('keeps nothing of a key whose steps are finished', async () => {
