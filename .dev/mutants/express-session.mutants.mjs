@@ -53,7 +53,7 @@ const bag = [
     mistake: 'Of two regenerations, one during the save of the other, only the first clears',
     in: 'SessionState.settle',
     code: 'if (this.#written === this.attributes) this.#clears = false;',
-    instead: 'this.#clears = false;',
+    instead: 'if (save.kind) this.#clears = false;',
     ...inSpec('tracked-session', 'that starts anew again during a save is cleared again'),
   },
   {

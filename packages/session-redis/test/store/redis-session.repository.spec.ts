@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   IndexedSessionRepository,
   PRINCIPAL_NAME_INDEX_NAME,
@@ -6,7 +7,7 @@ import {
 } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
-import { RedisServer } from '@nest-session/testing';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
@@ -122,7 +123,7 @@ it('the Redis repository creates no session after it has reported a failure', as
   const server = await RedisServer.start();
   const proxy = await TcpProxy.start({ port: server.port });
   const client = new Redis(server.url);
-  const app = await App.start({ redis: { url: proxy.url, partitions: 4, commandTimeout: '200ms' } });
+  const app = await App.start({ redis: { url: proxy.url, partitions: 4, commandTimeout: '1s' } });
   try {
     const sessions = app.nest.get(RedisSessionRepository, { strict: false });
     // Of so many presented ids, some are in other partitions, where a forwarding mark is looked for first.
@@ -130,8 +131,17 @@ it('the Redis repository creates no session after it has reported a failure', as
     proxy.hold('reply', 'sessions:moved:');
     const late = sessions.createSession(presented);
     late.setAttribute('a', 1);
-    await expect(late.save()).rejects.toThrow('did not reply within 200 ms');
+    // The call of the creation begins before those that look for the marks, which so may take longer than that.
+    proxy.refuse();
+    proxy.cut();
+    await eventually(() => expect(proxy.connections).toBe(0));
+    const saved = expect(late.save()).rejects.toThrow('did not reply within 1000 ms');
+    await delay(300);
+    await proxy.accept();
+    await saved;
     proxy.release('reply');
+    // What follows the replies is sent before this is.
+    expect(await sessions.findById(late.id)).toBeNull();
     expect(await sessions.findById(late.id)).toBeNull();
     expect(await client.exists(partitions.of(late.id).session(late.id))).toBe(0);
   } finally {

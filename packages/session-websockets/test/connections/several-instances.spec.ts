@@ -119,10 +119,13 @@ it.each(PLATFORMS)('a client of %s that leaves while its session is loaded leave
   try {
     await eventually(() => expect(connections.ids).toEqual([id]));
     closeClients();
+    await eventually(() => expect(connections.ids).toEqual([]));
   } finally {
     process.kill(redis.pid, 'SIGCONT');
   }
-  await eventually(() => expect(connections.ids).toEqual([]));
+  // Redis replies in order, so the session of the client has been loaded before.
+  expect(await sessionOf(app.nest, agent)).toMatchObject({ id });
+  expect(connections.ids).toEqual([]);
   // A client of socket.io that was closed never hears anything.
   if (platform === 'ws') await connecting;
 });
