@@ -47,14 +47,14 @@ const bag = [
     in: 'SessionState.settle',
     code: 'this.#written.saved(save.attributes);',
     instead: 'this.attributes.saved(save.attributes);',
-    ...inSpec('tracked-session', 'that starts anew during a save keeps nothing of what that save writes'),
+    ...inSpec('tracked-session-sign-in', 'that starts anew during a save keeps nothing of what that save writes'),
   },
   {
     mistake: 'Of two regenerations, one during the save of the other, only the first clears',
     in: 'SessionState.settle',
     code: 'if (this.#written === this.attributes) this.#clears = false;',
     instead: 'if (save.kind) this.#clears = false;',
-    ...inSpec('tracked-session', 'that starts anew again during a save is cleared again'),
+    ...inSpec('tracked-session-sign-in', 'that starts anew again during a save is cleared again'),
   },
   {
     mistake: 'The lifetime of a cookie outlives a regeneration',

@@ -475,7 +475,7 @@ export const requests = [
     code: 'entry.text = this.#textAsRead(text);',
     instead: 'entry.text = text;',
     killedBy: {
-      spec: 'tracked-session.spec.ts',
+      spec: 'tracked-session-writes.spec.ts',
       test: 'writes no text that another language formatted differently, until its value is changed',
     },
   },
@@ -485,7 +485,7 @@ export const requests = [
     code: 'isObject(value) && !this.#stored.hasText(value, text!)',
     instead: 'false',
     killedBy: {
-      spec: 'tracked-session.spec.ts',
+      spec: 'tracked-session-writes.spec.ts',
       test: 'writes an object that was changed in place after it was read or set',
     },
   },

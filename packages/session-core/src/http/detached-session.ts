@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { SessionStoreError } from '../errors/session.errors.js';
-import type { SessionResponse } from '../session/change-gate.js';
+import type { SessionResponse } from '../session/session-response.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { SessionExchangeParts } from './session-exchange.js';
 import type { SessionHolder } from './session-holder.js';

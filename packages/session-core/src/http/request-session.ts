@@ -1,6 +1,6 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionRepository } from '../repository/session.repository.js';
-import type { SessionResponse } from '../session/change-gate.js';
+import type { SessionResponse } from '../session/session-response.js';
 import type { SessionEnd } from '../session/session.saver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';

@@ -1,11 +1,9 @@
 import { SessionGoneError } from '../errors/session.errors.js';
 import type { SecurityEventKind } from '../security-events/security-event.js';
 import type { SecurityReport } from '../security-events/security.events.js';
-import type { SessionResponse } from './change-gate.js';
 import type {
   AttributeChanges,
   CreateSession,
-  DeleteSession,
   IndexChanges,
   SessionLimit,
   UpdateSession,
@@ -17,15 +15,13 @@ import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { joined, NO_INDEXES } from './session-indexes.js';
 import { limitOf } from './session-limit.js';
-import type { SessionWriter } from './session-writer.js';
+import type { SessionSave, SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
 import { type AuthenticationChange, TrackedAuthentication } from './tracked-authentication.js';
+import type { SessionResponse } from './session-response.js';
 import { idleTimeOf, TrackedTimeouts } from './tracked-timeouts.js';
-
-/** A change that a session object asks its repository to write. */
-export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 
 /** The state of one session object: the changes of the application, and what the store has. */
 export class SessionState {

@@ -3,12 +3,15 @@ import type { WarnOnce } from '../logging/warn-once.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { AttributeUpdates } from './attribute-updates.js';
 import type { SessionBounds } from './session-bounds.js';
-import type { SessionChange, WriteReply } from './session-change.js';
+import type { CreateSession, DeleteSession, SessionChange, UpdateSession, WriteReply } from './session-change.js';
 import type { SessionIndexes } from './session-indexes.js';
 import type { MaxSessions } from './session-limit.js';
 import type { SessionKey } from './session-token.js';
 import type { SessionTimeouts } from './tracked-timeouts.js';
 import type { UndecodablePolicy } from './undecodable-policy.js';
+
+/** A change that a session object asks its repository to write. */
+export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 
 /** What a session needs from its repository. */
 export interface SessionWriter {

@@ -7,8 +7,8 @@ import {
 } from '../errors/session.errors.js';
 import { fullError } from './session-bounds.js';
 import type { AttributeChanges, ContentBounds, WriteReply } from './session-change.js';
-import type { SessionSave, SessionState } from './session-state.js';
-import type { SessionWriter } from './session-writer.js';
+import type { SessionState } from './session-state.js';
+import type { SessionSave, SessionWriter } from './session-writer.js';
 import { NOT_SIGNED_IN } from './sign-in.js';
 import type { SaveOutcome } from './session.js';
 

@@ -1,5 +1,5 @@
 import type { KeptAttributes, UpdateSession, WriteReply } from './session-change.js';
-import type { SessionSave } from './session-state.js';
+import type { SessionSave } from './session-writer.js';
 import type { TrackedAttributes } from './tracked-attributes.js';
 import type { TrackedTimeouts } from './tracked-timeouts.js';
 

@@ -1,6 +1,7 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { forDisconnected } from './attribute-updates.js';
-import { ChangeGate, type SessionResponse } from './change-gate.js';
+import { ChangeGate } from './change-gate.js';
+import type { SessionResponse } from './session-response.js';
 import { explainDetachedCalls } from './detached-methods.js';
 import { insteadOf, NoExpandoProperties } from './no-expando-properties.js';
 import type { SessionAttributeName } from './session-attributes.js';

@@ -1,0 +1,19 @@
+import type { IncomingMessage } from 'node:http';
+
+/** The response of the request that a session belongs to. */
+export interface SessionResponse {
+  /** Whether the headers were sent, so that no cookie can be added. */
+  readonly headersSent: boolean;
+  /** Whether the client disconnected before it had the response. */
+  readonly isAborted?: boolean;
+  /** The error of a change that needs a cookie, where it is not that the headers were sent. */
+  readonly lateChange?: string;
+  /** How long the client keeps the token of a remembered session, in seconds; undefined when it can remember none. */
+  readonly rememberedFor?: number | undefined;
+  /** Rejects when the application refuses to store a new session for the request; undefined when it is not asked. */
+  readonly mayCreate?: (() => Promise<void>) | undefined;
+  /** The text of the client that gets the response; undefined when it is not recorded. */
+  device?(): string | undefined;
+  /** The request of Node.js. */
+  readonly request?: IncomingMessage;
+}
