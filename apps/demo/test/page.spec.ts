@@ -75,6 +75,8 @@ describe('the page of the demo, in Chromium', () => {
 
   it('shows the cart, and what Redis holds of the session that the first item starts', async () => {
     await press('Add a lantern');
+    // Two requests without a session would start one each.
+    await eventually(async () => expect(await cart()).toEqual(['lantern']));
     await add('apple');
     expect(await page.innerText('#count')).toBe('2 items');
     expect(await page.innerText('#rest')).toMatch(/^(30:00|29:5\d)$/);

@@ -119,13 +119,14 @@ it.each(PLATFORMS)('a client of %s that leaves while its session is loaded leave
   try {
     await eventually(() => expect(connections.ids).toEqual([id]));
     closeClients();
-    await eventually(() => expect(connections.ids).toEqual([]));
+    // A server of ws hears of it only when it has accepted the client.
+    if (platform === 'socket.io') await eventually(() => expect(connections.ids).toEqual([]));
   } finally {
     process.kill(redis.pid, 'SIGCONT');
   }
   // Redis replies in order, so the session of the client has been loaded before.
   expect(await sessionOf(app.nest, agent)).toMatchObject({ id });
-  expect(connections.ids).toEqual([]);
+  await eventually(() => expect(connections.ids).toEqual([]));
   // A client of socket.io that was closed never hears anything.
   if (platform === 'ws') await connecting;
 });
