@@ -123,7 +123,7 @@ describe('the page of the demo, in Chromium', () => {
     await press('Sign out');
     await shows('Ended. The application was told.');
     expect(await cart()).toEqual([]);
-    expect(await page.innerText('#c-state')).toBe('gone');
+    await eventually(async () => expect(await page.innerText('#c-state')).toBe('gone'));
   });
 
   it('counts down the chosen timeout, and shows the expiry and the mail with the cart', async () => {
@@ -174,7 +174,7 @@ describe('the page of the demo, in Chromium', () => {
       // Its next request.
       await press('Add a lantern', tab);
       await tab.getByRole('button', { name: 'Sign in as bob' }).waitFor();
-      expect(await cart(tab)).toEqual(['lantern']);
+      await eventually(async () => expect(await cart(tab)).toEqual(['lantern']));
       await shows('Signed in as bob');
       await press('Sign out');
       await shows('Ended. The application was told.');
