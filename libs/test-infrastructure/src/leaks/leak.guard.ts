@@ -53,9 +53,9 @@ export class LeakGuard {
 
   /**
    * Fails the test file when a resource is left after its last `afterAll`. Call it at the top level of the file, before any
-   * top-level `await`.
+   * top-level `await`. `grace`: as of `check()`.
    */
-  static install(): LeakGuard {
+  static install(options: { readonly grace?: number } = {}): LeakGuard {
     const guard = new LeakGuard();
     guard.start();
     const { afterAll } = globalThis as { readonly afterAll?: (hook: () => Promise<void>, timeout: number) => void };
@@ -65,7 +65,7 @@ export class LeakGuard {
     queueMicrotask(() => {
       afterAll(async () => {
         try {
-          await guard.check();
+          await guard.check(options);
         } finally {
           guard.stop();
         }

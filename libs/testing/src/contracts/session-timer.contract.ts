@@ -44,8 +44,8 @@ export function sessionTimerContract({ open, cancels }: SessionTimerContractOpti
     check: async () => {
       const server = await open();
       const instances: Instance[] = [];
-      const start = async (answer?: Answer) => {
-        const instance = new Instance(server.timer(), answer);
+      const start = async (answer?: Answer, timer = server.timer()) => {
+        const instance = new Instance(timer, answer);
         instances.push(instance);
         await instance.timer.start((id) => instance.ask(id));
         return instance;
@@ -63,7 +63,10 @@ export function sessionTimerContract({ open, cancels }: SessionTimerContractOpti
 /** What is answered to the question about an id, of so many that were asked about it before. */
 type Answer = (id: string, before: number) => Promise<number | undefined>;
 
-type Check = (start: (answer?: Answer) => Promise<Instance>, server: TimerServer) => Promise<void>;
+type Check = (
+  start: (answer?: Answer, timer?: ContractTimer) => Promise<Instance>,
+  server: TimerServer,
+) => Promise<void>;
 
 /** The timer of one instance, and what it has asked. */
 class Instance {
@@ -117,6 +120,13 @@ const LONGEST_WAIT = 60_000;
 const LONGEST_STOP = 15_000;
 // What clocks that tick differently may make of a second.
 const TOLERANCE = 20;
+
+async function stopInTime({ timer }: Instance): Promise<void> {
+  const begin = performance.now();
+  await timer.stop();
+  const took = performance.now() - begin;
+  assert.ok(took < LONGEST_STOP, `took ${took} ms`);
+}
 
 const CANCELS = 'does not ask about a session that is cancelled';
 
@@ -186,6 +196,13 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(stopped.timesOf(id).length, 0);
   },
 
+  'starts again after it was stopped': async (start) => {
+    const { timer } = await start();
+    await timer.stop();
+    const again = await start(undefined, timer);
+    await again.settle();
+  },
+
   'lets the questions that are open be answered before it has stopped': async (start) => {
     let answer: (() => void) | undefined;
     const instance = await start(() => new Promise((resolve) => (answer = () => resolve(undefined))));
@@ -216,9 +233,13 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const instance = await start();
     await instance.settle();
     await server.kill();
-    const begin = performance.now();
-    await instance.timer.stop();
-    const took = performance.now() - begin;
-    assert.ok(took < LONGEST_STOP, `took ${took} ms`);
+    await stopInTime(instance);
+  },
+
+  'starts and stops while its server has never been there': async (start, server) => {
+    await server.kill();
+    const instance = await start();
+    await assert.rejects(instance.timer.schedule(newId(), 10));
+    await stopInTime(instance);
   },
 };

@@ -14,6 +14,8 @@ import { settledWithin } from '../timing/settled-within.js';
 // Milliseconds that a timer waits for an answer.
 const PATIENCE = 5000;
 
+type ListenerOptions = Pick<ResolvedRedisSessionOptions, 'expirations' | 'batchSize' | 'commandTimeout'>;
+
 /** What somebody asked about a session. */
 interface Question {
   readonly answer: Promise<number | undefined>;
@@ -34,13 +36,13 @@ interface Claims {
  */
 @Injectable()
 export class TimedSessionListener {
-  readonly #options: Pick<ResolvedRedisSessionOptions, 'expirations' | 'batchSize'>;
+  readonly #options: ListenerOptions;
   readonly #questions = new Map<string, Question>();
   readonly #claims = new Map<SessionKeys, Claims>();
   #hasWarned = false;
 
   constructor(
-    @Inject(REDIS_SESSION_OPTIONS) options: Pick<ResolvedRedisSessionOptions, 'expirations' | 'batchSize'>,
+    @Inject(REDIS_SESSION_OPTIONS) options: ListenerOptions,
     @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: Pick<SessionScripts, 'claimExpired'>,
     @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'placesOf'>,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
@@ -49,16 +51,27 @@ export class TimedSessionListener {
     this.#options = options;
   }
 
-  /** @throws what the timer throws */
+  /** Resolves at the latest after the command timeout. @throws what the timer throws until then */
   async start(): Promise<void> {
-    await this.#options.expirations.timer?.start((id) => this.#ask(id));
+    const { commandTimeout, expirations } = this.#options;
+    const started = Promise.resolve(expirations.timer?.start((id) => this.#ask(id)));
+    if (await settledWithin(commandTimeout, started)) return started;
+    logger.warn(
+      `The timer of \`expirations\` has not started within ${commandTimeout} ms; the application starts without it, and ` +
+        'the cleanup job finds the sessions that it misses',
+    );
+    started.catch((error: unknown) =>
+      logger.error(`The timer of \`expirations\` could not be started: ${shownError(error)}`),
+    );
   }
 
   /** Resolves when the questions that are open have their answers. */
   async stop(): Promise<void> {
-    await this.#options.expirations.timer?.stop().catch((error: unknown) => {
+    try {
+      await this.#options.expirations.timer?.stop();
+    } catch (error) {
       logger.warn(`The timer of \`expirations\` could not be stopped: ${shownError(error)}`);
-    });
+    }
   }
 
   async #ask(id: string): Promise<number | undefined> {

@@ -68,22 +68,30 @@ export class ScheduledEnds {
   #heed(change: SessionChange, { outcome }: WriteReply): void {
     const { id } = change;
     if (change.kind === 'create' && outcome === 'created') this.begin(id);
-    if (change.kind === 'delete' && outcome === 'deleted') this.#call((timer) => timer.cancel(id));
+    if (change.kind === 'delete' && outcome === 'deleted') {
+      this.#call(async (timer) => {
+        await timer.cancel(id);
+        return false;
+      });
+    }
     if (change.kind !== 'update' || outcome !== 'saved') return;
     const { newId = id, maxInactiveInterval, absoluteTimeout } = change;
     if (newId === id && maxInactiveInterval === undefined && absoluteTimeout === undefined) return;
     this.#call(async (timer) => {
       await timer.cancel(id);
-      await this.#schedule(timer, newId);
+      return this.#schedule(timer, newId);
     });
   }
 
-  async #schedule(timer: SessionTimer, id: string): Promise<void> {
+  async #schedule(timer: SessionTimer, id: string): Promise<boolean> {
     const delay = await this.delayOf(id);
-    if (delay !== undefined) await timer.schedule(id, delay);
+    if (delay === undefined) return false;
+    await timer.schedule(id, delay);
+    return true;
   }
 
-  #call(call: (timer: SessionTimer) => Promise<void>): void {
+  /** `call` resolves to whether the timer has scheduled something: it may cancel without its server. */
+  #call(call: (timer: SessionTimer) => Promise<boolean>): void {
     if (!this.#timer) return;
     if (this.#calls >= MOST_CALLS) {
       this.#failures.failed(new Error(`${MOST_CALLS} calls have no answer`));
@@ -93,11 +101,11 @@ export class ScheduledEnds {
     void this.#settle(call, this.#timer);
   }
 
-  async #settle(call: (timer: SessionTimer) => Promise<void>, timer: SessionTimer): Promise<void> {
+  async #settle(call: (timer: SessionTimer) => Promise<boolean>, timer: SessionTimer): Promise<void> {
     try {
-      await call(timer);
+      const hasScheduled = await call(timer);
       // Under more load than the timer can take, some calls succeed and others do not.
-      if (this.#calls === 1) this.#failures.succeeded();
+      if (hasScheduled && this.#calls === 1) this.#failures.succeeded();
     } catch (error) {
       this.#failures.failed(error);
     }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { OptionReader } from '@nest-session/core/store';
 import { FailureLog } from '../logging/failure.log.js';
 import { type BeanstalkdAddress, BeanstalkdConnection, type ReservedJob } from './beanstalkd.connection.js';
-import type { AskAboutSession, SessionTimer } from './session-timer.js';
+import { type AskAboutSession, type SessionTimer, SharedTimerError } from './session-timer.js';
 
 /** The options of a BeanstalkdSessionTimer. */
 export interface BeanstalkdSessionTimerOptions {
@@ -32,12 +32,12 @@ const MOST_REMEMBERED = 10_000;
 export class BeanstalkdSessionTimer implements SessionTimer {
   readonly #address: BeanstalkdAddress;
   readonly #failures: FailureLog;
-  readonly #stopping = new AbortController();
+  #stopping = new AbortController();
   /** For everything but reservations, which block a connection. */
-  #commands: Promise<BeanstalkdConnection> = Promise.reject(new Error('The timer was not started'));
+  #commands: Promise<BeanstalkdConnection> | undefined;
   /** The jobs of sessions that this connection has scheduled, the oldest first. */
   readonly #jobs = new Map<string, string>();
-  #consumer: Promise<void> = Promise.resolve();
+  #consumer: Promise<void> | undefined;
   /** The connection that waits for a job, and has none. */
   #waiting: BeanstalkdConnection | undefined;
 
@@ -50,7 +50,6 @@ export class BeanstalkdSessionTimer implements SessionTimer {
       tube: reader.text('tube', 'session-ends', tubeProblem),
     };
     reader.finish();
-    this.#commands.catch(() => undefined);
     this.#failures = new FailureLog(
       'beanstalkd does not tell which sessions may have ended; the cleanup job will find them',
       'beanstalkd tells again which sessions may have ended',
@@ -58,11 +57,14 @@ export class BeanstalkdSessionTimer implements SessionTimer {
   }
 
   start(ask: AskAboutSession): void {
+    if (this.#consumer) throw new SharedTimerError('BeanstalkdSessionTimer');
+    this.#stopping = new AbortController();
     this.#consumer = this.#consume(ask);
   }
 
   async schedule(id: string, delay: number): Promise<void> {
     const commands = await this.#commands;
+    if (!commands) throw new Error('The timer was not started');
     this.#remember(id, await commands.put(id, seconds(delay)));
   }
 
@@ -70,13 +72,14 @@ export class BeanstalkdSessionTimer implements SessionTimer {
     const job = this.#jobs.get(id);
     if (job === undefined) return;
     this.#jobs.delete(id);
-    await (await this.#commands).delete(job);
+    await (await this.#commands)?.delete(job);
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#waiting?.close();
     await this.#consumer;
+    this.#consumer = undefined;
   }
 
   async #consume(ask: AskAboutSession): Promise<void> {

@@ -1,9 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { OptionReader } from '@nest-session/core/store';
 import { type ConnectionOptions, DelayedError, type Job, Queue, Worker } from 'bullmq';
 import { FailureLog } from '../logging/failure.log.js';
 import { settledWithin } from '../timing/settled-within.js';
-import type { AskAboutSession, SessionTimer } from './session-timer.js';
+import { type AskAboutSession, type SessionTimer, SharedTimerError } from './session-timer.js';
 
 /** The options of a BullMqSessionTimer. */
 export interface BullMqSessionTimerOptions {
@@ -23,8 +22,10 @@ const RETRY = 5000;
 const LOCK = 10_000;
 // Milliseconds between two attempts to connect.
 const RECONNECTION = 500;
-// Milliseconds that jobs have to finish when the application shuts down: a question takes no longer.
+// Milliseconds that a call may take, and that jobs have to finish when the application shuts down: a question takes no longer.
 const PATIENCE = 5000;
+// Milliseconds that the server may take for a reply when the application shuts down.
+const REPLY = 1000;
 // A job is given to another instance as often as this many instances end over it.
 const MOST_STALLS = 1000;
 
@@ -42,8 +43,7 @@ export class BullMqSessionTimer implements SessionTimer {
   );
   #queue: Queue | undefined;
   #worker: Worker | undefined;
-  #isStopping = false;
-  #isDown = false;
+  #isRunning = false;
 
   /** Connects when the application starts. @throws InvalidSessionOptionsError naming all problems at once */
   constructor(options: BullMqSessionTimerOptions) {
@@ -58,6 +58,8 @@ export class BullMqSessionTimer implements SessionTimer {
   }
 
   start(ask: AskAboutSession): void {
+    if (this.#isRunning) throw new SharedTimerError('BullMqSessionTimer');
+    this.#isRunning = true;
     // A call must not wait until Redis is back: nobody waits for it.
     const queue = this.#with({ enableOfflineQueue: false, maxRetriesPerRequest: 1 });
     this.#queue = new Queue(this.#name, queue);
@@ -70,44 +72,65 @@ export class BullMqSessionTimer implements SessionTimer {
     });
     this.#queue.on('error', (error) => this.#failures.failed(error));
     this.#worker.on('error', (error) => this.#failures.failed(error));
-    this.#worker.on('ready', () => {
-      this.#isDown = false;
-      this.#failures.succeeded();
-    });
   }
 
   async schedule(id: string, delay: number): Promise<void> {
-    await this.#queue?.add('session-end', null, { jobId: id, delay, removeOnComplete: true, removeOnFail: true });
+    const job = { jobId: id, delay, removeOnComplete: true, removeOnFail: true };
+    await this.#answered((queue) => queue.add('session-end', null, job));
   }
 
   async cancel(id: string): Promise<void> {
     // Not a job that is being worked on, which needs no cancellation.
-    await this.#queue?.remove(id);
+    await this.#answered((queue) => queue.remove(id));
+  }
+
+  /** @throws Error when there is no answer in time: until its server was there once, BullMQ waits for ever */
+  async #answered(call: (queue: Queue) => Promise<unknown>): Promise<void> {
+    if (!this.#queue) throw new Error('The timer was not started');
+    const answer = call(this.#queue);
+    if (!(await settledWithin(PATIENCE, answer))) throw new Error(`BullMQ has no answer within ${PATIENCE} ms`);
+    await answer;
   }
 
   async stop(): Promise<void> {
-    this.#isStopping = true;
-    // BullMQ waits for ever for the end of a connection that waits for its next attempt. That one is the last.
-    if (this.#isDown) await pause(2 * RECONNECTION);
-    await settledWithin(PATIENCE, Promise.all([this.#worker?.close(), this.#queue?.close()]));
+    const [queue, worker] = [this.#queue, this.#worker];
+    if (!this.#isRunning || !queue || !worker) return;
+    // Without its server, BullMQ would wait for ever for a job to end. There is none that could.
+    const isDown = !(await isReached(queue));
+    this.#isRunning = false;
+    if (isDown && this.#hasOwnConnections) void queue.disconnect().catch(() => undefined);
+    await settledWithin(PATIENCE, Promise.all([worker.close(isDown), queue.close()]));
+  }
+
+  /** Whether the connections of the queue are not those of the application. */
+  get #hasOwnConnections(): boolean {
+    return !('duplicate' in this.#options.connection);
   }
 
   /** The client of an application has its own rules. */
   #with(rules: object) {
     const { connection, prefix } = this.#options;
-    const retryStrategy = () => {
-      this.#isDown = true;
-      return this.#isStopping ? null : RECONNECTION;
-    };
-    return { prefix, connection: 'duplicate' in connection ? connection : { ...connection, ...rules, retryStrategy } };
+    const retryStrategy = () => (this.#isRunning ? RECONNECTION : null);
+    return { prefix, connection: this.#hasOwnConnections ? { ...connection, ...rules, retryStrategy } : connection };
   }
 
   async #process(job: Job, token: string | undefined, ask: AskAboutSession): Promise<void> {
+    // A worker does not tell that it is connected again.
+    this.#failures.succeeded();
     const delay = await ask(job.id ?? '').catch(() => RETRY);
     if (delay === undefined) return;
     await job.moveToDelayed(Date.now() + delay, token);
     throw new DelayedError();
   }
+}
+
+/** Whether the server of a queue replies, soon. */
+async function isReached(queue: Queue): Promise<boolean> {
+  const reply = queue.getDelayedCount().then(
+    () => true,
+    () => false,
+  );
+  return (await settledWithin(REPLY, reply)) && reply;
 }
 
 const CONNECTION = 'options of ioredis, or a client';

@@ -14,8 +14,9 @@ export type AskAboutSession = (id: string) => Promise<number | undefined>;
  */
 export interface SessionTimer {
   /**
-   * Begins to ask, as soon as the server of the timer is there. Called once, before all other methods. Throws only what
-   * a person must mend: an outage ends by itself.
+   * Begins to ask, as soon as the server of the timer is there, for which it does not wait: the application starts without
+   * it after the command timeout. Called before all other methods, and again after `stop()` when another application is made
+   * with the same timer. Throws only what a person must mend: an outage ends by itself.
    */
   start(ask: AskAboutSession): void | Promise<void>;
 
@@ -37,4 +38,15 @@ const METHODS = ['start', 'schedule', 'cancel', 'stop'] as const;
 
 export function isSessionTimer(value: unknown): value is SessionTimer {
   return METHODS.every((name) => typeof (Object(value) as Record<string, unknown>)[name] === 'function');
+}
+
+/** A timer was started for an application while another one has it. */
+export class SharedTimerError extends Error {
+  override readonly name = 'SharedTimerError';
+
+  constructor(timer: string) {
+    super(
+      `This ${timer} serves an application already: give each application one of its own, or close the other first`,
+    );
+  }
 }

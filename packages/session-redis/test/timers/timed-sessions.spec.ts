@@ -170,6 +170,26 @@ describe.each([1, 4])('with a timer and %d partitions', (partitions) => {
     expect(EventInstance.log.lines).toHaveLength(1);
   });
 
+  it('begins to work again when it has scheduled something, not when it has cancelled', async () => {
+    const works = async () => undefined;
+    const fails = () => Promise.reject<undefined>(new Error('no timer'));
+    const after = async (answer: () => Promise<undefined>, act: () => Promise<unknown>) => {
+      timer.answer = answer;
+      const before = timer.calls.length;
+      await act();
+      await calls(before + 1);
+      // What follows from the answer.
+      await new Promise((resolve) => setImmediate(resolve));
+      return EventInstance.log.lines.length;
+    };
+    expect(await after(fails, saved)).toBe(1);
+    const { id } = await saved((session) => (session.maxInactiveInterval = -1));
+    expect(await after(works, () => repository.deleteById(id))).toBe(1);
+    expect(await after(fails, saved)).toBe(1);
+    expect(await after(works, saved)).toBe(1);
+    expect(await after(fails, saved)).toBe(2);
+  });
+
   it('has 10,000 calls of the timer without an answer at most, and goes on when they have one', async () => {
     const ends = instance.module.get(ScheduledEnds, { strict: false });
     const { id } = await saved();
@@ -206,6 +226,31 @@ describe.each([1, 4])('with a timer and %d partitions', (partitions) => {
     expect(timer.hasStopped).toBe(false);
     await instance.module.close();
     expect(timer.hasStopped).toBe(true);
+  });
+
+  it('warns of a timer whose stop() throws', async () => {
+    timer.stop = () => {
+      throw new Error('still busy');
+    };
+    await instance.module.close();
+    expect(EventInstance.log.lines).toEqual([expect.stringMatching(/^warn The timer .* be stopped.*still busy/)]);
+  });
+
+  it('does not wait for ever for the start of a timer, and says what becomes of it', async () => {
+    const redis = { url: store.server.url, partitions, commandTimeout: '100ms' } as const;
+    const slow = new HandTimer();
+    let fail: (error: Error) => void = () => undefined;
+    slow.start = () => new Promise((_, reject) => (fail = reject));
+    const other = await EventInstance.start({ redis: { ...redis, expirations: slow } });
+    try {
+      expect(EventInstance.log.matching(/^warn The timer .* has not started within 100 ms/)).toHaveLength(1);
+      fail(new Error('no licence'));
+      await eventually(() =>
+        expect(EventInstance.log.matching(/^error The timer .* be started.*no licence/)).toHaveLength(1),
+      );
+    } finally {
+      await other.stop();
+    }
   });
 });
 

@@ -1,0 +1,56 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { LineRecorder } from '../support/line.recorder.js';
+
+// A worker of BullMQ whose server is away leaves a timer of six seconds.
+LeakGuard.install({ grace: 10_000 });
+
+const log = new LineRecorder().install();
+const told = (pattern: RegExp) => log.matching(pattern);
+
+beforeEach(() => {
+  log.lines.length = 0;
+});
+
+it('a BullMqSessionTimer stops, and leaves the event loop free, when what it has reached is no Redis', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined).on('data', () => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const timer = new BullMqSessionTimer({ connection: { host: '127.0.0.1', port } });
+  timer.start(async () => undefined);
+  await eventually(() => expect(told(/^BullMQ does not tell/)).toHaveLength(1));
+  await timer.stop();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+it('a BullMqSessionTimer logs each outage, and its end when a job comes again', async () => {
+  const server = await RedisServer.start();
+  const timer = new BullMqSessionTimer({ connection: { host: '127.0.0.1', port: server.port } });
+  timer.start(async () => undefined);
+  try {
+    for (let outage = 1; outage <= 2; outage++) {
+      await server.kill();
+      await eventually(() => expect(told(/^BullMQ does not tell/)).toHaveLength(outage));
+      await server.restart();
+      await eventually(() => timer.schedule(`job-${outage}`, 10));
+      await eventually(() => expect(told(/^BullMQ tells again/)).toHaveLength(outage));
+    }
+  } finally {
+    await timer.stop();
+    await server.stop();
+  }
+});
+
+it('a BullMqSessionTimer serves one application at a time', async () => {
+  const server = await RedisServer.start();
+  const timer = new BullMqSessionTimer({ connection: { host: '127.0.0.1', port: server.port } });
+  timer.start(async () => undefined);
+  expect(() => timer.start(async () => undefined)).toThrow(/serves an application already/);
+  await timer.stop();
+  await server.stop();
+});
