@@ -34,10 +34,16 @@ export interface SessionTimer {
   stop(): Promise<void>;
 }
 
-const METHODS = ['start', 'schedule', 'cancel', 'stop'] as const;
+export const TIMER_METHODS = ['start', 'schedule', 'cancel', 'stop'] as const;
 
 export function isSessionTimer(value: unknown): value is SessionTimer {
-  return METHODS.every((name) => typeof (Object(value) as Record<string, unknown>)[name] === 'function');
+  return missingTimerMethods(value).length === 0;
+}
+
+/** The methods that a value lacks to be a timer, as calls. */
+export function missingTimerMethods(value: unknown): string[] {
+  const methods = Object(value) as Record<string, unknown>;
+  return TIMER_METHODS.filter((name) => typeof methods[name] !== 'function').map((name) => `${name}()`);
 }
 
 /** A timer was started for an application while another one has it. */

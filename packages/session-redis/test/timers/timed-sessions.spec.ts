@@ -280,17 +280,54 @@ describe('the option `expirations`', () => {
     expect(resolveRedisSessionOptions().expirations).toEqual({ store: 'buckets', timer: undefined });
     expect(resolved('buckets' as never)).toEqual({ store: 'buckets', timer: undefined });
     expect(resolved(timer as never)).toEqual({ store: 'buckets', timer });
+    const literal = { timer: 5, async start() {}, async schedule() {}, async cancel() {}, async stop() {} };
+    expect(resolved(literal as never)).toEqual({ store: 'buckets', timer: literal });
     expect(resolved({ timer } as never)).toEqual({ store: 'buckets', timer });
     expect(resolved({ store: 'buckets', timer } as never)).toEqual({ store: 'buckets', timer });
     expect(resolved({ store: 'sorted-set', timer } as never)).toEqual({ store: 'sorted-set', timer });
   });
 
-  it.each([
-    ['heap', 'Option `expirations` must be one of "buckets", "sorted-set".'],
-    [{ store: 'heap' }, 'Option `expirations.store` must be one of "buckets", "sorted-set".'],
-    [{ timer: {} }, 'Option `expirations.timer` must be a SessionTimer.'],
-    [{ timr: new HandTimer() }, 'Unknown option `expirations.timr`: did you mean `expirations.timer`?'],
-  ])('refuses %j', (given, problem) => {
+  const ACCEPTED = 'Option `expirations` must be "buckets", "sorted-set", a SessionTimer or { store, timer }, but is';
+  const [ANOTHER_METHOD, A_CLASS] = [
+    'an object without stop()',
+    'a function or a class: pass an instance, as in `new MyTimer()`',
+  ];
+  const AWAITED = 'a Promise: await it first';
+  class Closing {
+    async start() {}
+    async schedule() {}
+    async cancel() {}
+    async close() {}
+  }
+
+  it.each<[string, unknown, string]>([
+    ['another name', 'heap', `${ACCEPTED} "heap".`],
+    ['a number', 5, `${ACCEPTED} 5.`],
+    ['null', null, `${ACCEPTED} null.`],
+    ['a list', [], `${ACCEPTED} a list.`],
+    ['a function', () => new HandTimer(), `${ACCEPTED} ${A_CLASS}.`],
+    ['the class of a timer', HandTimer, `${ACCEPTED} ${A_CLASS}.`],
+    ['the promise of a timer', Promise.resolve(new HandTimer()), `${ACCEPTED} ${AWAITED}.`],
+    ['a timer with another method', new Closing(), `${ACCEPTED} ${ANOTHER_METHOD}.`],
+    ['one method', { schedule() {} }, `${ACCEPTED} an object without start(), cancel(), stop().`],
+    ['a map', new Map(), `${ACCEPTED} an object without start(), schedule(), cancel(), stop().`],
+    ['another store', { store: 'heap' }, 'Option `expirations.store` must be one of "buckets", "sorted-set".'],
+    [
+      'a store with a timer that lacks a method',
+      { store: 'buckets', timer: new Closing() },
+      `Option \`expirations.timer\` must be a SessionTimer, but is ${ANOTHER_METHOD}.`,
+    ],
+    [
+      'a store with the promise of a timer',
+      { store: 'buckets', timer: Promise.resolve(new HandTimer()) },
+      `Option \`expirations.timer\` must be a SessionTimer, but is ${AWAITED}.`,
+    ],
+    [
+      'a misspelt option',
+      { timr: new HandTimer() },
+      'Unknown option `expirations.timr`: did you mean `expirations.timer`?',
+    ],
+  ])('refuses %s, and says what is wrong', (_, given, problem) => {
     expect(() => resolved(given as never)).toThrow(expect.objectContaining({ problems: [problem] }) as Error);
   });
 });
