@@ -1,7 +1,8 @@
+import { InvalidSessionOptionsError } from '@nest-session/core';
 import { partitionsByNode } from './connection/node-with.js';
 import type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 import { resolveRedisSessionOptions } from './configuration/redis-session.options.js';
-import { checkStore } from './connection/check-store.js';
+import { checkStore, recordedPartitions } from './connection/check-store.js';
 import { closeConnections, createConnections } from './connection/redis-connections.js';
 import { eventRules, PACE } from './delivery/event-rules.js';
 import { BucketExpirationStore } from './expiration/bucket-expiration.store.js';
@@ -27,19 +28,26 @@ const MOST_PASSES = 10;
 
 /**
  * Moves the ends of all sessions to where the option `expirations` says, while applications use them. Not necessary: what
- * is left moves by itself until its time has come. `options` are those of `RedisSessionModule.forRoot()`. It can be ended at
- * any time, and run again.
+ * is left moves by itself until its time has come. `options` are those of `RedisSessionModule.forRoot()`; `expirations` is
+ * required. It can be ended at any time, and run again.
+ * @throws InvalidSessionOptionsError when `expirations` is missing, or when no application has started in the namespace
  */
 export async function moveExpirations(
   options: RedisSessionModuleOptions,
   { signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<MovedExpirations> {
   const resolved = resolveRedisSessionOptions(options);
+  if (options.expirations === undefined) {
+    throw new InvalidSessionOptionsError('RedisSessionModule', [
+      'Option `expirations` is missing: where to move the ends of the sessions, "buckets" or "sorted-set".',
+    ]);
+  }
   const partitions = new SessionPartitions(resolved.namespace, resolved.partitions);
   const connections = createConnections(resolved);
   const { background: client } = connections;
   try {
     await client.connect();
+    await recordedPartitions(client, partitions);
     await checkStore({ run: (command) => command(client) }, partitions);
     const scripts = new SessionScripts(client, partitions, eventRules(resolved, PACE, partitions));
     const limiter = new BackgroundLimiter();

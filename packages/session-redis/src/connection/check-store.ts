@@ -42,6 +42,18 @@ export async function checkStore(connection: Connection, partitions: SessionPart
   await warnAboutEviction(connection, partitions);
 }
 
+/**
+ * The partitions that an application has recorded, for a command that moves sessions: it records nothing itself.
+ * @throws InvalidSessionOptionsError when no application has started in the namespace
+ */
+export async function recordedPartitions(client: Redis, { namespace, meta }: SessionPartitions): Promise<string> {
+  const recorded = await client.hget(meta, 'partitions');
+  if (recorded !== null) return recorded;
+  throw new InvalidSessionOptionsError('RedisSessionModule', [
+    `There is nothing to move: no application has started in namespace ${JSON.stringify(namespace)} yet.`,
+  ]);
+}
+
 /** Why this instance cannot use the recorded partitions, and what to do. */
 function partitionsProblem(record: string, { records, hasTwoLayouts }: SessionPartitions): string {
   const [from, to] = record.split('>');

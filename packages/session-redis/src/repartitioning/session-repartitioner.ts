@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { recordedPartitions } from '../connection/check-store.js';
 import { groupStates, oldestUnread } from '../delivery/group-state.js';
 import { eventRules, PACE } from '../delivery/event-rules.js';
 import { SessionExpirationSweeper } from '../expiration/session-expiration.sweeper.js';
@@ -128,15 +129,13 @@ export class SessionRepartitioner {
   }
 
   async #learn(): Promise<void> {
-    const { namespace, meta, records, hasTwoLayouts } = this.#partitions;
+    const { namespace, records, hasTwoLayouts } = this.#partitions;
     const refuse = (problem: string) => new InvalidSessionOptionsError('RedisSessionModule', [problem]);
     if (!hasTwoLayouts) throw refuse('Option `partitions` must be { from, to } to move sessions to other partitions.');
-    const recorded = await this.client.hget(meta, 'partitions');
+    const recorded = await recordedPartitions(this.client, this.#partitions);
     if (this.#partitions.learn(recorded)) return;
-    const where = `in namespace ${JSON.stringify(namespace)}`;
-    if (recorded === null) throw refuse(`There is nothing to move: no application has started ${where} yet.`);
     throw refuse(
-      `The sessions ${where} are in ${recorded.replace('>', ' to ')} partitions, which is neither ${records.before} nor ` +
+      `The sessions in namespace ${JSON.stringify(namespace)} are in ${recorded.replace('>', ' to ')} partitions, which is neither ${records.before} nor ` +
         `${records.after}. Give these numbers as \`from\` and \`to\`.`,
     );
   }
