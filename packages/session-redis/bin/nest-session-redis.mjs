@@ -12,44 +12,56 @@ repartition moves the sessions of a namespace to another number of partitions wh
 must have the option partitions: { from, to }. expirations moves the ends of the sessions to buckets or to the sorted-set;
 set the option expirations in all instances first. You can interrupt both commands and run them again.
 
-  --from <number>      how many partitions there are
-  --to <number>        how many there are to be
-  --to <store>         buckets or sorted-set
+  --from <number>      with repartition: how many partitions there are
+  --to <number>        with repartition: how many there are to be
+  --to <store>         with expirations: buckets or sorted-set
   --partitions <number>  with expirations: the option partitions; by default 1
   --url <url>          Redis; by default REDIS_URL, else redis://localhost:6379
   --namespace <name>   the option namespace; by default nest:session
   --retention <time>   the option events.retention; by default 1h`;
 
 const text = { type: 'string' };
+const COMMON = { url: text, namespace: text, retention: text, help: { type: 'boolean' } };
+const COMMANDS = new Map([
+  ['repartition', { run: move, required: { from: text, to: text } }],
+  ['expirations', { run: moveEnds, required: { to: text }, optional: { partitions: text } }],
+]);
+
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.abort());
 
 try {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      from: text,
-      to: text,
-      partitions: text,
-      url: text,
-      namespace: text,
-      retention: text,
-      help: { type: 'boolean' },
-    },
-  });
-  const command = { repartition: move, expirations: moveEnds }[positionals[0]];
-  if (values.help) console.log(USAGE);
-  else if (positionals.length !== 1 || !command) throw new Error(USAGE);
-  else await command(values);
+  await main();
 } catch (error) {
   if (stopping.signal.aborted) console.error('Interrupted. Run the command again: it continues.');
   else console.error(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;
 }
 
+async function main() {
+  const options = Object.assign(
+    {},
+    COMMON,
+    ...[...COMMANDS.values()].flatMap((each) => [each.required, each.optional]),
+  );
+  const { values, positionals } = parseArgs({ allowPositionals: true, options });
+  if (values.help) return console.log(USAGE);
+  const [name] = positionals;
+  const command = COMMANDS.get(name);
+  if (positionals.length !== 1 || !command) throw new Error(USAGE);
+  const { run, required, optional } = command;
+  const known = { ...COMMON, ...required, ...optional };
+  const problems = [
+    ...Object.keys(required).flatMap((each) => (values[each] ? [] : [`${name} needs the option --${each}.`])),
+    ...Object.keys(values).flatMap((each) => (each in known ? [] : [`${name} has no option --${each}.`])),
+  ];
+  if (problems.length > 0) throw new Error(`${problems.join('\n')}\n\n${USAGE}`);
+  await run(values);
+}
+
 /** The options that both commands have. */
-function common({ url = process.env.REDIS_URL, namespace, retention }) {
-  return { ...(url && { url }), ...(namespace && { namespace }), ...(retention && { events: { retention } }) };
+function common({ url = process.env.REDIS_URL || undefined, namespace, retention }) {
+  return { url, namespace, events: { retention } };
 }
 
 async function moveEnds({ to, partitions = '1', ...others }) {

@@ -9,6 +9,7 @@ import { Store } from '../support/store.fixture.js';
 LeakGuard.install();
 
 const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
+const USAGE = 'Usage: nest-session-redis repartition';
 const UNUSED = 'There is nothing to move: no application has started in namespace "nest:sesion" yet.';
 
 let store: Store;
@@ -30,6 +31,11 @@ async function command(...args: string[]) {
   return { code: child.exitCode, stdout, stderr };
 }
 
+/** Refused with these lines and the usage. */
+function refused(problems: readonly string[]) {
+  return { code: 1, stdout: '', stderr: expect.stringMatching(new RegExp(`^${problems.join('\n')}\n\n${USAGE}`)) };
+}
+
 it('the command moves the ends of sessions from the buckets to the sorted set, and back', async () => {
   const id = await store.create();
   expect(await command('expirations', '--to', 'sorted-set')).toEqual({
@@ -44,6 +50,19 @@ it('the command moves the ends of sessions from the buckets to the sorted set, a
     left: 0,
   });
   expect(await store.client.exists(store.keys.ends)).toBe(0);
+});
+
+it.each([
+  ['expirations', ['expirations needs the option --to.']],
+  ['expirations --to=', ['expirations needs the option --to.']],
+  ['expirations --from buckets --to sorted-set', ['expirations has no option --from.']],
+  ['expirations --from buckets', ['expirations needs the option --to.', 'expirations has no option --from.']],
+  ['repartition --to 4', ['repartition needs the option --from.']],
+  ['repartition --from 1 --to 4 --partitions 1', ['repartition has no option --partitions.']],
+])('`%s` prints the usage with what is wrong, and moves nothing', async (line, problems) => {
+  const id = await store.create();
+  expect(await command(...line.split(' '))).toEqual(refused(problems));
+  expect(await store.buckets(id)).toHaveLength(1);
 });
 
 it('without `expirations` it is refused, and moves nothing', async () => {
@@ -61,4 +80,10 @@ it('a namespace that no application has used is refused, and gets no key', async
   const { code, stderr } = await command('expirations', '--to', 'sorted-set', '--namespace', namespace);
   expect([code, stderr.includes(UNUSED)]).toEqual([1, true]);
   expect(await store.client.keys('nest:sesion*')).toEqual([]);
+});
+
+it('an empty namespace is refused, and not taken for the default', async () => {
+  await store.create();
+  const { code, stderr } = await command('expirations', '--to', 'sorted-set', '--namespace', '');
+  expect([code, stderr]).toEqual([1, expect.stringContaining('Option `namespace` must not be empty.')]);
 });
