@@ -52,7 +52,7 @@ export class BullMqSessionTimer implements SessionTimer {
     this.#name = reader.text('queue', 'session-ends', nameProblem);
     const prefix = reader.text('prefix', 'bull', (text) => (text === '' ? 'must not be empty' : undefined));
     this.#concurrency = reader.integer('concurrency', 50, { atLeast: 1, atMost: 1000 });
-    if (!connection) reader.problem(`Option \`connection\` must be ${CONNECTION}.`);
+    if (options?.connection === undefined) reader.problem(`Option \`connection\` is missing: ${CONNECTION}.`);
     reader.finish();
     this.#options = { connection: connection!, prefix };
   }
@@ -136,7 +136,7 @@ async function isReached(queue: Queue): Promise<boolean> {
 const CONNECTION = 'options of ioredis, or a client';
 
 function isConnection(value: unknown): value is ConnectionOptions {
-  return typeof value === 'object' && value !== null;
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function nameProblem(name: string): string | undefined {

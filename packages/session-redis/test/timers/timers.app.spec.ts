@@ -22,6 +22,17 @@ it('a BullMqSessionTimer needs no rights but those that are documented for it', 
   }
 });
 
+it.each([
+  ['no options', undefined, 'is missing: options of ioredis, or a client.'],
+  ['no connection', {}, 'is missing: options of ioredis, or a client.'],
+  ['a url', { connection: 'redis://localhost' }, 'must be options of ioredis, or a client.'],
+  ['null', { connection: null }, 'must be options of ioredis, or a client.'],
+  ['a list', { connection: [] }, 'must be options of ioredis, or a client.'],
+])('a BullMqSessionTimer refuses %s for a connection, and says so once', (_, options, problem) => {
+  const problems = [`Option \`connection\` ${problem}`];
+  expect(() => new BullMqSessionTimer(options as never)).toThrow(expect.objectContaining({ problems }) as Error);
+});
+
 it.each(TIMER_SERVERS)('with a %s alone, each end is reported once and none early', async (_name, open) => {
   const [store, server] = [await Store.open(), await open()];
   const applications = [await TimedApplication.on(store, server.timer())];
