@@ -97,7 +97,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(13);
+      expect(programs).toHaveLength(14);
       for (const program of programs) {
         const run = Program.start([join(folder, program)]);
         expect([await run.exit, run.output]).toEqual([[0, null], expect.any(String)]);
