@@ -529,8 +529,8 @@ export const delivery = [
   {
     mistake: 'An instance takes no notice of the signal that every session has ended',
     in: 'SessionEpochsListener.constructor',
-    code: "this.epochs.raise(keys, Number(signal.slice('epoch '.length)))",
-    instead: 'void signal',
+    code: "if (signal !== 'missed' && signal !== 'epoch') return;",
+    instead: "if (signal !== 'missed') return;",
     ...onCluster('the end of every session is known to another instance by a signal, without a question at rest'),
   },
   {

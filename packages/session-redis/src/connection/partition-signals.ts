@@ -13,7 +13,7 @@ import { isReply } from './reply.errors.js';
  * What a signal says of a partition: it has new events; events of a group may be retried; its epoch was raised; a session
  * is due in so many milliseconds. `missed`: signals may have been missed until now.
  */
-export type Signal = 'events' | 'retries' | `epoch ${number}` | `end ${number}` | 'missed';
+export type Signal = 'events' | 'retries' | 'epoch' | `end ${number}` | 'missed';
 
 // Milliseconds. A heartbeat confirms what an instance knows of the epochs.
 const HEARTBEAT = 1000;

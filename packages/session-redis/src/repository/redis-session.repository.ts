@@ -168,13 +168,10 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async endEvery(): Promise<void> {
-    const epochs = new Map<SessionKeys, string>();
-    await this.#connection.writeInAll(this.#partitions, async (client, keys) => {
-      epochs.set(keys, await this.#scripts(client).raiseEpoch(keys));
-    });
-    // Not by the script: while its slot moves, it runs where nobody hears it. With one partition the instances ask.
-    const tell = (client: Redis, keys: SessionKeys) => client.spublish(keys.events, `epoch ${epochs.get(keys)}`);
-    if (epochs.size > 1) await this.#connection.runInAll(this.#partitions, tell);
+    // The signal leaves with the script, whatever becomes of the replies. In it, it would be lost while the slot moves.
+    await this.#connection.writeInAll(this.#partitions, (client, keys) =>
+      Promise.all([this.#scripts(client).raiseEpoch(keys), keys.hasSignals && client.spublish(keys.events, 'epoch')]),
+    );
     await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
   }
 

@@ -30,10 +30,9 @@ export class SessionEpochsListener {
     private readonly signals: EpochSignals,
   ) {
     signals.onSignal((keys, signal) => {
-      if (signal === 'missed') {
-        this.#followed.delete(keys);
-        void this.#ask(keys);
-      } else if (signal.startsWith('epoch ')) this.epochs.raise(keys, Number(signal.slice('epoch '.length)));
+      if (signal !== 'missed' && signal !== 'epoch') return;
+      this.#followed.delete(keys);
+      void this.#ask(keys);
     });
     signals.onConfirmation((confirmed, since) => {
       for (const keys of confirmed) if (this.#followed.has(keys)) this.epochs.confirm(keys, since);

@@ -30,18 +30,7 @@ export class SessionEpochs {
     // Replies on two connections may come in another order than the questions.
     const known = this.#known.get(keys);
     if ((known?.askedAt ?? 0) > askedAt) return;
-    // A signal of a new epoch may have overtaken the reply.
-    this.#known.set(keys, {
-      at: Math.max(Number(at ?? -Infinity), known?.at ?? -Infinity),
-      endedAt: Number(endedAt ?? -Infinity),
-      askedAt,
-    });
-  }
-
-  /** A partition has a new epoch. */
-  raise(keys: SessionKeys, at: number): void {
-    const known = this.#known.get(keys);
-    if (known && known.at < at) this.#known.set(keys, { ...known, at });
+    this.#known.set(keys, { at: Number(at ?? -Infinity), endedAt: Number(endedAt ?? -Infinity), askedAt });
   }
 
   /** What is known of the epoch of a partition was true at a monotonic time. */

@@ -56,6 +56,18 @@ it('every instance refuses every session, and each end is reported once, endless
   expect(await isNew(late)).toBe(false);
 });
 
+it('every instance hears of the partitions whose sessions are over, although another one has failed', async () => {
+  const [here, there] = [await start(), await start()];
+  const repository = there.nest.get(RedisSessionRepository, { strict: false });
+  const ids = await Promise.all(Array.from({ length: 40 }, () => store.create({ a: '1' })));
+  const [failing] = store.partitions.all;
+  await store.client.del(failing!.epoch);
+  await store.client.set(failing!.epoch, 'foreign');
+  await expect(here.nest.get(Sessions).endEverySession()).rejects.toThrow('WRONGTYPE');
+  const over = ids.filter((id) => store.keysOf(id) !== failing);
+  await eventually(async () => expect(await repository.findByIds(over)).toEqual(over.map(() => null)));
+});
+
 it('an instance ends the sessions that one that has stopped did not end', async () => {
   const ids = await Promise.all(Array.from({ length: 120 }, () => store.create({ a: '1' }, { interval: -1 })));
   for (const keys of store.partitions.all) await store.scripts.raiseEpoch(keys);
