@@ -2,11 +2,17 @@ import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
 import { shownError } from '../logging/shown-error.js';
 
-/** Logs one line when calls to the session store begin to fail, and one when they succeed again. */
+// Milliseconds without a failure. While a part of the store is down, calls fail and succeed in turn.
+const CALM = 5000;
+
+/** Logs one line when calls to the session store begin to fail, and one when none has failed for five seconds. */
 export class StoreFailureLog {
   #failures = 0;
+  /** Monotonic time. */
+  #lastFailure = 0;
 
   failed(error: unknown): void {
+    this.#lastFailure = performance.now();
     if (this.#failures++ > 0) return;
     // Only the reason, because the cause may quote a value.
     const reason = error instanceof SessionStoreError ? JSON.stringify(error.reason) : shownError(error);
@@ -14,7 +20,7 @@ export class StoreFailureLog {
   }
 
   succeeded(): void {
-    if (this.#failures === 0) return;
+    if (this.#failures === 0 || performance.now() - this.#lastFailure < CALM) return;
     logger.log(`The session store works again after ${this.#failures} failed calls`);
     this.#failures = 0;
   }

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import { StoreFailureLog } from '../../src/http/store-failure.log.js';
@@ -8,16 +9,23 @@ Logger.overrideLogger({ log: record, warn: record, error: record });
 beforeEach(() => void lines.splice(0));
 
 it('logs once that the store fails and once that it works again, at each outage', () => {
+  jest.useFakeTimers();
   const log = new StoreFailureLog();
   for (let outage = 1; outage <= 2; outage++) {
     lines.length = 0;
-    for (let i = 0; i < 3; i++) log.failed(new SessionStoreError('no reply'));
+    for (let i = 0; i < 3; i++) {
+      log.failed(new SessionStoreError('no reply'));
+      jest.advanceTimersByTime(4999);
+      log.succeeded();
+    }
+    jest.advanceTimersByTime(1);
     for (let i = 0; i < 3; i++) log.succeeded();
     expect(lines).toEqual([
       expect.stringMatching(/^The session store failed.*: "no reply"/),
       expect.stringMatching(/^The session store works again after 3 failed calls/),
     ]);
   }
+  jest.useRealTimers();
 });
 
 it('logs the reason of a failure without its cause, which may quote stored values', () => {
