@@ -39,6 +39,7 @@ export async function checkStore(connection: Connection, partitions: SessionPart
     );
   }
   if (!partitions.learn(record ?? null)) refuse(partitionsProblem(String(record), partitions));
+  if (partitions.hasTwoLayouts) await refuseClusterMode(connection, partitions);
   await warnAboutEviction(connection, partitions);
 }
 
@@ -51,6 +52,20 @@ export async function recordedPartitions(client: Redis, { namespace, meta }: Ses
   if (recorded !== null) return recorded;
   throw new InvalidSessionOptionsError('RedisSessionModule', [
     `There is nothing to move: no application has started in namespace ${JSON.stringify(namespace)} yet.`,
+  ]);
+}
+
+/**
+ * A session moves in one script, with keys of both partitions, which are in two slots.
+ * @throws InvalidSessionOptionsError when the server is in Cluster mode, also one that has all slots and is used by its url
+ */
+export async function refuseClusterMode(connection: Connection, { meta }: SessionPartitions): Promise<void> {
+  // Where INFO is forbidden, the first script fails.
+  const info = await connection.run((client) => client.info('cluster').catch(() => ''), meta);
+  if (!info.includes('cluster_enabled:1')) return;
+  throw new InvalidSessionOptionsError('RedisSessionModule', [
+    'Sessions on a server in Cluster mode cannot move to other partitions: do that before you move them to a Cluster. See ' +
+      'docs/repartitioning.md.',
   ]);
 }
 

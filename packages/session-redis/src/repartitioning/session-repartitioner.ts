@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { recordedPartitions } from '../connection/check-store.js';
+import { recordedPartitions, refuseClusterMode } from '../connection/check-store.js';
 import { groupStates, oldestUnread } from '../delivery/group-state.js';
 import { eventRules, PACE } from '../delivery/event-rules.js';
 import { SessionExpirationSweeper } from '../expiration/session-expiration.sweeper.js';
@@ -106,6 +106,7 @@ export class SessionRepartitioner {
     this.#moved = 0;
     const { records } = this.#partitions;
     await this.#learn();
+    await refuseClusterMode({ run: (command) => command(this.client) }, this.#partitions);
     if (this.#partitions.stage === 'before') {
       report('waiting', 'forwarding marks of instances that did not know the new partitions');
       await pause(this.pace.forwarded, undefined, { signal });

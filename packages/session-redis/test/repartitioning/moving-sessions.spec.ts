@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
 import type { SessionChange } from '@nest-session/core/store';
-import { eventually } from '@nest-session/testing';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { checkStore } from '../../src/connection/check-store.js';
 import { type Command, RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
@@ -519,6 +520,26 @@ it.each([
 
 it('refuses to move the sessions of a namespace that no application has used', async () => {
   await expect(repartitioner().run()).rejects.toThrow(/There is nothing to move: no application has started/);
+});
+
+it('refuses to move sessions on a server in Cluster mode, and leaves what is recorded', async () => {
+  const server = await RedisServer.start({ args: ['--cluster-enabled', 'yes'] });
+  const client = new Redis(server.url);
+  try {
+    await client.cluster('ADDSLOTSRANGE', 0, 16_383);
+    await eventually(async () => expect(await client.cluster('INFO')).toContain('cluster_state:ok'));
+    const meta = { version: '1', partitions: '64' };
+    await client.hset('nest:session:meta', meta);
+    const move = { from: 64, to: 128 };
+    await expect(new SessionRepartitioner(client, optionsOf(move), PACE).run()).rejects.toThrow(/in Cluster mode/);
+    const partitions = new SessionPartitions('nest:session', move);
+    const connection = new RequestConnection(new SingleNode(client), { commandTimeout: MINUTE });
+    await expect(checkStore(connection, partitions)).rejects.toThrow(/in Cluster mode/);
+    expect(await client.hgetall('nest:session:meta')).toEqual(meta);
+  } finally {
+    client.disconnect();
+    await server.stop();
+  }
 });
 
 it('stops when it is told to, and leaves the rest to the next run', async () => {
