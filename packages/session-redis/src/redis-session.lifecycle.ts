@@ -155,9 +155,12 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   async #connect(all: ReadonlySet<RequestNodes>): Promise<void> {
     const connected = Promise.all([...all].map((nodes) => nodes.connect()));
     if (this.options.requireAtStart) {
-      await connected.catch((cause: unknown) => {
+      const refuse = (cause?: unknown): never => {
         throw new SessionStoreError('Redis cannot be reached, and option `requireAtStart` is set', { cause });
-      });
+      };
+      // A Cluster and Sentinels are asked again and again.
+      if (!(await settledWithin(LONGEST_START, connected))) refuse();
+      await connected.catch(refuse);
       return;
     }
     // On failure, OutageLog logs the reason and ioredis retries.
@@ -187,6 +190,8 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 }
 
 const RECOMMENDED_GRACE = 120_000;
+// Milliseconds that a start waits for a Redis that it requires.
+const LONGEST_START = 10_000;
 // Milliseconds that a shutdown waits for background work.
 const PATIENCE = 5000;
 

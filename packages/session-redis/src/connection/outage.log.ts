@@ -17,7 +17,7 @@ export class OutageLog {
       if (isUnexpectedReply(error)) return;
       this.#broken.add(client);
       if (this.#isReported) return;
-      logger.error(`Redis cannot be reached, retrying: ${shownError(error)}`);
+      logger.error(`Redis cannot be reached, retrying: ${shownError(slotsReasonOf(error))}`);
       this.#isReported = true;
     });
     client.on('ready', () => {
@@ -37,6 +37,11 @@ export class OutageLog {
     if (ends) this.#isReported = false;
     return ends;
   }
+}
+
+/** That of the last node of a Cluster that was asked for the slots. */
+function slotsReasonOf(error: Error & { readonly lastNodeError?: Error }): Error {
+  return error.lastNodeError ?? error;
 }
 
 /** ioredis 5 reports so that a slot has moved to another node; see PartitionSignals. */

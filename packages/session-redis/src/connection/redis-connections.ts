@@ -47,6 +47,8 @@ export const InjectConnection = (name: keyof RedisConnections) => Inject(connect
 const LONGEST_PAUSE = 1000;
 // TCP does not notice a peer that vanished while nothing is sent. Longer than the readers block.
 const SILENCE = 10_000;
+// A Sentinel that is connected and does not reply. ioredis would never ask another one.
+const SILENCE_OF_SENTINEL = 1000;
 
 const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
 const retryStrategy = retryAfter(LONGEST_PAUSE);
@@ -57,6 +59,7 @@ const COMMON: RedisOptions = {
   // Never gives up: sessions must work again as soon as Redis does.
   retryStrategy,
   sentinelRetryStrategy: retryStrategy,
+  sentinelCommandTimeout: SILENCE_OF_SENTINEL,
   maxRetriesPerRequest: null,
   // The server is no longer the master; a new connection finds the current one. The command is not re-sent, so that a
   // server that stays read-only is not asked for ever.

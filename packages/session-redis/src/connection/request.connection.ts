@@ -197,7 +197,9 @@ function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   // ioredis attaches the command with its arguments, which contain values of attributes.
   if (typeof error === 'object' && error !== null) Reflect.deleteProperty(error, 'command');
-  return new SessionStoreError(`Redis failed: ${error instanceof Error ? error.message : String(error)}`, {
-    cause: error,
-  });
+  const message = error instanceof Error ? error.message : String(error);
+  const advice = /^(MOVED|CROSSSLOT)/.test(message)
+    ? '. This is a node of a Cluster: set option `cluster`, not `url`'
+    : '';
+  return new SessionStoreError(`Redis failed: ${message}${advice}`, { cause: error });
 }

@@ -170,6 +170,11 @@ describe('an application', () => {
     await expect(App.start({ redis })).rejects.toThrow('requireAtStart');
   });
 
+  it('does not start without its Cluster when requireAtStart is true', async () => {
+    const cluster = { nodes: [{ host: '127.0.0.1', port: await freePort() }] };
+    await expect(App.start({ redis: { cluster, requireAtStart: true } })).rejects.toThrow('requireAtStart');
+  });
+
   it('does not start on data of another format version', async () => {
     const client = new Redis(server.url);
     await client.hset('other:meta', 'version', '99');

@@ -1,4 +1,4 @@
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
@@ -50,6 +50,25 @@ it.each([
   },
   180_000,
 );
+
+it('an application passes over a Sentinel that does not reply', async () => {
+  const master = await RedisServer.start();
+  const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
+  const sentinel = await Sentinel.start('sessions', master);
+  const proxy = await TcpProxy.start({ port: sentinel.port });
+  proxy.hold('request');
+  const sentinels = [proxy, sentinel].map(({ port }) => ({ host: '127.0.0.1', port }));
+  try {
+    const app = await App.start({ redis: { sentinels, name: 'sessions', requireAtStart: true } });
+    await create(app);
+    await app.stop();
+  } finally {
+    await proxy.stop();
+    await sentinel.stop();
+    await replica.stop();
+    await master.stop();
+  }
+}, 180_000);
 
 /** Stores a session, with retries during the outage; its id. */
 async function create(app: App): Promise<string> {
