@@ -1,6 +1,8 @@
 import { type Results } from './results.js';
 import { number, roundsOf, table } from './table.js';
 
+// Microseconds of Redis in a second.
+const NOISE = 500;
 const FIGURES = ['p50', 'p99', 'max', 'perEnd', 'atRest', 'bytes'];
 
 /** How late each way notices that sessions have expired, and what it costs. */
@@ -11,7 +13,9 @@ export function expirationsReport({ comparisons }: Results): string {
       `${Math.round(100 * roundsOf(comparison, name, 'noticed')[0]!)} %`,
       ...FIGURES.map((figure) => {
         const [value] = roundsOf(comparison, name, figure);
-        return value === undefined ? '-' : value < 1 ? value.toFixed(3) : number(value);
+        if (value === undefined) return '-';
+        if (figure === 'atRest' && value < NOISE) return `< ${NOISE}`;
+        return value < 1 ? value.toFixed(3) : number(value);
       }),
     ]),
   );
@@ -39,7 +43,9 @@ export function expirationsChart({ comparisons }: Results): string {
         const share = Math.log(Math.max(value, SHORTEST) / SHORTEST) / Math.log(LONGEST / SHORTEST);
         const length = Math.round(share * (WIDTH - LABELS - 80));
         if (figure === 'p50') {
-          parts.push(`<text x="${LABELS - 10}" y="${y + 12}" text-anchor="end">${name}</text>`);
+          const noticed = Math.round(100 * roundsOf(comparison, name, 'noticed')[0]!);
+          const label = noticed < 100 ? `${name}: ${noticed} % noticed` : name;
+          parts.push(`<text x="${LABELS - 10}" y="${y + 12}" text-anchor="end">${label}</text>`);
         }
         parts.push(
           `<rect x="${LABELS}" y="${y}" width="${length}" height="${ROW - 5}" fill="${colour}"/>`,
