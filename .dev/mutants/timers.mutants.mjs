@@ -8,8 +8,8 @@ export const timers = [
   {
     mistake: 'A timer is not told of a session whose id has changed',
     in: 'ScheduledEnds.#heed',
-    code: 'await this.#schedule(timer, newId)',
-    instead: 'await this.#schedule(timer, id)',
+    code: 'return this.#schedule(timer, newId)',
+    instead: 'return this.#schedule(timer, id)',
     killedBy: timed('schedules a session anew when its id or its timeouts change, and cancels what was'),
   },
   {

@@ -2,7 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { OptionReader } from '@nest-session/core/store';
 import { FailureLog } from '../logging/failure.log.js';
 import { type BeanstalkdAddress, BeanstalkdConnection, type ReservedJob } from './beanstalkd.connection.js';
-import { type AskAboutSession, type SessionTimer, SharedTimerError } from './session-timer.js';
+import type { AskAboutSession, SessionTimer } from './session-timer.js';
+import { SharedTimerError } from './shared-timer.error.js';
 
 /** The options of a BeanstalkdSessionTimer. */
 export interface BeanstalkdSessionTimerOptions {

@@ -2,7 +2,8 @@ import { OptionReader } from '@nest-session/core/store';
 import { type ConnectionOptions, DelayedError, type Job, Queue, Worker } from 'bullmq';
 import { FailureLog } from '../logging/failure.log.js';
 import { settledWithin } from '../timing/settled-within.js';
-import { type AskAboutSession, type SessionTimer, SharedTimerError } from './session-timer.js';
+import type { AskAboutSession, SessionTimer } from './session-timer.js';
+import { SharedTimerError } from './shared-timer.error.js';
 
 /** The options of a BullMqSessionTimer. */
 export interface BullMqSessionTimerOptions {

@@ -45,14 +45,3 @@ export function missingTimerMethods(value: unknown): string[] {
   const methods = Object(value) as Record<string, unknown>;
   return TIMER_METHODS.filter((name) => typeof methods[name] !== 'function').map((name) => `${name}()`);
 }
-
-/** A timer was started for an application while another one has it. */
-export class SharedTimerError extends Error {
-  override readonly name = 'SharedTimerError';
-
-  constructor(timer: string) {
-    super(
-      `This ${timer} serves an application already: give each application one of its own, or close the other first`,
-    );
-  }
-}

@@ -7,10 +7,13 @@ export class HandTimer implements SessionTimer {
   /** What the calls wait for after that. */
   answer: () => Promise<void> = async () => undefined;
   hasStopped = false;
+  /** What its start waits for. */
+  opening: Promise<void> | undefined;
   #ask: AskAboutSession | undefined;
 
-  start(ask: AskAboutSession): void {
+  start(ask: AskAboutSession): void | Promise<void> {
     this.#ask = ask;
+    return this.opening;
   }
 
   schedule(id: string, delay: number): Promise<void> {

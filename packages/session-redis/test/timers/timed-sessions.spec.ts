@@ -240,7 +240,7 @@ describe.each([1, 4])('with a timer and %d partitions', (partitions) => {
     const redis = { url: store.server.url, partitions, commandTimeout: '100ms' } as const;
     const slow = new HandTimer();
     let fail: (error: Error) => void = () => undefined;
-    slow.start = () => new Promise((_, reject) => (fail = reject));
+    slow.opening = new Promise((_, reject) => (fail = reject));
     const other = await EventInstance.start({ redis: { ...redis, expirations: slow } });
     try {
       expect(EventInstance.log.matching(/^warn The timer .* has not started within 100 ms/)).toHaveLength(1);
