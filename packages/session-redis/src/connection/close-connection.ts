@@ -18,8 +18,7 @@ export function closeConnection(client: Redis | Cluster): Promise<void> {
 function close(client: Redis | Cluster): Promise<void> {
   // Not events.once(): it rejects when the connection reports an error while it closes.
   const ended = new Promise<void>((resolve) => client.once('end', resolve));
-  // A connection that is cut off while it is being made fails, over TLS more than once: ioredis listens for one error of
-  // its stream, and a second one would end the process. It is no outage either.
+  // A connection that is cut off while it is being made fails. That is no outage.
   client.removeAllListeners('error').on('error', () => undefined);
   if (isCluster(client)) {
     // Between two attempts to connect, a client of a Cluster has no nodes, and never reports that it has ended.
@@ -27,8 +26,6 @@ function close(client: Redis | Cluster): Promise<void> {
     client.disconnect();
     return hasNodes ? ended : Promise.resolve();
   }
-  const stream: Redis['stream'] | undefined = client.stream;
-  stream?.on('error', () => undefined);
   // While ioredis waits for its next attempt, disconnect() alone leaves queued commands waiting for ever.
   if (client.status === 'reconnecting') client.connect().catch(() => undefined);
   client.disconnect();

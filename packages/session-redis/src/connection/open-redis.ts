@@ -3,9 +3,12 @@ import type { ClusterAddress, ServerAddress } from '../configuration/redis-addre
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */
 export function openRedis(address: ServerAddress, rules: RedisOptions): Redis {
-  if ('client' in address) return address.client.duplicate(rules);
-  if ('sentinels' in address) return new Redis({ ...address.sentinels, ...rules });
-  return new Redis(address.url, address.tls ? { ...rules, tls: address.tls } : rules);
+  return handleErrorsOfStreams(clientOf(address, rules));
+}
+
+/** A connection to one node of a Cluster. Not connected yet. */
+export function openNode(options: RedisOptions): Redis {
+  return handleErrorsOfStreams(new Redis(options));
 }
 
 /** A client of the Cluster with these rules. Not connected yet. */
@@ -17,4 +20,21 @@ export function openCluster({ cluster }: ClusterAddress, rules: ClusterOptions):
     return client.duplicate([], { ...rules, redisOptions: redisOptionsWith(client.options.redisOptions) });
   }
   return new Cluster([...cluster.nodes], { ...rules, redisOptions: redisOptionsWith(cluster.options) });
+}
+
+/**
+ * ioredis listens for one error of a stream. Over TLS there may be a second one, such as that of a handshake that was refused
+ * here and then by the server, and that would end the process.
+ */
+export function handleErrorsOfStreams(client: Redis): Redis {
+  const { connector } = client as unknown as { connector: { connect(...args: unknown[]): Promise<Redis['stream']> } };
+  const connect = connector.connect.bind(connector);
+  connector.connect = async (...args) => (await connect(...args)).on('error', () => undefined);
+  return client;
+}
+
+function clientOf(address: ServerAddress, rules: RedisOptions): Redis {
+  if ('client' in address) return address.client.duplicate(rules);
+  if ('sentinels' in address) return new Redis({ ...address.sentinels, ...rules });
+  return new Redis(address.url, address.tls ? { ...rules, tls: address.tls } : rules);
 }

@@ -1,9 +1,9 @@
 import { Inject } from '@nestjs/common';
-import { type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import type { ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { closeConnection } from './close-connection.js';
 import { ClusterNodes } from './cluster-nodes.js';
 import { OutageLog } from './outage.log.js';
-import { openCluster, openRedis } from './open-redis.js';
+import { handleErrorsOfStreams, openCluster, openNode, openRedis } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
 import type { RedisNodes, RequestNodes } from './redis-nodes.js';
 import { SingleNode } from './single-node.js';
@@ -157,7 +157,10 @@ function connectionsToCluster(
     WriteBatch.on(node);
     letScriptsWaitUntilMoved(node);
     handleErrorsOfAsking(node);
-    endSocketTimeouts(node);
+    withDuplicates(node, (client) => {
+      handleErrorsOfStreams(client);
+      client.on('close', () => endSocketTimeout(client));
+    });
   });
   log.watch(background);
   const open = (name: string, rules: RedisOptions): ClusterNodes =>
@@ -165,7 +168,7 @@ function connectionsToCluster(
       background,
       (host, port, known) => {
         const its = { ...(known?.options ?? background.options.redisOptions), host, port };
-        return watched(new Redis({ ...its, ...COMMON, ...rules, ...nameOf(options, name) }), log);
+        return watched(openNode({ ...its, ...COMMON, ...rules, ...nameOf(options, name) }), log);
       },
       (client) => log.forget(client),
     );
@@ -219,14 +222,15 @@ function endSocketTimeout(client: Redis): void {
   internals.socketTimeoutTimer = undefined;
 }
 
-/** Of the node, and of the connections on which ioredis asks it for the slots: it duplicates them. */
-function endSocketTimeouts(node: Redis): void {
+/** Prepares a node of a Cluster, and the duplicates on which ioredis asks it for the slots. */
+function withDuplicates(node: Redis, prepare: (client: Redis) => void): void {
   const duplicate = node.duplicate.bind(node);
   node.duplicate = (override) => {
     const copy = duplicate(override);
-    return copy.on('close', () => endSocketTimeout(copy));
+    prepare(copy);
+    return copy;
   };
-  node.on('close', () => endSocketTimeout(node));
+  prepare(node);
 }
 
 /** ioredis leaves an error of ASKING unhandled, such as that of a user without the right to it: it would end the process. */

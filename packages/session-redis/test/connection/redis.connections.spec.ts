@@ -69,6 +69,19 @@ it('background commands survive an outage that ioredis alone gives up on, with t
   ]);
 });
 
+it('a connection survives several errors of its stream, such as those of a handshake that both sides refuse', async () => {
+  const own = createConnections(resolveRedisSessionOptions({ url: withAllRights(proxy.url) }));
+  const clients = [own.background, own.request.of(undefined)!];
+  for (const client of clients) {
+    await client.connect();
+    const { stream } = client;
+    for (let i = 0; i < 3; i++) stream.emit('error', new Error('refused'));
+    stream.destroy();
+    await eventually(async () => expect(await client.ping()).toBe('PONG'));
+  }
+  await closeConnections(own);
+});
+
 it('the connection of requests pauses between two attempts for a quarter of the command timeout at most', async () => {
   const own = createConnections(resolveRedisSessionOptions({ url: withAllRights(proxy.url), commandTimeout: '600ms' }));
   const request = own.request.of(undefined)!;
