@@ -570,16 +570,16 @@ export const operation = [
   },
   {
     mistake: 'The options of TLS are used for no connection',
-    in: 'openRedis',
+    in: 'clientOf',
     code: '{ ...rules, tls: address.tls }',
     instead: 'rules',
     ...inSpec('tls', 'rejectUnauthorized: false accepts every certificate'),
   },
   {
     mistake: 'A connection that is closed during a failing TLS handshake ends the process',
-    in: 'close-connection: close',
-    code: "stream?.on('error', () => undefined)",
-    instead: 'void stream',
+    in: 'handleErrorsOfStreams',
+    code: ".on('error', () => undefined)",
+    instead: '',
     ...inSpec('tls', 'a connection that is closed during a failing handshake ends no process'),
   },
 ];
