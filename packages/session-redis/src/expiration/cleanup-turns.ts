@@ -1,8 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BACKGROUND_SESSION_SCRIPTS, CONSUMER_IDENTITY } from '../configuration/redis-session.tokens.js';
+import { BACKGROUND_SESSION_SCRIPTS, CONSUMER_IDENTITY, EVENT_RULES } from '../configuration/redis-session.tokens.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
 import type { SessionScripts, TakeCleanupReply } from '../scripts/session/session.scripts.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import type { TrimLimits } from '../scripts/stream/event-stream.scripts.js';
 import { settledWithin } from '../timing/settled-within.js';
 
 // Milliseconds. A node that does not reply by then is left to the next tick.
@@ -19,6 +21,8 @@ export class CleanupTurns {
   constructor(
     @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: Pick<SessionScripts, 'takeCleanup'>,
     @Inject(CONSUMER_IDENTITY) private readonly instance: Pick<ConsumerIdentity, 'consumer'>,
+    @Inject(EVENT_RULES) private readonly rules: Pick<TrimLimits, 'maxLength'>,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'shareOf'>,
   ) {}
 
   /**
@@ -30,7 +34,7 @@ export class CleanupTurns {
     this.#busy.add(partition);
     const duration = Math.max(1, Math.floor(left * SHARE));
     const asking = this.scripts
-      .takeCleanup(partition, this.instance.consumer, duration)
+      .takeCleanup(partition, this.instance.consumer, duration, this.partitions.shareOf(this.rules.maxLength))
       .finally(() => this.#busy.delete(partition));
     return (await settledWithin(PATIENCE, asking)) ? asking : 'silent';
   }

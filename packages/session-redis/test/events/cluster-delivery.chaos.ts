@@ -146,6 +146,9 @@ it(
       const instance = await start({ notifications: 'auto' });
       await listening();
       await eventually(async () => expect(await connectionsOf('subscriber', 'psub')).toEqual([1, 1, 1]));
+      // In each partition there are a session and its event, which is handled.
+      await createIn(instance);
+      await eventually(() => expect([handled.length, heard.length]).toEqual([PARTITIONS, PARTITIONS]));
       // What it does at its start is over.
       for (const each of sent) {
         await eventually(async () => {

@@ -588,4 +588,26 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect((await store.session(kept))['sessionAttr:a']).toBe('1');
     });
   });
+
+  describe('take-cleanup', () => {
+    const take = (most = 100) => store.scripts.takeCleanup(store.keys, 'me', 1, most);
+    beforeEach(() => store.client.flushall());
+
+    it('finds nothing to do while all events are young and few', async () => {
+      expect(await take()).toBe('clean');
+      const { events } = store.keys;
+      const [seconds] = await store.client.time();
+      await store.client.xadd(events, `${(Number(seconds) - 30) * 1000}-0`, 'type', 'created');
+      expect(await take()).toBe('clean');
+      expect(await take(0)).toBe('due');
+      await store.client.del(events);
+      await store.client.xadd(events, '1-0', 'type', 'created');
+      expect(await take()).toBe('due');
+      await store.client.set(events, 'foreign');
+      expect(await take()).toBe('due');
+      await store.client.del(events);
+      await store.client.xadd(store.keys.deadLetters, '*', 'reason', 'failed');
+      expect(await take()).toBe('due');
+    });
+  });
 });

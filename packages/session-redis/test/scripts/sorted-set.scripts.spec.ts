@@ -258,8 +258,8 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     await store.client.flushall();
     const id = await store.create({ a: '1' });
     await store.client.del(store.keysOf(id).events);
-    expect(await store.scripts.takeCleanup(store.keysOf(id), 'me', 1)).toBe('clean');
+    expect(await store.scripts.takeCleanup(store.keysOf(id), 'me', 1, 100)).toBe('clean');
     await store.client.zadd(store.keysOf(id).ends, 1, id);
-    expect(await store.scripts.takeCleanup(store.keysOf(id), 'me', 1)).toBe('due');
+    expect(await store.scripts.takeCleanup(store.keysOf(id), 'me', 1, 100)).toBe('due');
   });
 });

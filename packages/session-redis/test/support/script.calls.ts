@@ -324,7 +324,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'take-cleanup',
     what: 'the cleanup of a partition',
     prepare: openSession,
-    send: (client, store) => sessionScripts(client, store).takeCleanup(store.keys, 'me', MINUTE),
+    send: (client, store) => sessionScripts(client, store).takeCleanup(store.keys, 'me', MINUTE, 0),
     reply: 'due',
   },
   {

@@ -236,14 +236,19 @@ export class SessionScripts {
     return (await this.#run('raiseEpoch', [epoch], [])) as string;
   }
 
-  /** Takes the cleanup of a partition for so many milliseconds, unless it is the turn of another instance. */
+  /**
+   * Takes the cleanup of a partition for so many milliseconds, unless it is the turn of another instance. Events of no more
+   * than `most` that are younger than the grace period need none.
+   */
   async takeCleanup(
     { cleanup, bucketList, ends, events, deadLetters }: SessionKeys,
     instance: string,
     duration: number,
+    most: number,
   ): Promise<TakeCleanupReply> {
     const keys = [cleanup, bucketList, ends, events, deadLetters];
-    return (await this.#run('takeCleanup', keys, [instance, duration])) as TakeCleanupReply;
+    const youngest = Math.min(this.rules.grace, this.rules.retention);
+    return (await this.#run('takeCleanup', keys, [instance, duration, youngest, most])) as TakeCleanupReply;
   }
 
   /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */

@@ -10,6 +10,8 @@
   KEYS[5] dead letters
   ARGV[1] name of the instance
   ARGV[2] how long the turn takes, in ms
+  ARGV[3] age in ms from which events may be trimmed
+  ARGV[4] number of events from which younger ones may be, too
 
   Returns
     'due'    it is the turn of this instance
@@ -26,5 +28,11 @@ local minutes = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1
 if minutes.err or minutes[1] then return 'due' end
 local ids = redis.pcall('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 1)
 if ids.err or ids[1] then return 'due' end
-if redis.pcall('XLEN', KEYS[4]) ~= 0 or redis.pcall('XLEN', KEYS[5]) ~= 0 then return 'due' end
+local events = redis.pcall('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)
+if events.err then return 'due' end
+if events[1] then
+  local oldest = tonumber(string.match(events[1][1], '^%d+'))
+  if oldest <= now - ARGV[3] or redis.call('XLEN', KEYS[4]) > tonumber(ARGV[4]) then return 'due' end
+end
+if redis.pcall('XLEN', KEYS[5]) ~= 0 then return 'due' end
 return 'clean'
