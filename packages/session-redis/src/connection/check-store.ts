@@ -38,7 +38,9 @@ export async function checkStore(connection: Connection, partitions: SessionPart
         'version that wrote them.',
     );
   }
-  if (!partitions.learn(record ?? null)) refuse(partitionsProblem(String(record), partitions));
+  if (!partitions.learn(record ?? null)) {
+    refuse(partitionsProblem(String(record), partitions, !(await isInClusterMode(connection, meta))));
+  }
   if (partitions.hasTwoLayouts) await refuseClusterMode(connection, partitions);
   await warnAboutEviction(connection, partitions);
 }
@@ -60,17 +62,21 @@ export async function recordedPartitions(client: Redis, { namespace, meta }: Ses
  * @throws InvalidSessionOptionsError when the server is in Cluster mode, also one that has all slots and is used by its url
  */
 export async function refuseClusterMode(connection: Connection, { meta }: SessionPartitions): Promise<void> {
-  // Where INFO is forbidden, the first script fails.
-  const info = await connection.run((client) => client.info('cluster').catch(() => ''), meta);
-  if (!info.includes('cluster_enabled:1')) return;
+  if (!(await isInClusterMode(connection, meta))) return;
   throw new InvalidSessionOptionsError('RedisSessionModule', [
     'Sessions on a server in Cluster mode cannot move to other partitions: do that before you move them to a Cluster. See ' +
       'docs/repartitioning.md.',
   ]);
 }
 
+/** False as well where INFO is forbidden. */
+async function isInClusterMode(connection: Connection, key: string): Promise<boolean> {
+  const info = await connection.run((client) => client.info('cluster').catch(() => ''), key);
+  return info.includes('cluster_enabled:1');
+}
+
 /** Why this instance cannot use the recorded partitions, and what to do. */
-function partitionsProblem(record: string, { records, hasTwoLayouts }: SessionPartitions): string {
+function partitionsProblem(record: string, { records, hasTwoLayouts }: SessionPartitions, mayMove: boolean): string {
   const [from, to] = record.split('>');
   if (to !== undefined) {
     return (
@@ -80,7 +86,9 @@ function partitionsProblem(record: string, { records, hasTwoLayouts }: SessionPa
   }
   const given = hasTwoLayouts ? `{ from: ${records.before}, to: ${records.after} }` : records.before;
   const move =
-    hasTwoLayouts || records.before === record ? '' : ` To move them, set { from: ${record}, to: ${given} } first.`;
+    !mayMove || hasTwoLayouts || records.before === record
+      ? ''
+      : ` To move them, set { from: ${record}, to: ${given} } first.`;
   return (
     `are in ${record} partitions, but option \`partitions\` is ${given}. Set it to ${record}, or use another namespace.` +
     `${move} See docs/repartitioning.md.`

@@ -535,6 +535,8 @@ it('refuses to move sessions on a server in Cluster mode, and leaves what is rec
     const partitions = new SessionPartitions('nest:session', move);
     const connection = new RequestConnection(new SingleNode(client), { commandTimeout: MINUTE });
     await expect(checkStore(connection, partitions)).rejects.toThrow(/in Cluster mode/);
+    const others = checkStore(connection, new SessionPartitions('nest:session', 32));
+    await expect(others).rejects.toThrow(/are in 64 partitions, .* or use another namespace\. See docs/);
     expect(await client.hgetall('nest:session:meta')).toEqual(meta);
   } finally {
     client.disconnect();
