@@ -9,6 +9,7 @@ import { eventually, RedisCluster } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import { CleanupTurns } from '../../src/expiration/cleanup-turns.js';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionCleanup } from '../../src/session-cleanup.js';
@@ -351,17 +352,24 @@ it(
   LONG,
 );
 
+const nodeOf = async ({ prefix }: SessionKeys) =>
+  admins[cluster.nodes.indexOf(await cluster.primaryOf(slotOf(prefix)))]!;
+
+/** Gives each partition something to clean up: a bucket that is due. */
+async function makeDue(): Promise<void> {
+  for (const partition of partitions().all) await (await nodeOf(partition)).zadd(partition.bucketList, 60_000, '60000');
+}
+
 it(
   'each partition is cleaned up by one of the instances in a period, and by any of them in the next',
   async () => {
     const instances = [await start(), await start(), await start()];
     const turns = instances.map(({ module }) => module.get(CleanupTurns, { strict: false }));
-    // A session in each partition, so that there is something to clean up.
-    await createIn(instances[0]!);
+    await makeDue();
     for (const partition of partitions().all) {
       const taken = await Promise.all(turns.map((each) => each.take(partition, MINUTE)));
       expect(taken.toSorted()).toEqual(['due', 'taken', 'taken']);
-      const node = admins[cluster.nodes.indexOf(await cluster.primaryOf(slotOf(partition.cleanup)))]!;
+      const node = await nodeOf(partition);
       expect(await node.pttl(partition.cleanup)).toBeGreaterThan(0);
       await node.del(partition.cleanup);
       expect(await turns[2]!.take(partition, MINUTE)).toBe('due');
@@ -374,7 +382,7 @@ it(
   'instances that clean up at the same time share the partitions',
   async () => {
     const instances = [await start(), await start(), await start()];
-    await createIn(instances[0]!);
+    await makeDue();
     const swept = instances.map(({ module }) => {
       const sweeps = jest.spyOn(module.get(SessionExpirationSweeper, { strict: false }), 'sweep');
       return () => sweeps.mock.calls.map(([[partition]]) => partition!.prefix);

@@ -236,19 +236,15 @@ export class SessionScripts {
     return (await this.#run('raiseEpoch', [epoch], [])) as string;
   }
 
-  /**
-   * Takes the cleanup of a partition for so many milliseconds, unless it is the turn of another instance. Events of no more
-   * than `most` that are younger than the grace period need none.
-   */
+  /** Takes the cleanup of a partition for a while, unless another instance has it. Up to `most` young events need none. */
   async takeCleanup(
     { cleanup, bucketList, ends, events, deadLetters }: SessionKeys,
     instance: string,
     duration: number,
     most: number,
   ): Promise<TakeCleanupReply> {
-    const keys = [cleanup, bucketList, ends, events, deadLetters];
-    const youngest = Math.min(this.rules.grace, this.rules.retention);
-    return (await this.#run('takeCleanup', keys, [instance, duration, youngest, most])) as TakeCleanupReply;
+    const args = [instance, duration, Math.min(this.rules.grace, this.rules.retention), most];
+    return (await this.#run('takeCleanup', [cleanup, bucketList, ends, events, deadLetters], args)) as TakeCleanupReply;
   }
 
   /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */
