@@ -136,8 +136,8 @@ export class SessionRepartitioner {
     const recorded = await recordedPartitions(this.client, this.#partitions);
     if (this.#partitions.learn(recorded)) return;
     throw refuse(
-      `The sessions in namespace ${JSON.stringify(namespace)} are in ${recorded.replace('>', ' to ')} partitions, which is neither ${records.before} nor ` +
-        `${records.after}. Give these numbers as \`from\` and \`to\`.`,
+      `The sessions in namespace ${JSON.stringify(namespace)} are in ${recorded.replace('>', ' to ')} partitions, which is ` +
+        `neither ${records.before} nor ${records.after}. Give these numbers as \`from\` and \`to\`.`,
     );
   }
 

@@ -20,8 +20,8 @@ export class SessionEpochsListener {
   readonly #loop = new PollingLoop('The look at the epochs', INTERVAL, () => this.#look());
   /** The partitions whose epoch was asked for after their signals were heard, and when: monotonic time. */
   readonly #followed = new Map<SessionKeys, number>();
-  /** The partitions whose node has not replied yet. */
-  readonly #asked = new Set<SessionKeys>();
+  /** The last question for the epoch of each partition whose node has not replied yet. */
+  readonly #asked = new Map<SessionKeys, object>();
 
   constructor(
     private readonly client: Redis,
@@ -68,13 +68,17 @@ export class SessionEpochsListener {
   /** Never rejects. */
   async #ask(keys: SessionKeys): Promise<void> {
     const askedAt = performance.now();
-    this.#asked.add(keys);
+    const question = {};
+    const isLast = () => this.#asked.get(keys) === question;
+    this.#asked.set(keys, question);
     try {
       await this.epochs.ask(this.client, keys);
+      // A signal has come since then: only the answer to the next question may be confirmed.
+      if (!isLast()) return;
     } catch {
       return;
     } finally {
-      this.#asked.delete(keys);
+      if (isLast()) this.#asked.delete(keys);
     }
     // Not when a signal may have been missed since then.
     if (this.signals.heardSince(keys) <= askedAt) this.#followed.set(keys, askedAt);

@@ -14,9 +14,9 @@ export type AskAboutSession = (id: string) => Promise<number | undefined>;
  */
 export interface SessionTimer {
   /**
-   * Begins to ask, as soon as the server of the timer is there, for which it does not wait: the application starts without
-   * it after the command timeout. Called before all other methods, and again after `stop()` when another application is made
-   * with the same timer. Throws only what a person must mend: an outage ends by itself.
+   * Begins to ask as soon as the server of the timer is there, and does not wait for that: after the command timeout, the
+   * application starts all the same. Called before all other methods, and after `stop()` perhaps again, by another
+   * application. Throws only what a person must mend: an outage ends by itself.
    */
   start(ask: AskAboutSession): void | Promise<void>;
 

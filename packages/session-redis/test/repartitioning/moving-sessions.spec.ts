@@ -535,6 +535,7 @@ it('refuses to move sessions on a server in Cluster mode, and leaves what is rec
     const partitions = new SessionPartitions('nest:session', move);
     const connection = new RequestConnection(new SingleNode(client), { commandTimeout: MINUTE });
     await expect(checkStore(connection, partitions)).rejects.toThrow(/in Cluster mode/);
+    await expect(connection.run((node) => node.mget('a', 'b'))).rejects.toThrow(/CROSSSLOT.*set option `cluster`/);
     const others = checkStore(connection, new SessionPartitions('nest:session', 32));
     await expect(others).rejects.toThrow(/are in 64 partitions, .* or use another namespace\. See docs/);
     expect(await client.hgetall('nest:session:meta')).toEqual(meta);

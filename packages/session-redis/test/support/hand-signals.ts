@@ -9,7 +9,7 @@ export class HandSignals implements Pick<PartitionSignals, 'onSignal' | 'onConfi
     this.#listeners.push(listener);
   }
 
-  onConfirmation(): void {
+  onConfirmation(_listener: (partitions: readonly SessionKeys[], since: number) => void): void {
     // There are none.
   }
 

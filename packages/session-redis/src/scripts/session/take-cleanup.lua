@@ -11,7 +11,7 @@
   ARGV[1] name of the instance
   ARGV[2] how long the turn takes, in ms
   ARGV[3] age in ms from which events may be trimmed
-  ARGV[4] number of events from which younger ones may be, too
+  ARGV[4] number of events above which younger ones may be trimmed, too
 
   Returns
     'due'    it is the turn of this instance
