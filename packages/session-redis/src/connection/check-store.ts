@@ -6,7 +6,7 @@ import { logger } from '../logging/redis-session.logger.js';
 import { shownText } from '@nest-session/core/store';
 
 /** Version of the data format in Redis; see docs/redis-data-model.md. */
-const FORMAT = '1';
+const FORMAT = '2';
 
 interface Connection {
   /** Runs a command on a client of the node that has a key, or on one of the whole Cluster. */

@@ -1,25 +1,20 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { ClusterAddress, ServerAddress } from '../configuration/redis-address.options.js';
+import { hideArguments } from './hide-arguments.js';
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */
 export function openRedis(address: ServerAddress, rules: RedisOptions): Redis {
-  return handleErrorsOfStreams(clientOf(address, rules));
+  return hideArguments(handleErrorsOfStreams(clientOf(address, rules)));
 }
 
 /** A connection to one node of a Cluster. Not connected yet. */
 export function openNode(options: RedisOptions): Redis {
-  return handleErrorsOfStreams(new Redis(options));
+  return hideArguments(handleErrorsOfStreams(new Redis(options)));
 }
 
 /** A client of the Cluster with these rules. Not connected yet. */
-export function openCluster({ cluster }: ClusterAddress, rules: ClusterOptions): Cluster {
-  const redisOptionsWith = (options: RedisOptions | undefined) => ({ ...options, ...rules.redisOptions });
-  if ('client' in cluster) {
-    const { client } = cluster;
-    // ioredis 5 takes these in the place of those of the client, with its credentials and TLS.
-    return client.duplicate([], { ...rules, redisOptions: redisOptionsWith(client.options.redisOptions) });
-  }
-  return new Cluster([...cluster.nodes], { ...rules, redisOptions: redisOptionsWith(cluster.options) });
+export function openCluster(address: ClusterAddress, rules: ClusterOptions): Cluster {
+  return hideArguments(clientOfCluster(address, rules));
 }
 
 /**
@@ -37,4 +32,14 @@ function clientOf(address: ServerAddress, rules: RedisOptions): Redis {
   if ('client' in address) return address.client.duplicate(rules);
   if ('sentinels' in address) return new Redis({ ...address.sentinels, ...rules });
   return new Redis(address.url, address.tls ? { ...rules, tls: address.tls } : rules);
+}
+
+function clientOfCluster({ cluster }: ClusterAddress, rules: ClusterOptions): Cluster {
+  const redisOptionsWith = (options: RedisOptions | undefined) => ({ ...options, ...rules.redisOptions });
+  if ('client' in cluster) {
+    const { client } = cluster;
+    // ioredis 5 takes these in the place of those of the client, with its credentials and TLS.
+    return client.duplicate([], { ...rules, redisOptions: redisOptionsWith(client.options.redisOptions) });
+  }
+  return new Cluster([...cluster.nodes], { ...rules, redisOptions: redisOptionsWith(cluster.options) });
 }

@@ -2,6 +2,7 @@ import { Inject } from '@nestjs/common';
 import type { ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { closeConnection } from './close-connection.js';
 import { ClusterNodes } from './cluster-nodes.js';
+import { hideArguments } from './hide-arguments.js';
 import { OutageLog } from './outage.log.js';
 import { handleErrorsOfStreams, openCluster, openNode, openRedis } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
@@ -158,7 +159,7 @@ function connectionsToCluster(
     letScriptsWaitUntilMoved(node);
     handleErrorsOfAsking(node);
     withDuplicates(node, (client) => {
-      handleErrorsOfStreams(client);
+      hideArguments(handleErrorsOfStreams(client));
       client.on('close', () => endSocketTimeout(client));
     });
   });

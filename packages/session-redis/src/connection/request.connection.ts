@@ -195,8 +195,6 @@ function wasNotSent(error: unknown): boolean {
 
 function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
-  // ioredis attaches the command with its arguments, which contain values of attributes.
-  if (typeof error === 'object' && error !== null) Reflect.deleteProperty(error, 'command');
   const message = error instanceof Error ? error.message : String(error);
   const advice = /^(MOVED|CROSSSLOT)/.test(message)
     ? '. This is a node of a Cluster: set option `cluster`, not `url`'

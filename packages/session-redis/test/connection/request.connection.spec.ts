@@ -8,6 +8,7 @@ import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { selfSignedCertificate } from '@nest-session/test-infrastructure/browser';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { hideArguments } from '../../src/connection/hide-arguments.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 
@@ -235,7 +236,7 @@ it('a command without a reply is never sent again', async () => {
 
 it('the error of a failed command does not contain its values', async () => {
   await direct.set('text', 'x');
-  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
+  const connection = new RequestConnection(new SingleNode(hideArguments(client)), { commandTimeout: 60_000 });
   const error: unknown = await connection
     .run((redis) => redis.hset('text', 'sessionAttr:card', 'very secret'))
     .catch((e: unknown) => e);

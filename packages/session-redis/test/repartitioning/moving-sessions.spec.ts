@@ -17,6 +17,7 @@ import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { scriptsOn } from '../../src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KEEPING_RULES, MINUTE, Store, updateOf } from '../support/store.fixture.js';
+import { indexTerm } from '../support/index-term.js';
 
 LeakGuard.install();
 
@@ -91,8 +92,9 @@ const optionsOf = (partitions: Repartitioning) =>
   resolveRedisSessionOptions({ partitions, events: { consume: false } });
 const repartitioner = (move = MOVE) => new SessionRepartitioner(store.client, optionsOf(move), PACE);
 const begin = ({ from, to }: Repartitioning = MOVE) =>
-  store.client.hset('nest:session:meta', 'version', '1', 'partitions', `${from}>${to}`);
-const record = (count: number) => store.client.hset('nest:session:meta', 'version', '1', 'partitions', String(count));
+  store.client.hset('nest:session:meta', 'version', '2', 'partitions', `${from}>${to}`);
+const record = (count: number) => store.client.hset('nest:session:meta', 'version', '2', 'partitions', String(count));
+const ANN = indexTerm('ann');
 const randomId = () => randomBytes(32).toString('base64url');
 
 /** The places of a session, the old one first. */
@@ -400,11 +402,11 @@ it('keeps the ledger of a principal through a move, and none that another layout
   const repository = instance(move, options);
   const signIn = () => stored(repository, (session) => session.signIn('ann'));
   const [first, second] = [await signIn(), await signIn()];
-  const [old, next] = placesOf('ann', move);
-  expect(await store.client.exists(old.ledger('ann'))).toBe(1);
+  const [old, next] = placesOf(ANN, move);
+  expect(await store.client.exists(old.ledger(ANN))).toBe(1);
   await begin(move);
   const third = await signIn();
-  expect([await store.client.exists(old.ledger('ann')), await store.client.hlen(next.ledger('ann'))]).toEqual([0, 2]);
+  expect([await store.client.exists(old.ledger(ANN)), await store.client.hlen(next.ledger(ANN))]).toEqual([0, 2]);
   const live = await repository.findByIds([first.id, second.id, third.id]);
   expect(live.map((session) => session !== null)).toEqual([false, true, true]);
 });
@@ -528,7 +530,7 @@ it('refuses to move sessions on a server in Cluster mode, and leaves what is rec
   try {
     await client.cluster('ADDSLOTSRANGE', 0, 16_383);
     await eventually(async () => expect(await client.cluster('INFO')).toContain('cluster_state:ok'));
-    const meta = { version: '1', partitions: '64' };
+    const meta = { version: '2', partitions: '64' };
     await client.hset('nest:session:meta', meta);
     const move = { from: 64, to: 128 };
     await expect(new SessionRepartitioner(client, optionsOf(move), PACE).run()).rejects.toThrow(/in Cluster mode/);

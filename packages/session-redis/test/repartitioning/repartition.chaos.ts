@@ -86,7 +86,7 @@ async function startWorker(ids: readonly string[], name: string) {
 }
 
 it(`moves ${SESSIONS} sessions that two instances use, through a crash of the command, and loses no session and no event`, async () => {
-  await store.client.hset(store.partitions.meta, 'version', '1', 'partitions', '1');
+  await store.client.hset(store.partitions.meta, 'version', '2', 'partitions', '1');
   const ids: string[] = [];
   while (ids.length < SESSIONS) {
     ids.push(...(await Promise.all(Array.from({ length: 1000 }, () => store.create({ n: '0' }, { interval: 3600 })))));

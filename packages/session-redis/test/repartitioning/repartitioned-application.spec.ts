@@ -193,7 +193,7 @@ describe('an instance does not start', () => {
       /are in 2 partitions, but option `partitions` is { from: 1, to: 8 }/,
     ],
   ])('%s', async (_, record, partitions, problem) => {
-    await store.client.hset(store.partitions.meta, 'version', '1', 'partitions', record);
+    await store.client.hset(store.partitions.meta, 'version', '2', 'partitions', record);
     await expect(EventInstance.start({ redis: redis(partitions) })).rejects.toThrow(problem);
   });
 });

@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import { fileURLToPath } from 'node:url';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { WorkerProcess } from '../support/worker.process.js';
+import { indexTerm } from '../support/index-term.js';
 
 LeakGuard.install();
 
@@ -77,7 +78,12 @@ describe.each([
   }
 
   const countLive = async (principal: string) =>
-    (await client.eval(COUNT_LIVE, 1, `index:${PRINCIPAL_NAME_INDEX_NAME}:${principal}`, ...prefixes)) as number;
+    (await client.eval(
+      COUNT_LIVE,
+      1,
+      `index:${PRINCIPAL_NAME_INDEX_NAME}:${indexTerm(principal)}`,
+      ...prefixes,
+    )) as number;
 
   /** Makes requests in all processes at once, and watches the number of live sessions meanwhile. */
   async function round(name: string, principal: string, requests: readonly string[]): Promise<Answers> {

@@ -17,6 +17,7 @@ import { RedisSessionRepository } from '../../src/repository/redis-session.repos
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { App } from '../support/app.fixture.js';
 import { MINUTE, type SteppableStore, Store, updateOf } from '../support/store.fixture.js';
+import { indexTerm } from '../support/index-term.js';
 
 LeakGuard.install();
 
@@ -93,13 +94,16 @@ describe.each([
   });
 });
 
+// As the repository names principals to the ledger.
+const ANN = indexTerm('ann');
+
 describe('the ledger', () => {
   let store: SteppableStore;
   let connection: RequestConnection;
   let ledger: SessionLedger;
   let roundTrips = 0;
   let running = 0;
-  const limit = { principal: 'ann', atMost: 2, whenReached: 'end-oldest' } as const;
+  const limit = { principal: ANN, atMost: 2, whenReached: 'end-oldest' } as const;
   const refusing = { ...limit, whenReached: 'refuse' } as const;
   beforeEach(async () => {
     store = await Store.openSteppable({ partitions: PARTITIONS });
@@ -122,7 +126,7 @@ describe('the ledger', () => {
   }
 
   function creation(id = generateSessionKey().id): CreateSession & LimitedChange {
-    const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]);
+    const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, ANN]]);
     const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
     const attributes = new Map([[PRINCIPAL_NAME_INDEX_NAME, '"ann"']]);
     return { kind: 'create', id, presentedIds: [], ...times, signsIn: true, attributes, indexes, limit };
@@ -176,7 +180,7 @@ describe('the ledger', () => {
     const first = await signIn();
     const second = await signIn();
     const { id, ...taken } = creation();
-    await ledger.enter(id, 'ann');
+    await ledger.enter(id, ANN);
     await store.scripts.takeOver({ id, ...taken }, 60_000);
     expect(await Promise.all([first, second, id].map(isLive))).toEqual([true, true, true]);
     await signIn();
@@ -235,7 +239,7 @@ describe('the ledger', () => {
       duration: 5000,
     });
     const reserve = async (id: string, findings?: PlaceFindings) => {
-      const place = await scripts.reserve('ann', request(id), findings);
+      const place = await scripts.reserve(ANN, request(id), findings);
       if (place.word !== 'full') throw new Error(`There is room: ${place.word}`);
       const fields = (places: readonly Place[]) => places.map(({ field }) => field).join(' ');
       return { ...place, ends: fields(place.ending), stays: fields(place.others) };
@@ -258,7 +262,7 @@ describe('the ledger', () => {
     await store.scripts.delete(over.id);
     const scripts = new LedgerScripts(store.client, store.partitions);
     const rotation = { id: store.id(over.id), replaced: over.id, atMost: 1, whenReached: limit.whenReached };
-    expect(await scripts.reserve('ann', { ...rotation, duration: 5000 })).toMatchObject({ ending: [{ field: first }] });
+    expect(await scripts.reserve(ANN, { ...rotation, duration: 5000 })).toMatchObject({ ending: [{ field: first }] });
     const second = await signIn(limited);
     expect([await isLive(first), await isLive(second)]).toEqual([false, true]);
   });
@@ -272,7 +276,7 @@ describe('the ledger', () => {
     await ledger.write(change, async (room) => {
       const again = { id: store.id(id), replaced: id, atMost: 1, whenReached: limit.whenReached, duration: 5000 };
       const scripts = new LedgerScripts(store.client, store.partitions);
-      expect(await scripts.reserve('ann', again)).toMatchObject({ word: 'full', ending: [{ field: change.id }] });
+      expect(await scripts.reserve(ANN, again)).toMatchObject({ word: 'full', ending: [{ field: change.id }] });
       return connection.run(() => store.scripts.create(change, room));
     });
   });
@@ -284,7 +288,7 @@ describe('the ledger', () => {
     await ledger.write(first, (room) => connection.run(() => store.scripts.save(first, room)));
     const scripts = new LedgerScripts(store.client, store.partitions);
     const late = { id: store.id(old), replaced: old, atMost: 2, whenReached: 'refuse' } as const;
-    expect(await scripts.reserve('ann', { ...late, duration: 5000 })).toMatchObject({ word: 'room' });
+    expect(await scripts.reserve(ANN, { ...late, duration: 5000 })).toMatchObject({ word: 'room' });
     expect(await Promise.all([first.newId, await signIn(refusing)].map(isLive))).toEqual([true, true]);
   });
 
@@ -295,7 +299,7 @@ describe('the ledger', () => {
     const change: LimitedChange = { kind: 'update', id, newId: store.id(id), attributes, indexes, limit };
     const reply = await ledger.write(change, (room) => connection.run(() => store.scripts.save(change, room)));
     expect(reply.outcome).toBe('gone');
-    const key = store.partitions.of('ann').ledger('ann');
+    const key = store.partitions.of(ANN).ledger(ANN);
     expect(await store.client.hlen(key)).toBe(1);
     expect(await isLive(await signIn())).toBe(true);
     expect(await store.client.hlen(key)).toBe(2);
@@ -310,7 +314,7 @@ describe('the ledger', () => {
     });
     await expect(lost).rejects.toThrow('The reply is lost');
     expect(await ledger.write(change, async () => ({ outcome: 'gone' }))).toEqual({ outcome: 'gone' });
-    expect(await store.client.hkeys(store.partitions.of('ann').ledger('ann'))).toEqual([change.id]);
+    expect(await store.client.hkeys(store.partitions.of(ANN).ledger(ANN))).toEqual([change.id]);
     const one = { ...creation(), limit: { ...refusing, atMost: 1 } };
     const reply = await ledger.write(one, () => Promise.reject(new Error('It is not to be stored')));
     expect(reply.outcome).toBe('refused');
@@ -321,7 +325,7 @@ describe('the ledger', () => {
     const change = { ...creation(), limit: { ...limit, whenReached: 'refuse' } as const };
     const reply = await ledger.write(change, () => Promise.reject(new Error('It is not to be stored')));
     expect(reply.outcome).toBe('refused');
-    const places = await store.client.hkeys(store.partitions.of('ann').ledger('ann'));
+    const places = await store.client.hkeys(store.partitions.of(ANN).ledger(ANN));
     expect(places.toSorted()).toEqual([first, second].toSorted());
   });
 
@@ -453,7 +457,7 @@ describe('the ledger', () => {
 
   it('vanishes a week after the last sign-in', async () => {
     await signIn();
-    const key = store.partitions.of('ann').ledger('ann');
+    const key = store.partitions.of(ANN).ledger(ANN);
     const left = (await store.client.pttl(key)) / (24 * 60 * MINUTE);
     expect([left > 6.9, left <= 7]).toEqual([true, true]);
   });

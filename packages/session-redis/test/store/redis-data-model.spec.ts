@@ -15,13 +15,14 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { KEYS, patternsOfKeys } from '../support/documented.keys.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { indexTerm } from '../support/index-term.js';
 
 LeakGuard.install();
 
 const PLACEHOLDERS = {
   '<index name>': 'org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME',
-  '<value>': 'ann',
-  '<principal>': 'ann',
+  '<value>': indexTerm('ann'),
+  '<principal>': indexTerm('ann'),
   '<group>': '(retrying|giving-up)',
   '<type>': 'created',
 };

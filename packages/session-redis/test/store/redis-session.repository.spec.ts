@@ -11,6 +11,7 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
+import { indexTerm } from '../support/index-term.js';
 
 LeakGuard.install();
 
@@ -67,7 +68,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     const keys = partitions.of(first.id);
     await client.del(keys.session(first.id), keys.shadow(first.id));
     expect((await sessions.findByPrincipalName('ann')).map((session) => session.id)).toEqual([second.id]);
-    const indexes = partitions.all.map((each) => each.index(PRINCIPAL_NAME_INDEX_NAME, 'ann'));
+    const indexes = partitions.all.map((each) => each.index(PRINCIPAL_NAME_INDEX_NAME, indexTerm('ann')));
     expect(await client.zunion(indexes.length, ...indexes)).toEqual([second.id]);
 
     second.principalName = undefined;
@@ -87,7 +88,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     const found = await sessions.findByPrincipalName('everywhere');
     expect(found.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 
-    const index = partitions.all.at(-1)!.index(PRINCIPAL_NAME_INDEX_NAME, 'everywhere');
+    const index = partitions.all.at(-1)!.index(PRINCIPAL_NAME_INDEX_NAME, indexTerm('everywhere'));
     await client.del(index);
     await client.set(index, 'planted');
     // An empty result would let a caller believe that all sessions of the principal have ended.

@@ -37,9 +37,11 @@ import { SessionScripts } from '../../../src/scripts/session/session.scripts.js'
 import type { StreamReply } from '../../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../../src/timing/background.limiter.js';
 import { GRACE, KEEPING_RULES, MINUTE, Store } from '../../support/store.fixture.js';
+import { PRINCIPALS, TEAMS } from './actors.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
 import { HandSignals } from '../../support/hand-signals.js';
+import { indexTerm } from '../../support/index-term.js';
 
 export type MaxSessions = Required<MaxSessionsOptions>;
 
@@ -324,7 +326,8 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   async placesOf(principal: string): Promise<string[] | undefined> {
-    const ledger = this.server.partitions.of(principal).ledger(principal);
+    const term = indexTerm(principal);
+    const ledger = this.server.partitions.of(term).ledger(term);
     const places = Object.values(await this.#client.hgetall(ledger));
     // A time and an id each.
     const idsOf = (place: string) => [...place.matchAll(/ \d+:(\S+)/g)].map(([, id]) => id!);
@@ -410,7 +413,7 @@ export class ModelledRedisStore implements ModelledStore {
     );
     const endListed: SessionScripts['endListed'] = async (keys, index, size, bounds) => {
       const batch = await scripts.endListed(keys, index, size, bounds);
-      const isListed = (entry: readonly [string, string]) => keys.index(...entry) === index;
+      const isListed = (entry: readonly [string, string]) => keys.index(entry[0], indexTerm(entry[1])) === index;
       this.watcher.expectEnded(batch.ended, (id, indexes) => {
         return partitions.of(id) === keys && [...indexes].some(isListed) && !bounds?.stays?.includes(id);
       });
@@ -418,12 +421,12 @@ export class ModelledRedisStore implements ModelledStore {
     };
     const create: SessionScripts['create'] = async (change, room) => {
       const reply = await scripts.create(change, room);
-      if (room) this.watcher.expectStored(change, room, reply);
+      if (room) this.watcher.expectStored(...inValues(change, room, reply));
       return reply;
     };
     const save: SessionScripts['save'] = async (change, room) => {
       const reply = await scripts.save(change, room);
-      if (room) this.watcher.expectStored(change, room, reply);
+      if (room) this.watcher.expectStored(...inValues(change, room, reply));
       return reply;
     };
     return overridden(scripts, { endListed, create, save });
@@ -434,7 +437,8 @@ export class ModelledRedisStore implements ModelledStore {
     const scripts = this.#scriptsOn(client);
     const end: SessionScripts['delete'] = async (id, listed) => {
       const reply = await scripts.delete(id, listed);
-      this.watcher.expectReply({ kind: 'delete', id, listed }, reply);
+      const named = listed && { ...listed, value: valueOf(listed.value) };
+      this.watcher.expectReply({ kind: 'delete', id, listed: named }, reply);
       return reply;
     };
     const ending = overridden(scripts, { delete: end });
@@ -550,4 +554,20 @@ function overridden<T extends object>(target: T, methods: Partial<T>): T {
   return new Proxy(target, {
     get: (_target, name) => Reflect.get(name in methods ? methods : target, name) as unknown,
   });
+}
+
+const VALUES: ReadonlyMap<string, string> = new Map(
+  [...PRINCIPALS, ...TEAMS].map((value) => [indexTerm(value), value]),
+);
+const valueOf = (term: string) => VALUES.get(term) ?? term;
+
+/** A change as the scripts get it, and their reply, with the values of indexes that they have as terms. */
+function inValues<Change extends CreateSession | UpdateSession>(
+  change: Change,
+  room: Room,
+  reply: StoreReply<WriteReply>,
+): [Change, Room, StoreReply<WriteReply>] {
+  const indexes = new Map([...change.indexes].map(([name, term]) => [name, term === null ? null : valueOf(term)]));
+  const replied = reply.outcome === 'unplaced' ? { ...reply, principal: valueOf(reply.principal) } : reply;
+  return [{ ...change, indexes }, { ...room, principal: valueOf(room.principal) }, replied];
 }
