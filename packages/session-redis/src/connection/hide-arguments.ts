@@ -31,8 +31,11 @@ const SEEN: Readonly<Record<string, number>> = {
 export function hideArguments<Client extends Redis | Cluster>(client: Client): Client {
   const send = client.sendCommand.bind(client) as Cluster['sendCommand'];
   client.sendCommand = (command: Command, ...where: Drop<SentCommand>) => {
-    // The client of a Cluster finds the node by the keys.
-    if (client.isCluster) command.getKeys();
+    // The client of a Cluster finds the node by the slot of the keys. A command also keeps those.
+    if (client.isCluster) {
+      command.getSlot();
+      Reflect.deleteProperty(command, 'keys');
+    }
     hideArgumentsOf(command, SEEN[command.name] ?? 0);
     return send(command, ...where);
   };

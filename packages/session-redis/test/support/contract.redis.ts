@@ -7,6 +7,7 @@ import { Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
+import { openRedis } from '../../src/connection/open-redis.js';
 import { type Command, RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
@@ -25,6 +26,10 @@ import { KEEPING_RULES, MINUTE } from './store.fixture.js';
 import { HandSignals } from './hand-signals.js';
 
 const BATCH_SIZE = 100;
+const NAME = 'contract';
+
+/** What instrumentations of ioredis may see: hidden arguments, hashes of scripts, and those of reading the events stream. */
+const HARMLESS = /^(\?|[0-9a-f]{40}|\(?\d+(-\d+)?|[-+]|store-\d+:(\{[\d-]+\}:)?events)$/;
 
 /** The connections of one node of an application. */
 type Connections = Pick<RedisConnections, 'request' | 'background'>;
@@ -46,11 +51,19 @@ export class ContractRedis {
   static async open(): Promise<ContractRedis> {
     const server = await SteppableRedisServer.start();
     await server.stopClock();
-    const clients = [new Redis(server.url), new Redis(server.url)] as const;
+    const address = { url: server.url, tls: undefined };
+    const seen = seenArguments();
+    const rules = { connectionName: NAME };
+    const clients = [openRedis(address, rules), openRedis(address, rules)] as const;
     // Each store has its listeners on them.
     for (const client of clients) client.setMaxListeners(0);
     const [one, two] = clients.map((client) => ({ request: new SingleNode(client), background: client }));
-    const close = async () => clients.forEach((client) => client.disconnect());
+    const close = async () => {
+      clients.forEach((client) => client.disconnect());
+      const shown = seen();
+      expect(shown).toContain('?');
+      expect(shown.filter((argument) => !HARMLESS.test(argument))).toEqual([]);
+    };
     return new ContractRedis(server, [one!, two!], close, 10 * MINUTE);
   }
 
@@ -136,6 +149,21 @@ export class ContractRedis {
       await Promise.all(clients.map((client) => client.connect()));
     }
   }
+}
+
+/** Watches what clients that are opened from now on show of their commands, until it is asked for that. */
+function seenArguments(): () => string[] {
+  const seen = new Set<string>();
+  const { sendCommand } = Redis.prototype;
+  Redis.prototype.sendCommand = function (this: Redis, command, stream) {
+    if (this.options.connectionName === NAME && command.name !== 'client')
+      for (const argument of command.args) seen.add(String(argument));
+    return sendCommand.call(this, command, stream);
+  };
+  return () => {
+    Redis.prototype.sendCommand = sendCommand;
+    return [...seen];
+  };
 }
 
 /**
