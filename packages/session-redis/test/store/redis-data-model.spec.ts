@@ -21,14 +21,13 @@ LeakGuard.install();
 
 const PLACEHOLDERS = {
   '<index name>': 'org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME',
-  '<value>': indexTerm('ann'),
-  '<principal>': indexTerm('ann'),
+  '<hash>': indexTerm('ann'),
   '<group>': '(retrying|giving-up)',
   '<type>': 'created',
 };
 
 /** Only with several partitions. */
-const LEDGER = 'nest:session:ledger:<principal>';
+const LEDGER = 'nest:session:ledger:<hash>';
 
 /** Live for a millisecond, or until the next run of the job: seen only in the notifications of their writes. */
 const BRIEF = [
