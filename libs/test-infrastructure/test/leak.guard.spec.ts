@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { runInThisContext } from 'node:vm';
 import { Redis } from 'ioredis';
 import { LeakGuard, standStill } from '@nest-session/test-infrastructure';
 import { HttpAgent, RedisServer } from '@nest-session/testing';
@@ -111,6 +112,17 @@ describe('LeakGuard', () => {
     await guard.check({ grace: 0 });
     clearTimeout(before);
     server.close();
+  });
+
+  it('finds a timer of a package that keeps no process alive', async () => {
+    const filename = '/made-up/packages/session-core/src/background/forgotten.ts';
+    const forget = runInThisContext('(start) => start(() => {}, 60_000).unref()', { filename }) as (
+      start: typeof setTimeout,
+    ) => NodeJS.Timeout;
+    const timer = forget(setTimeout);
+    const found = await findings(() => clearTimeout(timer));
+    expect(found).toContain('1. timer of 60000 ms');
+    expect(found).toContain('forgotten.ts');
   });
 
   it('waits for resources that are about to close', async () => {

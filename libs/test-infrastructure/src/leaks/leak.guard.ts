@@ -1,6 +1,6 @@
 import { type AsyncHook, createHook, executionAsyncId } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describeResource, isReferenced, isTracked } from './tracked-resource.js';
+import { describeResource, isPendingTimer, isReferenced, isTracked } from './tracked-resource.js';
 
 interface Tracked {
   readonly type: string;
@@ -28,8 +28,8 @@ const SHOWN_FRAMES = 8;
 
 /**
  * Finds connections, servers, timers and child processes that were created after `start()` and would keep the process from
- * ending. It ignores unreferenced ones and those of Jest. It costs time on every promise while it runs, so keep it out of
- * measurements.
+ * ending, and timers of the packages that would not. It ignores other unreferenced ones and those of Jest. It costs time
+ * on every promise while it runs, so keep it out of measurements.
  */
 export class LeakGuard {
   readonly #tracked = new Map<number, Tracked>();
@@ -101,7 +101,9 @@ export class LeakGuard {
   }
 
   #left(): Tracked[] {
-    return [...this.#tracked.values()].filter(({ resource, origin }) => isReferenced(resource) && !isOfJest(origin));
+    return [...this.#tracked.values()].filter(({ type, resource, origin }) =>
+      isReferenced(resource) ? !isOfJest(origin) : isPendingTimer(type, resource) && isOfPackage(origin),
+    );
   }
 
   #originHere(): Origin {
@@ -148,6 +150,12 @@ function isJestFrame(frame: string): boolean {
 function isOfJest(origin: Origin): boolean {
   const [innermost] = frames(origin);
   return innermost !== undefined && isJestFrame(innermost);
+}
+
+/** A timer that a package has forgotten runs for as long as the process, also where it does not keep it alive. */
+function isOfPackage(origin: Origin): boolean {
+  const [innermost = ''] = frames(origin);
+  return /[\\/]packages[\\/]session-[\w-]+[\\/]src[\\/]/.test(innermost);
 }
 
 function report(left: readonly Tracked[]): string {

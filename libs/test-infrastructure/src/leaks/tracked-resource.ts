@@ -41,6 +41,11 @@ export function isReferenced(resource: Resource): boolean {
   return resource._destroyed !== true && (resource.hasRef?.() ?? true);
 }
 
+/** Whether it is a timer that has neither run nor been cleared. */
+export function isPendingTimer(type: string, resource: Resource): boolean {
+  return type === 'Timeout' && resource._destroyed !== true;
+}
+
 export function describeResource(type: string, resource: Resource): string {
   return TRACKED[type]?.(resource) ?? type;
 }
