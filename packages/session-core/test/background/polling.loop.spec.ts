@@ -1,7 +1,10 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { PollingLoop } from '../../src/background/polling.loop.js';
+
+LeakGuard.install();
 
 /** Resolves when every earlier timer has fired: timers of one duration fire in the order in which they were set. */
 async function dueTimers(): Promise<void> {
@@ -31,6 +34,18 @@ describe('PollingLoop', () => {
     const before = steps;
     await dueTimers();
     expect({ most, running, steps }).toEqual({ most: 1, running: 0, steps: before });
+  });
+
+  it('has one timer however often it is started, and none when it is stopped, each time', async () => {
+    const guard = new LeakGuard();
+    guard.start();
+    const loop = new PollingLoop('The loop', 60_000, () => Promise.resolve());
+    for (let round = 0; round < 3; round++) {
+      for (let start = 0; start < 2; start++) loop.start();
+      await loop.stop();
+      await guard.check({ grace: 0 });
+    }
+    guard.stop();
   });
 
   it('waits for the running step when it stops', async () => {
@@ -70,7 +85,8 @@ describe('PollingLoop', () => {
       throw new Error('no');
     });
     loop.start();
-    await eventually(() => steps >= 2, { interval: 1 });
+    // Also after the second one.
+    await eventually(() => steps >= 3, { interval: 1 });
     await loop.stop();
     expect(error).toHaveBeenCalledWith('The loop failed and will be retried', expect.stringContaining('no'));
     error.mockRestore();

@@ -26,7 +26,9 @@ import {
   SessionIdChangedEvent,
 } from '../../src/events/session.events.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
+import { SessionIds } from '../../src/session/session-ids.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
+import { SESSION_OPTIONS } from '../../src/store.js';
 
 const session = SessionSnapshot.empty('s', new JsonAttributeSerializer());
 const init = { sessionId: 's', at: 1, session };
@@ -185,6 +187,53 @@ describe('SessionEventDispatcher', () => {
     }
     const dispatcher = await start([Cache]);
     expect([dispatcher.hasHandlers, dispatcher.hasBroadcastHandlers]).toEqual([false, true]);
+  });
+
+  it('shows no session id that is a token: neither in a line of the log nor in an error', async () => {
+    class FailingEmitter {
+      listenerCount() {
+        return 1;
+      }
+
+      emitAsync() {
+        return Promise.reject(new Error('no'));
+      }
+    }
+    @Injectable()
+    class Cache {
+      @OnSessionEvent(SessionEvent)
+      keep() {
+        throw new Error('no');
+      }
+
+      @OnSessionEvent(SessionEvent, { broadcast: true })
+      forget() {
+        throw new Error('no');
+      }
+    }
+    @Global()
+    @Module({
+      providers: [{ provide: SESSION_OPTIONS, useValue: { ids: new SessionIds(undefined, 'plain') } }],
+      exports: [SESSION_OPTIONS],
+    })
+    class Options {}
+    module = await Test.createTestingModule({
+      imports: [SessionEventModule, Options],
+      providers: [Cache, FailingEmitter],
+    }).compile();
+    await module.init();
+    const dispatcher = module.get(SessionEventDispatcher);
+    const token = 'A'.repeat(43);
+    const event = new SessionExpiredEvent({ ...init, sessionId: token });
+    const failure: unknown = await dispatcher.dispatch(event).catch((reason: unknown) => reason);
+    await dispatcher.broadcast(event);
+    await dispatcher.idle();
+    const shown = [String(failure), ...error.mock.calls.map(([message]) => String(message))];
+    expect(shown).toHaveLength(4);
+    for (const text of shown) {
+      expect(text).toContain('expired:sha256:');
+      expect(text).not.toContain(token);
+    }
   });
 
   it('calls the methods for gaps, and logs the failures of these and of broadcast handlers', async () => {

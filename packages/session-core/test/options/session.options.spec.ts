@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { HeaderSessionIdResolver } from '../../src/resolvers/header-session-id.resolver.js';
 import { InvalidSessionOptionsError } from '../../src/errors/session.errors.js';
 import { RandomSessionIdGenerator, type SessionIdGenerator } from '../../src/session/session-id.generator.js';
-import { resolveSessionOptions } from '../../src/configuration/session.options.js';
+import { resolveSessionOptions, type SessionModuleOptions } from '../../src/configuration/session.options.js';
 
 function problemsOf(options: unknown): readonly string[] {
   try {
@@ -74,6 +74,46 @@ describe('resolveSessionOptions', () => {
     [{ devices: {} }, { devices: { address: 'network', userAgent: true } }],
     [{ devices: { address: 'none', userAgent: false } }, { devices: { address: 'none', userAgent: false } }],
   ])('resolves %p', (given, resolved) => expect(resolveSessionOptions(given)).toMatchObject(resolved));
+
+  it('takes each two options together, and changes what neither of them says', () => {
+    jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    const each = [
+      { timeout: 'never' },
+      { timeout: '10m' },
+      { anonymousTimeout: 'never' },
+      { anonymousTimeout: '5m' },
+      { absoluteTimeout: 'never' },
+      { absoluteTimeout: '12h' },
+      { touchInterval: '5s' },
+      { touchInterval: 0 },
+      { cookie: { maxAge: '1d' } },
+      { cookie: { rememberMe: '30d' } },
+      { cookie: { maxAge: '1d', rememberMe: '30d', secure: true, base64: true } },
+      { multipleSessions: true },
+      { sessionIds: 'plain' },
+      { visitorAttributes: ['captcha'] },
+      { maxSessions: { perPrincipal: 3, whenReached: 'refuse' } },
+      { maxAttributeSize: 100 },
+      { maxSessionSize: 50 },
+      { undecodable: 'throw' },
+      { devices: true },
+      { context: true },
+      { updateTimeout: '1m' },
+    ] as const satisfies SessionModuleOptions[];
+    // Others follow from these: the defaults of the other timeouts, and of what may be stored.
+    const says = (given: SessionModuleOptions) => {
+      const { ids: _, securityEvents: __, sessionIdResolver: ___, ...plain } = resolveSessionOptions(given);
+      const names = Object.keys(given) as (keyof typeof plain)[];
+      return Object.fromEntries(names.map((name) => [name, plain[name]]));
+    };
+    for (const one of each) {
+      for (const other of each) {
+        if (Object.keys(one)[0] === Object.keys(other)[0]) continue;
+        expect(says({ ...one, ...other })).toEqual({ ...says(one), ...says(other) });
+      }
+    }
+    jest.restoreAllMocks();
+  });
 
   it.each<[unknown, string]>([
     [{ timeout: 1800 }, "Option `timeout` is the bare number 1800: name its unit, such as '1800s' or '1800ms'."],

@@ -8,6 +8,7 @@ import {
   Post,
   UseGuards,
 } from '@nestjs/common';
+import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Session, SessionContext, SessionOutagePolicy } from '../../src/index.js';
 import { closeApps, startApp } from '../support/session.app.js';
@@ -152,5 +153,30 @@ describe.each(['express', 'fastify'] as const)('when the store fails to load a s
     expect(log.lines.join('\n')).not.toContain(client.cookie('SESSION'));
     store.repair();
     expect((await client.get('/shop')).json()).toMatchObject({ user: 'ann' });
+  });
+});
+
+describe.each(['load', 'update'] as const)('outages of which requests hear when they %s', (call) => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  it('have a line each, also after one that is over', async () => {
+    const { agent, store, log } = await startApp({ controllers: [PlainController] });
+    const client = agent();
+    await client.post('/login');
+    let passed = 0;
+    const now = performance.now.bind(performance);
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + passed);
+    // A load, and a save only where those fail.
+    const visit = async () => (await client.post(call === 'load' ? '/order' : '/login')).status;
+    for (let outage = 1; outage <= 2; outage++) {
+      store.break(call);
+      expect([await visit(), await visit()]).toEqual([503, 503]);
+      store.repair();
+      passed += 6000;
+      expect([await visit(), await visit()]).toEqual([201, 201]);
+      expect(log.matching(/The session store failed/)).toHaveLength(outage);
+    }
   });
 });

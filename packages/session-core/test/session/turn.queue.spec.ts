@@ -1,6 +1,8 @@
 import { jest } from '@jest/globals';
-import { Gate } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { type StepBefore, TurnQueue } from '../../src/session/turn.queue.js';
+
+LeakGuard.install();
 
 const NEVER = 2 ** 31 - 1;
 

@@ -1,6 +1,7 @@
 import { ManualClock } from '@nest-session/testing';
 import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
 import { MapSessionRepository, type SessionEvent } from '../../src/index.js';
+import { storePrimitivesOf } from '../../src/store.js';
 
 const checks = sessionRepositoryContract({
   offers: ['indexes', 'events', 'revocations'],
@@ -34,6 +35,29 @@ describe('MapSessionRepository', () => {
     clock.advance(60_000);
     const sweeps = await Promise.all([repository.endExpired(), repository.endExpired()]);
     expect(sweeps).toEqual([{ expired: 3 }, { expired: 0 }]);
+  });
+
+  it('keeps nothing of an id that was replaced a minute ago, each time', async () => {
+    const clock = new ManualClock();
+    const repository = new MapSessionRepository({ timeout: -1, clock });
+    const session = repository.createSession();
+    session.setAttribute('a', 1);
+    await session.save();
+    const times = { maxInactiveInterval: -1, absoluteTimeout: -1 };
+    const nothing = { presentedIds: [], attributes: new Map(), indexes: new Map() };
+    for (let rotation = 0; rotation < 3; rotation++) {
+      const { id } = session;
+      session.changeSessionId();
+      await session.save();
+      const create = async () => {
+        const { outcome } = await storePrimitivesOf(repository).write({ kind: 'create', id, ...times, ...nothing });
+        return outcome;
+      };
+      expect(await create()).toBe('collision');
+      clock.advance(60_000);
+      await repository.endExpired();
+      expect(await create()).toBe('created');
+    }
   });
 
   it('neither waits for the delivery of events nor fails with it', async () => {

@@ -159,6 +159,25 @@ describe('CookieSessionIdResolver', () => {
     expect(setCookie({ maxAge: '30d' }, requestWith({}), 'expire')).toContain('SESSION=; Max-Age=0;');
   });
 
+  it('has the lifetime that the session asks for, else the one for remembered sessions or for all', () => {
+    const [DAY, MONTH] = [86_400, 2_592_000];
+    for (const maxAge of [undefined, DAY]) {
+      for (const rememberMe of [undefined, MONTH]) {
+        const resolver = resolverOf({
+          ...(maxAge && { maxAge: `${maxAge}s` }),
+          ...(rememberMe && { rememberMe: `${rememberMe}s` }),
+        });
+        for (const isRemembered of [false, true]) {
+          const configured = isRemembered ? (rememberMe ?? maxAge) : maxAge;
+          expect(resolver.maxAge({ isRemembered })).toBe(configured);
+          expect(resolver.maxAge({ isRemembered, maxAge: 60 })).toBe(60);
+          // 0: until the browser is closed, whatever is configured.
+          expect(resolver.maxAge({ isRemembered, maxAge: 0 })).toBeUndefined();
+        }
+      }
+    }
+  });
+
   describe('domains', () => {
     const domains = ['example.org', 'Example.com', 'shop.example.com'];
 

@@ -1,0 +1,75 @@
+import { DetachedSession } from '../../src/http/detached-session.js';
+import { StoreFailureLog } from '../../src/http/store-failure.log.js';
+import { LogRecorder } from '@nest-session/test-infrastructure';
+import { Logger } from '@nestjs/common';
+import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
+
+beforeAll(() => Logger.overrideLogger(new LogRecorder()));
+
+async function start() {
+  const repository = new GatedRepository();
+  const { id } = await storedIn(repository);
+  const loaded = await repository.findById(id);
+  const detached = new DetachedSession({ repository, failures: new StoreFailureLog() }, { loaded });
+  const visit = (count: number) => detached.session.session.setAttribute('visits', count);
+  const visits = async () => (await repository.findById(id))?.getAttribute('visits');
+  return { repository, detached, visit, visits };
+}
+
+async function storedIn(repository: GatedRepository) {
+  const session = repository.createSession();
+  session.setAttribute('visits', 0);
+  await session.save();
+  return session;
+}
+
+describe('DetachedSession', () => {
+  it('saves again and again, and has nothing to save in between', async () => {
+    const { detached, visit, visits } = await start();
+    for (let count = 1; count <= 3; count++) {
+      visit(count);
+      await detached.save();
+      expect(detached.save()).toBeUndefined();
+      expect(await visits()).toBe(count);
+    }
+  });
+
+  it('waits for each save that is under way, also when one before it is done', async () => {
+    const { repository, detached, visit, visits } = await start();
+    for (let count = 1; count <= 9; count += 3) {
+      const gates = [repository.gate('update')];
+      visit(count);
+      const first = detached.save();
+      await gates[0]!.reached();
+      visit(count + 1);
+      const second = detached.save();
+      gates.push(repository.gate('update'));
+      gates[0]!.open();
+      await first;
+      await gates[1]!.reached();
+      // Nothing else has changed, but the change before is not stored yet.
+      const third = detached.save();
+      expect(third).toBeDefined();
+      gates[1]!.open();
+      await Promise.all([second, third]);
+      expect(await visits()).toBe(count + 1);
+      repository.repair();
+    }
+  });
+
+  it('tries no save again after one that failed: each later one has the same error', async () => {
+    const { repository, detached, visit, visits } = await start();
+    repository.break('update');
+    visit(1);
+    const saves = [detached.save(), detached.save()];
+    for (const saving of saves) await expect(saving).rejects.toBe(STORE_FAILURE);
+    repository.repair();
+    for (let again = 0; again < 2; again++) {
+      await expect(detached.save()).rejects.toBe(STORE_FAILURE);
+      visit(2 + again);
+      await expect(detached.save()).rejects.toBe(STORE_FAILURE);
+    }
+    expect(await visits()).toBe(0);
+    expect(repository.calls.filter((call) => call === 'update')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,68 @@
+import { jest } from '@jest/globals';
+import { SecurityEventLimiter } from '../../src/security-events/security-event.limiter.js';
+import type { SecurityEvent } from '../../src/security-events/security-event.js';
+
+const WINDOW = 1000;
+
+let delivered: SecurityEvent[];
+let limiter: SecurityEventLimiter;
+beforeEach(() => {
+  jest.useFakeTimers();
+  delivered = [];
+  limiter = new SecurityEventLimiter((event) => delivered.push(event));
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+const from = (...addresses: string[]) => {
+  for (const remoteAddress of addresses) limiter.add('unknown-token', { remoteAddress });
+};
+/** What was delivered since the last call: the addresses, and how many others each event stands for. */
+const news = () => delivered.splice(0).map(({ remoteAddress, suppressed }) => [remoteAddress, suppressed]);
+
+describe('SecurityEventLimiter', () => {
+  it('delivers the first event of a client at once and the others once a window, also when the client comes back', () => {
+    for (let visit = 1; visit <= 3; visit++) {
+      from('10.0.0.1', '10.0.0.1', '10.0.0.1', '10.0.0.2');
+      expect(news()).toEqual([
+        ['10.0.0.1', 0],
+        ['10.0.0.2', 0],
+      ]);
+      for (let window = 1; window <= 3; window++) {
+        jest.advanceTimersByTime(WINDOW);
+        // Those of the window before, of which one stands for the others.
+        expect(news()).toEqual([['10.0.0.1', 1]]);
+        from('10.0.0.1', '10.0.0.1');
+        expect(news()).toEqual([]);
+      }
+      jest.advanceTimersByTime(WINDOW);
+      expect(news()).toEqual([['10.0.0.1', 1]]);
+      // Quiet clients are forgotten, and with the last one the timer.
+      jest.advanceTimersByTime(WINDOW);
+      expect([news(), jest.getTimerCount()]).toEqual([[], 0]);
+    }
+  });
+
+  it('tells a hundred clients apart, also after others were there before', () => {
+    for (let round = 0; round < 3; round++) {
+      const addresses = Array.from({ length: 100 }, (_, i) => `10.${round}.0.${i}`);
+      from(...addresses);
+      expect(news()).toEqual(addresses.map((address) => [address, 0]));
+      jest.advanceTimersByTime(2 * WINDOW);
+    }
+  });
+
+  it('delivers what waits when it is flushed, each time', () => {
+    for (let round = 0; round < 3; round++) {
+      from('10.0.0.1', '10.0.0.1', '10.0.0.1');
+      limiter.flush();
+      expect(news()).toEqual([
+        ['10.0.0.1', 0],
+        ['10.0.0.1', 1],
+      ]);
+      limiter.flush();
+      expect([news(), jest.getTimerCount()]).toEqual([[], 0]);
+    }
+  });
+});

@@ -1,0 +1,72 @@
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
+import { runIn, StepController, type StepRequest } from '../support/step.controller.js';
+
+LeakGuard.install();
+afterAll(closeApps);
+
+const HOUR = 3_600_000;
+const TIMEOUT = 1800;
+
+/** What a request does with its session, and what becomes of the lifetime. */
+interface Action {
+  readonly name: string;
+  readonly act: (request: StepRequest, first: any) => unknown;
+  readonly lifetime: (before: number | null, isReplaced: boolean) => number | null;
+}
+
+const set = (maxAge: number | null): Action => ({
+  name: `set ${maxAge}`,
+  act: ({ session }) => (session.cookie.maxAge = maxAge),
+  lifetime: () => maxAge,
+});
+const save: Action = { name: 'save', act: ({ session }) => session.save(), lifetime: (before) => before };
+const regenerate: Action = {
+  name: 'regenerate',
+  act: async (request) => {
+    await request.session.regenerate();
+    request.session.a = 2;
+  },
+  lifetime: () => null,
+};
+/** Through the object that the request had at its beginning. */
+const setFirst: Action = {
+  name: 'set the first',
+  act: (_, first) => (first.cookie.maxAge = 3 * HOUR),
+  lifetime: (before, isReplaced) => (isReplaced ? before : 3 * HOUR),
+};
+
+const SEQUENCES = [set(HOUR), set(null)].flatMap((one) =>
+  [save, regenerate, set(2 * HOUR)].flatMap((two) =>
+    [set(2 * HOUR), set(null), setFirst, regenerate].map((three) => [one, two, three]),
+  ),
+);
+
+let app: ExpressSessionApp;
+beforeAll(async () => {
+  app = await startApp({ controllers: [StepController] });
+});
+
+it.each(['new', 'stored'])(
+  'of each three changes of a %s session, the last lifetime is that of the session',
+  async (age) => {
+    for (const sequence of SEQUENCES) {
+      const agent = app.agent();
+      if (age === 'stored') await runIn(agent, ({ session }) => void (session.a = 1));
+      await runIn(agent, async (request) => {
+        const first = request.session;
+        first.a = 1;
+        for (const { act } of sequence) await act(request, first);
+      });
+      let lifetime: number | null = null;
+      let isReplaced = false;
+      for (const action of sequence) {
+        lifetime = action.lifetime(lifetime, isReplaced);
+        isReplaced ||= action === regenerate;
+      }
+      const seen = await runIn(agent, ({ session }) => [session.cookie.originalMaxAge, session.maxInactiveInterval]);
+      const names = sequence.map(({ name }) => name);
+      expect([...names, ...seen]).toEqual([...names, lifetime, lifetime === null ? TIMEOUT : lifetime / 1000]);
+    }
+  },
+);
