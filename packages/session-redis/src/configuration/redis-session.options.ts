@@ -61,7 +61,7 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    * `'off'`: nothing asks Redis for key events. @default 'auto'
    */
   notifications?: 'auto' | 'off';
-  /** How long a request waits for Redis at most, a reconnection included. At least 10ms. @default '1s' */
+  /** How long a request waits for Redis at most, a reconnection included: 10ms to 1d. @default '1s' */
   commandTimeout?: Duration;
   /**
    * How many replicas must have each change of a request before it succeeds, 0 to 16. With fewer, after half of
@@ -93,7 +93,7 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
     maxLength?: number;
     /**
      * How long the events of a dead instance wait until another instance takes them over. A living instance renews its
-     * leases, so a handler may take longer. At least 1s. @default '30s'
+     * leases, so a handler may take longer. 1s to 1d. @default '30s'
      */
     lease?: Duration;
     /**
@@ -121,7 +121,7 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
     };
     /**
      * How long handlers may continue when the application shuts down. Another instance then handles the events that
-     * they have not finished, from the start. @default '10s'
+     * they have not finished, from the start. At most 1d. @default '10s'
      */
     shutdownTimeout?: Duration;
     /** Number of events that one instance handles at a time, 1 to 10000. @default 32 */
@@ -164,6 +164,8 @@ export interface ResolvedRedisSessionOptions {
 }
 
 const SECOND = 1000;
+// A process waits for these itself, and Node.js fires a timer of more than 24 days at once.
+const LONGEST_WAIT = 86_400 * SECOND;
 const MOST_PARTITIONS = 1024;
 
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
@@ -187,7 +189,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     batchSize,
     notifications: reader.oneOf('notifications', ['auto', 'off'], 'auto'),
     expirations: readExpirations(reader, options.expirations),
-    commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10 }),
+    commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10, atMost: LONGEST_WAIT }),
     replicas: reader.integer('replicas', 0, { atLeast: 0, atMost: 16 }),
     events,
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
@@ -237,10 +239,10 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
     consume: reader.boolean('consume', true),
     retention,
     maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
-    lease: reader.duration('lease', '30s', { atLeast: SECOND }),
+    lease: reader.duration('lease', '30s', { atLeast: SECOND, atMost: LONGEST_WAIT }),
     attempts: reader.integer('attempts', 10, { atLeast: 1, atMost: 1000 }),
     deadLetters,
-    shutdownTimeout: reader.duration('shutdownTimeout', '10s'),
+    shutdownTimeout: reader.duration('shutdownTimeout', '10s', { atMost: LONGEST_WAIT }),
     concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),
   };
   reader.finish();

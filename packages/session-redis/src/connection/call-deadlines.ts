@@ -61,7 +61,8 @@ export class CallDeadlines<Call extends object> {
         // Node.js runs timers before it reads sockets: after a long pause of the process, replies may have arrived.
         setImmediate(() => this.#expireUntil(now));
       },
-      Math.ceil(oldest.deadline - performance.now()),
+      // It may have passed while other calls were told that theirs has.
+      Math.max(0, Math.ceil(oldest.deadline - performance.now())),
     );
   }
 

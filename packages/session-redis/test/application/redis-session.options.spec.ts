@@ -1,0 +1,72 @@
+import { InvalidSessionOptionsError } from '@nest-session/core';
+import {
+  type RedisSessionModuleOptions,
+  resolveRedisSessionOptions,
+} from '../../src/configuration/redis-session.options.js';
+
+function problemsOf(options: RedisSessionModuleOptions): readonly string[] {
+  try {
+    resolveRedisSessionOptions(options);
+  } catch (error) {
+    if (error instanceof InvalidSessionOptionsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+const EACH = [
+  { url: 'redis://localhost:6380' },
+  { namespace: 'shop:sessions' },
+  { partitions: 8 },
+  { partitions: { from: 1, to: 8 } },
+  { grace: '1s' },
+  { grace: '3h' },
+  { cleanup: { batchSize: 10 } },
+  { notifications: 'off' },
+  { expirations: 'sorted-set' },
+  { commandTimeout: '10ms' },
+  { commandTimeout: '1d' },
+  { replicas: 1 },
+  { events: { concurrency: 1 } },
+  { events: { lease: '1d', shutdownTimeout: '1d' } },
+  { events: { shutdownTimeout: '0s' } },
+  { events: { retention: '5h', maxLength: 1 } },
+  { events: { deadLetters: { maxDataSize: 0, retention: '1m' } } },
+  { encryption: { keys: [{ id: 'k1', key: Buffer.alloc(32).toString('base64') }] } },
+  { requireAtStart: true },
+] as const satisfies RedisSessionModuleOptions[];
+
+/** What the options say, and nothing that follows from others. */
+function says(given: RedisSessionModuleOptions): object {
+  const { encryption: _, connection, events, cron, batchSize, ...others } = resolveRedisSessionOptions(given);
+  const resolved = { ...others, url: connection, cleanup: { cron, batchSize }, encryption: 'secret' };
+  const named = Object.keys(given).map((name) => [name, resolved[name as keyof typeof resolved]]);
+  const own = Object.keys(given.events ?? {}).map((name) => [name, events[name as keyof typeof events]]);
+  return { ...Object.fromEntries(named), ...(given.events && { events: Object.fromEntries(own) }) };
+}
+
+it('each two options can be given together, and change what neither of them says', () => {
+  for (const one of EACH) {
+    for (const other of EACH) {
+      if (Object.keys(one)[0] === Object.keys(other)[0]) continue;
+      expect(says({ ...one, ...other })).toEqual({ ...says(one), ...says(other) });
+    }
+  }
+});
+
+it.each(['1m', '59m', '1h', '61m', '10d'])('with a grace of %s, events are kept as long by default', (grace) => {
+  const { grace: milliseconds, events } = resolveRedisSessionOptions({ grace });
+  expect(events.retention).toBe(Math.max(milliseconds, 3_600_000));
+});
+
+it('no option makes a timer that Node.js would fire at once', () => {
+  for (const wait of ['25d', '86401s']) {
+    for (const options of [
+      { commandTimeout: wait },
+      { events: { lease: wait } },
+      { events: { shutdownTimeout: wait } },
+    ]) {
+      expect(problemsOf(options)).toEqual([expect.stringMatching(/ is \d+[ds]: it must be at most 86400s\.$/)]);
+    }
+  }
+});
