@@ -38,6 +38,20 @@ export const BOUNDS = {
 /** How long the old id of a rotated session leads to it, in milliseconds. */
 export const FOLLOWED = 60 * SECOND;
 
+/**
+ * Where a session should be, in a store that keeps sessions in several places. Else it is where its random id leads, and a
+ * check of two sessions would look at one place or at two by chance.
+ */
+export interface Place {
+  /** In another place than each of these. */
+  readonly apartFrom?: readonly string[];
+  /** In the place of this one, so that the one could become the other. */
+  readonly beside?: string;
+}
+
+// The chance that none of so many random ids is in another place, where there is one, is nil.
+const MOST_DRAWS = 100;
+
 /** An empty store for one check, with the steps and assertions that most checks use. */
 export class ContractContext {
   private readonly primitives: StorePrimitives;
@@ -79,12 +93,33 @@ export class ContractContext {
     await this.store.close?.();
   }
 
+  /** A new session at a place, or at any place in a store that has only one. */
+  create(place: Place, presentedIds: readonly string[] = []): TrackedSession {
+    let session = this.repository.createSession(presentedIds);
+    for (let draws = 1; draws < MOST_DRAWS && !this.#isAt(session.id, place); draws++) {
+      session = this.repository.createSession(presentedIds);
+    }
+    return TrackedSession.of(session);
+  }
+
+  /** A free id at a place. */
+  idAt(place: Place): string {
+    let draws = 0;
+    return generateSessionKey((id) => ++draws >= MOST_DRAWS || this.#isAt(id, place)).id;
+  }
+
+  #isAt(id: string, { apartFrom = [], beside }: Place): boolean {
+    if (beside !== undefined && !this.mayReplace(id, beside)) return false;
+    return !apartFrom.some((each) => this.mayReplace(id, each));
+  }
+
   /** Creates and saves a session with these attributes, after `set` has changed it. */
   async stored(
     attributes: Record<string, unknown> = { a: 1 },
     set?: (session: TrackedSession) => void,
+    place: Place = {},
   ): Promise<TrackedSession> {
-    const session = TrackedSession.of(this.repository.createSession());
+    const session = this.create(place);
     for (const [name, value] of Object.entries(attributes)) session.setAttribute(name, value);
     set?.(session);
     await this.saves(session);

@@ -2,13 +2,18 @@ import assert from 'node:assert/strict';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
 import { generateSessionKey } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
-import { DAY, FOLLOWED, INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
+import { DAY, FOLLOWED, INTERVAL, MINUTE, type Place, SECOND, type ContractContext } from './contract.context.js';
 
 /** The session of a request that presents these ids, none of which opens a session, and sets an attribute. */
-function startedBy(t: ContractContext, ...presentedIds: string[]): Session {
-  const session = t.repository.createSession(presentedIds);
+function startedBy(t: ContractContext, presentedIds: readonly string[], place: Place = {}): Session {
+  const session = t.create(place, presentedIds);
   session.setAttribute('late', true);
   return session;
+}
+
+/** The same twice: with a session beside that of an id, and with one that is kept apart from it. */
+function startedTwice(t: ContractContext, id: string, presentedIds: readonly string[] = [id]): Session[] {
+  return [{ beside: id }, { apartFrom: [id] }].map((place) => startedBy(t, presentedIds, place));
 }
 
 export const CREATION: CheckGroup = {
@@ -85,9 +90,10 @@ export const CREATION: CheckGroup = {
       const alone = [[first], [second], [nobody, first], [first, nobody]];
       const amongMany = Array.from({ length: 4 }, () => [...many(), first, ...many()]);
       for (const presentedIds of [...alone, ...amongMany]) {
-        const late = startedBy(t, ...presentedIds);
-        await t.refuses(late);
-        await t.isOver(late.id);
+        for (const late of startedTwice(t, session.id, presentedIds)) {
+          await t.refuses(late);
+          await t.isOver(late.id);
+        }
       }
     },
 
@@ -112,14 +118,14 @@ export const CREATION: CheckGroup = {
       const session = await t.stored();
       const previousId = await t.rotates(session);
       await t.repository.deleteById(previousId);
-      await t.refuses(startedBy(t, previousId));
+      for (const late of startedTwice(t, previousId)) await t.refuses(late);
 
       const short = await t.stored({ a: 1 }, (each) => (each.maxInactiveInterval = 20));
       const previousIdOfShort = await t.rotates(short);
       await t.advance(20 * SECOND + 1);
       await t.reportExpired();
       await t.isOver(short.id);
-      await t.refuses(startedBy(t, previousIdOfShort));
+      for (const late of startedTwice(t, previousIdOfShort)) await t.refuses(late);
     },
 
     'refuses an id from which another session has just been rotated': async (t) => {
@@ -134,17 +140,18 @@ export const CREATION: CheckGroup = {
     'refuses such an id for 60 s, and no longer': async (t) => {
       const previousId = await t.rotates(await t.stored());
       await t.advanceToJustBefore(FOLLOWED);
-      await t.refuses(startedBy(t, previousId));
+      for (const late of startedTwice(t, previousId)) await t.refuses(late);
       await t.advancePast();
-      await t.saves(startedBy(t, previousId));
+      for (const late of startedTwice(t, previousId)) await t.saves(late);
     },
 
     'accepts a client that presents an unknown id, or that of an ended session': async (t) => {
       const takes = async (presentedId: string) => {
-        const session = startedBy(t, presentedId);
-        await t.saves(session);
-        assert.notEqual(session.id, presentedId);
-        assert.deepEqual(await t.attributesOf(session.id), { late: true });
+        for (const session of startedTwice(t, presentedId)) {
+          await t.saves(session);
+          assert.notEqual(session.id, presentedId);
+          assert.deepEqual(await t.attributesOf(session.id), { late: true });
+        }
         await t.isOver(presentedId);
       };
       await takes(generateSessionKey().id);

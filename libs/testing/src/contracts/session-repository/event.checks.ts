@@ -248,6 +248,30 @@ export const EVENTS: CheckGroup = {
       hasData(expired[0]!, session);
     },
 
+    'record the end of a session with a timeout of 0 as deleted, whatever else is saved with it': async (t) => {
+      const others: Record<string, (session: TrackedSession) => unknown> = {
+        nothing: () => undefined,
+        'an attribute': (session) => session.setAttribute('a', 2),
+        'a rotation': (session) => session.changeSessionId(),
+        'a principal': (session) => (session.principalName = 'ann'),
+        'a sign-in': (session) => session.signIn('ann'),
+        'a regeneration': (session) => session.startAnew(),
+      };
+      for (const timeout of ['maxInactiveInterval', 'absoluteTimeout'] as const) {
+        for (const [what, change] of Object.entries(others)) {
+          const session = await t.stored();
+          const { id } = session;
+          change(session);
+          session[timeout] = 0;
+          await t.saves(session);
+          assert.equal(session.isDeleted, true, what);
+          await t.isOver(id);
+          await t.isOver(session.id);
+          assert.deepEqual(await t.eventTypes(id, session.id), ['created', 'deleted'], `${timeout}, ${what}`);
+        }
+      }
+    },
+
     'record an expiry once, with the data of the session': async (t) => {
       const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
       await t.expireAll();

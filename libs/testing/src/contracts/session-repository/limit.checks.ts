@@ -30,10 +30,9 @@ const named = (principal: string) => ({
   indexes: new Map([[PRINCIPAL_NAME_INDEX_NAME, principal]]),
 });
 
-function creation(limit?: Limit): CreateSession {
+function creation(limit?: Limit, id = generateSessionKey().id): CreateSession {
   const { principal = 'ann' } = limit ?? {};
   const times = { maxInactiveInterval: INTERVAL / SECOND, absoluteTimeout: -1 };
-  const { id } = generateSessionKey();
   const change = { kind: 'create', id, presentedIds: [], ...times, signsIn: true, ...named(principal) } as const;
   return limit ? { ...change, limit: limitOf(limit) } : change;
 }
@@ -46,11 +45,18 @@ async function signIn(t: ContractContext, limit?: Limit, repository = t.reposito
   return change.id;
 }
 
-/** As many sign-ins, at different times. */
+/** The same, to a session that is kept apart from others. */
+async function signInApart(t: ContractContext, apartFrom: readonly string[], limit?: Limit): Promise<string> {
+  const change = creation(limit, t.idAt({ apartFrom }));
+  assert.equal((await t.write(change)).outcome, 'created');
+  return change.id;
+}
+
+/** As many sign-ins, at different times; each to a session that is kept apart from the first one and the one before. */
 async function signIns(t: ContractContext, number: number, limit?: Limit): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < number; i++) {
-    ids.push(await signIn(t, limit));
+    ids.push(await signInApart(t, [...ids.slice(0, 1), ...ids.slice(-1)], limit));
     await t.advance(SECOND);
   }
   return ids;
@@ -82,7 +88,7 @@ export const LIMITS: CheckGroup = {
       const again = rotation(t, second!, {});
       assert.equal((await t.write(again)).outcome, 'saved');
       await t.advance(SECOND);
-      const fifth = await signIn(t, {});
+      const fifth = await signInApart(t, [last[0]!], {});
       assert.deepEqual(await live(t), [last[1]!, again.newId!, fifth].toSorted());
     },
 

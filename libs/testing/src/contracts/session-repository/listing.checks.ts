@@ -10,7 +10,8 @@ const signedInAs = (name: string) => (session: Session) => {
   session.principalName = name;
 };
 
-const open = (t: ContractContext, name = 'ann') => t.stored({ a: 1 }, signedInAs(name));
+const open = (t: ContractContext, name = 'ann', ...apartFrom: Session[]) =>
+  t.stored({ a: 1 }, signedInAs(name), { apartFrom: apartFrom.map(({ id }) => id) });
 
 /** What is listed of a principal; `meanwhile` runs after this many sessions were read. */
 async function listed(
@@ -50,7 +51,7 @@ export const LISTING: CheckGroup = {
     'begins with the session that signed in last, which need not be the youngest': async (t) => {
       const first = await open(t);
       await t.advance(MINUTE);
-      const second = await open(t);
+      const second = await open(t, 'ann', first);
       await t.advance(MINUTE);
       first.signIn('ann');
       await t.saves(first);
@@ -69,12 +70,13 @@ export const LISTING: CheckGroup = {
     'has the times of each session, the latest sign-in first': async (t) => {
       const first = await open(t);
       await t.advance(MINUTE);
-      const second = await open(t);
+      const second = await open(t, 'ann', first);
       await t.advance(MINUTE);
-      const third = await t.stored({ a: 1 }, (session) => {
+      const endless = (session: Session) => {
         session.principalName = 'ann';
         session.maxInactiveInterval = -1;
-      });
+      };
+      const third = await t.stored({ a: 1 }, endless, { apartFrom: [second.id] });
       await open(t, 'bob');
       await t.repository.touch(await t.load(first.id));
       const infos = await listed(t, 'ann');
@@ -96,7 +98,7 @@ export const LISTING: CheckGroup = {
     'keeps the place of a session that is rotated': async (t) => {
       const first = await open(t);
       await t.advance(MINUTE);
-      const second = await open(t);
+      const second = await open(t, 'ann', first);
       await t.advance(MINUTE);
       await t.rotates(first);
       assert.deepEqual(await idsOf(t, 'ann'), [second.id, first.id]);
