@@ -152,7 +152,7 @@ const takeover = [
   {
     mistake: 'A session that was not taken over outlives the end of all sessions of its principal',
     in: 'RedisSessionRepository.endListed',
-    code: 'if (this.#extension.takeover) await this.#listed.refuseTakeovers(indexName, value);',
+    code: 'if (this.#extension.takeover) await this.#listed.refuseTakeovers(indexName, hashOfValue(value));',
     instead: '',
     ...byRevocation('ends with all others of its principal, on every instance, although it was not taken over'),
   },

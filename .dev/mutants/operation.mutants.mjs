@@ -26,7 +26,33 @@ const EMITTER = inSpec(
   'finds an EventEmitter of another copy of the package, renamed by a bundler, and no other provider',
 );
 
+const TELEMETRY = inSpec(
+  'telemetry',
+  'no telemetry, no error, no log line and no security event has a secret: ioredis 5, four partitions, plain ids',
+);
+
 export const operation = [
+  {
+    mistake: 'The arguments of scripts are shown',
+    in: 'hideArguments',
+    code: 'SEEN[command.name] ?? 0',
+    instead: 'SEEN[command.name] > 0 ? Infinity : 0',
+    ...TELEMETRY,
+  },
+  {
+    mistake: 'The arguments of commands that are on no list are shown',
+    in: 'hideArguments',
+    code: 'SEEN[command.name] ?? 0',
+    instead: 'SEEN[command.name] ?? Infinity',
+    ...TELEMETRY,
+  },
+  {
+    mistake: 'The values of indexes stand in keys as they are',
+    in: 'hashOfValue',
+    code: "createHash('sha256').update(value).digest('base64url')",
+    instead: 'value',
+    ...inSpec('index-values', 'is in no key as it is, but as its hash'),
+  },
   {
     mistake: 'A lease is renewed after it has ended',
     in: 'SessionEventConsumer.constructor',

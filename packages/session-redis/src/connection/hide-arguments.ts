@@ -17,7 +17,7 @@ const SEEN: Readonly<Record<string, number>> = {
     [
       ...['select', 'subscribe', 'psubscribe', 'ssubscribe', 'unsubscribe', 'punsubscribe', 'sunsubscribe'],
       ...['xread', 'xreadgroup', 'xinfo', 'xrange', 'xrevrange', 'xlen', 'wait'],
-      ...['client', 'cluster', 'command', 'config', 'info', 'role'],
+      ...['client', 'cluster', 'config', 'info'],
     ].map((name) => [name, Infinity]),
   ),
 };

@@ -96,10 +96,10 @@ export class SessionKeys {
 
   /**
    * STRING, empty, the revocation mark of an index and a value: no session that another library kept is taken over under
-   * it any more, because all were ended. `term`: see repository/index-terms.ts.
+   * it any more, because all were ended. `hash`: see repository/hashed-indexes.ts.
    */
-  revocationMark(name: string, term: string): string {
-    return `${this.prefix}revoked:${name}:${term}`;
+  revocationMark(name: string, hash: string): string {
+    return `${this.prefix}revoked:${name}:${hash}`;
   }
 
   /** The member of a bucket for a session. */
@@ -119,18 +119,18 @@ export class SessionKeys {
 
   /**
    * ZSET of the ids in an index under a value; the score is the time of the sign-in, else of the creation. The name has no
-   * `:`, so that no other name and value give this key. `term`: the hash of the value, see repository/index-terms.ts.
+   * `:`, so that no other name and value give this key. `hash`: the hash of the value, see repository/hashed-indexes.ts.
    */
-  index(name: string, term: string): string {
-    return `${this.prefix}index:${name}:${term}`;
+  index(name: string, hash: string): string {
+    return `${this.prefix}index:${name}:${hash}`;
   }
 
   /**
    * HASH: the ledger of a principal, with a place for each of its sessions; only where the option `maxSessions` is set and
-   * there are several partitions. `term`: that of the principal in its index.
+   * there are several partitions. `hash`: that of the name in the index of principals.
    */
-  ledger(term: string): string {
-    return `${this.prefix}ledger:${term}`;
+  ledger(hash: string): string {
+    return `${this.prefix}ledger:${hash}`;
   }
 
   /** STRING, empty: exists while broadcast handlers of an instance want events of the type. */

@@ -12,7 +12,7 @@ import { SessionLedger } from '../limits/session-ledger.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import { throughStages } from '../scripts/repartitioned.error.js';
 import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
-import { indexTerms } from './index-terms.js';
+import { hashedIndexes } from './hashed-indexes.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 
@@ -76,7 +76,7 @@ export class RedisForeignSessions extends ForeignSessions {
     const values = new Map(attributes);
     if (principalName !== undefined) values.set(PRINCIPAL_NAME_INDEX_NAME, principalName);
     const texts = new Map([...values].map(([name, value]) => [name, serializer.serialize(value)]));
-    const indexes = indexTerms((this.#options.indexes ?? new SessionIndexes()).changesOf(texts, serializer));
+    const indexes = hashedIndexes((this.#options.indexes ?? new SessionIndexes()).changesOf(texts, serializer));
     const times = { maxInactiveInterval: principalName === undefined ? anonymousTimeout : timeout, absoluteTimeout };
     return { id, ...times, attributes: texts, indexes, bounds: { maxAttributes, maxSessionSize } };
   }

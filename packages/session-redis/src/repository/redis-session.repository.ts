@@ -23,7 +23,7 @@ import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import { throughStages } from '../scripts/repartitioned.error.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { indexTerm, inIndexTerms } from './index-terms.js';
+import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
 import { toLiveRecord } from './redis-session.mapper.js';
 import { ScheduledEnds } from './scheduled-ends.js';
@@ -128,11 +128,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
-    const term = indexTerm(value);
+    const hash = hashOfValue(value);
     const found = new Map<string, SessionRecord>();
     for (let reads = 1; ; reads++) {
       const listed = await this.#connection.runInAll({ all: this.#partitions.inOrder }, (client, keys) =>
-        client.zrange(keys.index(indexName, term), '0', '-1'),
+        client.zrange(keys.index(indexName, hash), '0', '-1'),
       );
       const ids = [...new Set(listed.flat())];
       const unread = ids.filter((id) => !found.has(id));
@@ -145,7 +145,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       // The session was rotated between the two reads, and the index has its new id. Or an outage longer than the grace
       // period hid its end. Either way the id never comes back.
       await this.#connection.runInAll(this.#partitions, (client, keys) =>
-        client.zrem(keys.index(indexName, term), ...dead),
+        client.zrem(keys.index(indexName, hash), ...dead),
       );
     }
   }
@@ -156,17 +156,17 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override list(indexName: string, value: string): AsyncIterable<SessionInfo> {
-    return this.#indexes.list(indexName, indexTerm(value));
+    return this.#indexes.list(indexName, hashOfValue(value));
   }
 
   protected override count(indexName: string, value: string): Promise<number> {
-    return this.#listed.count(indexName, indexTerm(value));
+    return this.#listed.count(indexName, hashOfValue(value));
   }
 
   protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
     // First: what is taken over before is listed, and what comes later is refused.
-    if (this.#extension.takeover) await this.#listed.refuseTakeovers(indexName, indexTerm(value));
-    return this.#listed.end(indexName, indexTerm(value), except);
+    if (this.#extension.takeover) await this.#listed.refuseTakeovers(indexName, hashOfValue(value));
+    return this.#listed.end(indexName, hashOfValue(value), except);
   }
 
   protected override async endEvery(): Promise<void> {
@@ -183,7 +183,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected write(written: SessionChange): Promise<WriteReply> {
-    const change = inIndexTerms(written);
+    const change = withHashedIndexes(written);
     const reply = this.#partitions.hasTwoLayouts ? throughStages(() => this.#writeNow(change)) : this.#writeNow(change);
     return this.#ends ? this.#ends.following(change, reply) : reply;
   }

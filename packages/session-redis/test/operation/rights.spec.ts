@@ -23,7 +23,7 @@ import { loadScript } from '../../src/scripts/script.loader.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -283,7 +283,7 @@ async function moveToPartitions(): Promise<void> {
   const partitions = { from: 1, to: 4 };
   const before = await start({ ...ONLY_REQUESTS, notifications: 'off' });
   await admin.set('nest:session:sessions:taken-over:old', '', 'EX', 60);
-  await admin.set(`nest:session:revoked:principal:${indexTerm('ann')}`, '', 'EX', 60);
+  await admin.set(`nest:session:revoked:principal:${hashOfValue('ann')}`, '', 'EX', 60);
   await admin.xgroup('CREATE', 'nest:session:events', 'mails', '$', 'MKSTREAM');
   await before.stop();
   const instance = await start({ ...ONLY_REQUESTS, partitions });

@@ -17,7 +17,7 @@ import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { scriptsOn } from '../../src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KEEPING_RULES, MINUTE, Store, updateOf } from '../support/store.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -94,7 +94,7 @@ const repartitioner = (move = MOVE) => new SessionRepartitioner(store.client, op
 const begin = ({ from, to }: Repartitioning = MOVE) =>
   store.client.hset('nest:session:meta', 'version', '2', 'partitions', `${from}>${to}`);
 const record = (count: number) => store.client.hset('nest:session:meta', 'version', '2', 'partitions', String(count));
-const ANN = indexTerm('ann');
+const ANN = hashOfValue('ann');
 const randomId = () => randomBytes(32).toString('base64url');
 
 /** The places of a session, the old one first. */

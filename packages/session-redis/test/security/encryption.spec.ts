@@ -20,7 +20,7 @@ import {
 } from '../support/encryption.fixture.js';
 import { dump } from '../support/store.dump.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -124,7 +124,7 @@ describe('the attributes of a session', () => {
     const [found] = await repository.findByPrincipalName('ann');
     expect(found?.principalName).toBe('ann');
     expect(await textOf(session.id, PRINCIPAL_NAME_INDEX_NAME)).not.toContain('ann');
-    expect(await store.client.hget(hashOf(session.id), 'index')).toContain(indexTerm('ann'));
+    expect(await store.client.hget(hashOf(session.id), 'index')).toContain(hashOfValue('ann'));
   });
 
   it('of an old session of connect-redis are encrypted when it is taken over', async () => {

@@ -3,7 +3,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -55,8 +55,8 @@ describe('what clients choose as the value of an index', () => {
   it('is in no key as it is, but as its hash', async () => {
     await stored('ada:lovelace', 'x:y');
     expect((await client.keys('*index*')).toSorted()).toEqual([
-      `nest:session:index:a%3Ab:${indexTerm('x:y')}`,
-      `nest:session:index:${PRINCIPAL_NAME_INDEX_NAME}:${indexTerm('ada:lovelace')}`,
+      `nest:session:index:a%3Ab:${hashOfValue('x:y')}`,
+      `nest:session:index:${PRINCIPAL_NAME_INDEX_NAME}:${hashOfValue('ada:lovelace')}`,
     ]);
   });
 

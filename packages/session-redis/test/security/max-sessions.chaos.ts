@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { fileURLToPath } from 'node:url';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { WorkerProcess } from '../support/worker.process.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -81,7 +81,7 @@ describe.each([
     (await client.eval(
       COUNT_LIVE,
       1,
-      `index:${PRINCIPAL_NAME_INDEX_NAME}:${indexTerm(principal)}`,
+      `index:${PRINCIPAL_NAME_INDEX_NAME}:${hashOfValue(principal)}`,
       ...prefixes,
     )) as number;
 

@@ -17,7 +17,7 @@ import { RedisSessionRepository } from '../../src/repository/redis-session.repos
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { App } from '../support/app.fixture.js';
 import { MINUTE, type SteppableStore, Store, updateOf } from '../support/store.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -95,7 +95,7 @@ describe.each([
 });
 
 // As the repository names principals to the ledger.
-const ANN = indexTerm('ann');
+const ANN = hashOfValue('ann');
 
 describe('the ledger', () => {
   let store: SteppableStore;

@@ -3,7 +3,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { App } from '../support/app.fixture.js';
 import { figures, print } from '../support/figures.js';
 import { Store } from '../support/store.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -103,7 +103,7 @@ it.each([1, 8])(
       );
 
       const left = await Promise.all(
-        store.partitions.all.map((keys) => store.client.zrange(keys.index(PRINCIPAL, indexTerm('eve')), '0', '-1')),
+        store.partitions.all.map((keys) => store.client.zrange(keys.index(PRINCIPAL, hashOfValue('eve')), '0', '-1')),
       );
       expect(left.flat()).toEqual([kept]);
       // Nobody wants to hear of creations.

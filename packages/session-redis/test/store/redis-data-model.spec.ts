@@ -15,13 +15,13 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { KEYS, patternsOfKeys } from '../support/documented.keys.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
 const PLACEHOLDERS = {
   '<index name>': 'org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME',
-  '<hash>': indexTerm('ann'),
+  '<hash>': hashOfValue('ann'),
   '<group>': '(retrying|giving-up)',
   '<type>': 'created',
 };

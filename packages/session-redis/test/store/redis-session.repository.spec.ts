@@ -11,7 +11,7 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -68,7 +68,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     const keys = partitions.of(first.id);
     await client.del(keys.session(first.id), keys.shadow(first.id));
     expect((await sessions.findByPrincipalName('ann')).map((session) => session.id)).toEqual([second.id]);
-    const indexes = partitions.all.map((each) => each.index(PRINCIPAL_NAME_INDEX_NAME, indexTerm('ann')));
+    const indexes = partitions.all.map((each) => each.index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('ann')));
     expect(await client.zunion(indexes.length, ...indexes)).toEqual([second.id]);
 
     second.principalName = undefined;
@@ -88,7 +88,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     const found = await sessions.findByPrincipalName('everywhere');
     expect(found.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 
-    const index = partitions.all.at(-1)!.index(PRINCIPAL_NAME_INDEX_NAME, indexTerm('everywhere'));
+    const index = partitions.all.at(-1)!.index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('everywhere'));
     await client.del(index);
     await client.set(index, 'planted');
     // An empty result would let a caller believe that all sessions of the principal have ended.

@@ -5,7 +5,7 @@ import { SingleNode } from '../../src/connection/single-node.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { commandStats } from '../support/command.stats.js';
 import { MINUTE, Store, updateOf } from '../support/store.fixture.js';
-import { indexTerm } from '../support/index-term.js';
+import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 beforeEach(() => store.client.flushall());
 
-const indexOf = (name: string) => store.keys.index(PRINCIPAL, indexTerm(name));
+const indexOf = (name: string) => store.keys.index(PRINCIPAL, hashOfValue(name));
 const scoreOf = async (id: string, name = 'ann') => Number(await store.client.zscore(indexOf(name), id));
 const at = async (id: string) => Number(await store.client.hget(store.keys.session(id), 'creationTime'));
 
@@ -46,7 +46,7 @@ const listed = async () => (await infosOf('ann')).map(({ id }) => id);
 async function signInAgain(id: string): Promise<string> {
   const newId = store.id(id);
   await store.client.hset(store.keys.session(id), 'authenticatedAt', (await store.now()) + 1);
-  const change = updateOf(id, { newId, indexes: [[PRINCIPAL, indexTerm('ann')]] });
+  const change = updateOf(id, { newId, indexes: [[PRINCIPAL, hashOfValue('ann')]] });
   expect(await store.scripts.save(change)).toEqual({ outcome: 'saved' });
   return newId;
 }
@@ -219,9 +219,9 @@ describe('the end of all sessions of an index', () => {
 
   it('takes a session out of all of its indexes', async () => {
     const id = await open();
-    await store.save(id, { indexes: [['team', indexTerm('red')]] });
+    await store.save(id, { indexes: [['team', hashOfValue('red')]] });
     expect(await repository.deleteByIndex('team', 'red')).toBe(1);
-    expect(await store.client.exists(indexOf('ann'), store.keys.index('team', indexTerm('red')))).toBe(0);
+    expect(await store.client.exists(indexOf('ann'), store.keys.index('team', hashOfValue('red')))).toBe(0);
   });
 
   it('works when Redis is out of memory', async () => {

@@ -4,7 +4,7 @@ import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from './store.fixture.js';
-import { indexTerm } from './index-term.js';
+import { hashOfValue } from './hash-of-value.js';
 
 /** A store whose clock the test steps. */
 export interface TimedStore {
@@ -80,7 +80,7 @@ export class TimedRedisStore implements TimedStore {
       this.store.session(id),
       client.pexpiretime(keys.shadow(id)),
       client.pexpiretime(keys.session(id)),
-      client.zrange(keys.index(PRINCIPAL_NAME_INDEX_NAME, indexTerm(principal)), '0', '-1'),
+      client.zrange(keys.index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue(principal)), '0', '-1'),
       this.store.buckets(id),
     ]);
     // Ended, and not swept yet.

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { SessionKeys } from '../../src/keys/session-keys.js';
 import { VISIT_ATTRIBUTES } from './visit.routes.js';
-import { indexTerm } from './index-term.js';
+import { hashOfValue } from './hash-of-value.js';
 
 /** The visited sessions of a namespace in Redis. */
 export class VisitedSessions {
@@ -57,7 +57,7 @@ export class VisitedSessions {
   }
 
   #index(mark: string): string {
-    return this.#keys.index('visitor', indexTerm(mark));
+    return this.#keys.index('visitor', hashOfValue(mark));
   }
 
   async #members(key: string): Promise<[member: string, key: string][]> {

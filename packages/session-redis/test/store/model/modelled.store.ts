@@ -41,7 +41,7 @@ import { PRINCIPALS, TEAMS } from './actors.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
 import { HandSignals } from '../../support/hand-signals.js';
-import { indexTerm } from '../../support/index-term.js';
+import { hashOfValue } from '../../support/hash-of-value.js';
 
 export type MaxSessions = Required<MaxSessionsOptions>;
 
@@ -326,8 +326,8 @@ export class ModelledRedisStore implements ModelledStore {
   }
 
   async placesOf(principal: string): Promise<string[] | undefined> {
-    const term = indexTerm(principal);
-    const ledger = this.server.partitions.of(term).ledger(term);
+    const name = hashOfValue(principal);
+    const ledger = this.server.partitions.of(name).ledger(name);
     const places = Object.values(await this.#client.hgetall(ledger));
     // A time and an id each.
     const idsOf = (place: string) => [...place.matchAll(/ \d+:(\S+)/g)].map(([, id]) => id!);
@@ -413,7 +413,7 @@ export class ModelledRedisStore implements ModelledStore {
     );
     const endListed: SessionScripts['endListed'] = async (keys, index, size, bounds) => {
       const batch = await scripts.endListed(keys, index, size, bounds);
-      const isListed = (entry: readonly [string, string]) => keys.index(entry[0], indexTerm(entry[1])) === index;
+      const isListed = (entry: readonly [string, string]) => keys.index(entry[0], hashOfValue(entry[1])) === index;
       this.watcher.expectEnded(batch.ended, (id, indexes) => {
         return partitions.of(id) === keys && [...indexes].some(isListed) && !bounds?.stays?.includes(id);
       });
@@ -557,17 +557,17 @@ function overridden<T extends object>(target: T, methods: Partial<T>): T {
 }
 
 const VALUES: ReadonlyMap<string, string> = new Map(
-  [...PRINCIPALS, ...TEAMS].map((value) => [indexTerm(value), value]),
+  [...PRINCIPALS, ...TEAMS].map((value) => [hashOfValue(value), value]),
 );
-const valueOf = (term: string) => VALUES.get(term) ?? term;
+const valueOf = (hash: string) => VALUES.get(hash) ?? hash;
 
-/** A change as the scripts get it, and their reply, with the values of indexes that they have as terms. */
+/** A change as the scripts get it, and their reply, with the values of indexes in the place of their hashes. */
 function inValues<Change extends CreateSession | UpdateSession>(
   change: Change,
   room: Room,
   reply: StoreReply<WriteReply>,
 ): [Change, Room, StoreReply<WriteReply>] {
-  const indexes = new Map([...change.indexes].map(([name, term]) => [name, term === null ? null : valueOf(term)]));
+  const indexes = new Map([...change.indexes].map(([name, hash]) => [name, hash === null ? null : valueOf(hash)]));
   const replied = reply.outcome === 'unplaced' ? { ...reply, principal: valueOf(reply.principal) } : reply;
   return [{ ...change, indexes }, { ...room, principal: valueOf(room.principal) }, replied];
 }
