@@ -35,15 +35,15 @@ export const operation = [
   {
     mistake: 'The arguments of scripts are shown',
     in: 'hideArguments',
-    code: 'SEEN[command.name] ?? 0',
-    instead: 'SEEN[command.name] > 0 ? Infinity : 0',
+    code: 'SEEN.get(command.name) ?? 0',
+    instead: 'SEEN.has(command.name) ? Infinity : 0',
     ...TELEMETRY,
   },
   {
     mistake: 'The arguments of commands that are on no list are shown',
     in: 'hideArguments',
-    code: 'SEEN[command.name] ?? 0',
-    instead: 'SEEN[command.name] ?? Infinity',
+    code: 'SEEN.get(command.name) ?? 0',
+    instead: 'SEEN.get(command.name) ?? Infinity',
     ...TELEMETRY,
   },
   {

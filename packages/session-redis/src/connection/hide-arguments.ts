@@ -10,17 +10,17 @@ const HIDDEN = '?';
  * How many arguments may be seen, by command; of any other one none may. Those of a script: its hash and the number of its
  * keys. Of the rest all, because ioredis itself reads them, or because they say only what a connection is for.
  */
-const SEEN: Readonly<Record<string, number>> = {
-  eval: 2,
-  evalsha: 2,
-  ...Object.fromEntries(
-    [
-      ...['select', 'subscribe', 'psubscribe', 'ssubscribe', 'unsubscribe', 'punsubscribe', 'sunsubscribe'],
-      ...['xread', 'xreadgroup', 'xinfo', 'xrange', 'xrevrange', 'xlen', 'wait'],
-      ...['client', 'cluster', 'config', 'info'],
-    ].map((name) => [name, Infinity]),
-  ),
-};
+const SEEN = new Map([
+  ['eval', 2],
+  ['evalsha', 2],
+  ...['select', 'subscribe', 'psubscribe', 'ssubscribe', 'unsubscribe', 'punsubscribe', 'sunsubscribe'].map(all),
+  ...['xread', 'xreadgroup', 'xinfo', 'xrange', 'xrevrange', 'xlen', 'wait'].map(all),
+  ...['client', 'cluster', 'config', 'info'].map(all),
+]);
+
+function all(command: string): [string, number] {
+  return [command, Infinity];
+}
 
 /**
  * From now on, the arguments of the commands that a client sends are `?` for everybody but Redis. ioredis shows them to
@@ -36,7 +36,7 @@ export function hideArguments<Client extends Redis | Cluster>(client: Client): C
       command.getSlot();
       Reflect.deleteProperty(command, 'keys');
     }
-    hideArgumentsOf(command, SEEN[command.name] ?? 0);
+    hideArgumentsOf(command, SEEN.get(command.name) ?? 0);
     return send(command, ...where);
   };
   return client;

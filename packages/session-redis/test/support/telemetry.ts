@@ -76,9 +76,9 @@ export class Telemetry {
   /** A message may have the reply as well, which no instrumentation passes on. */
   #watchChannels(): void {
     for (const channel of CHANNELS as TracingChannel<string, { result?: unknown }>[]) {
-      const see = ({ result: _, ...message }: { result?: unknown }) => {
+      const see = (message: { result?: unknown }) => {
         this.#shown.channels++;
-        this.see(message);
+        this.see({ ...message, result: undefined });
       };
       const subscribers = { start: see, end: see, asyncStart: see, asyncEnd: see, error: see };
       channel.subscribe(subscribers);
