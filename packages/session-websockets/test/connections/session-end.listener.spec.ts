@@ -1,41 +1,99 @@
+import { jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { MapSessionRepository, SessionRepository } from '@nest-session/core';
+import { MapSessionRepository, SessionRepository, SessionStoreError } from '@nest-session/core';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { OpenConnections } from '../../src/connections/open-connections.js';
 import { SessionEndListener } from '../../src/connections/session-end.listener.js';
 
 LeakGuard.install();
 
-/** A store whose first reply is late. */
+/** A store whose next reply can be late, or an error. */
 class LateRepository extends MapSessionRepository {
-  readonly gate = new Gate();
-  #loads = 0;
+  #gate: Gate | undefined;
+  loads = 0;
+
+  holdNext(): Gate {
+    return (this.#gate = new Gate());
+  }
+
+  failNext(): void {
+    this.holdNext().fail(new SessionStoreError('The test has broken the store'));
+  }
 
   protected override async load(ids: readonly string[]) {
+    this.loads++;
     const records = await super.load(ids);
-    if (this.#loads++ === 0) await this.gate.pass();
+    const gate = this.#gate;
+    this.#gate = undefined;
+    await gate?.pass();
     return records;
   }
 }
 
-it('a gap that is reported during the search for ended sessions makes the search begin again', async () => {
+/** More than the pause before a search. */
+const PAUSE = 1001;
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'performance', 'Date'] });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+async function start() {
   const repository = new LateRepository();
   const module = await Test.createTestingModule({
     providers: [SessionEndListener, OpenConnections, { provide: SessionRepository, useValue: repository }],
   }).compile();
-  const listener = module.get(SessionEndListener);
-  const session = repository.createSession();
-  session.setAttribute('visits', 1);
-  await session.save();
-  const closed = new Promise((close) => module.get(OpenConnections).add({ close }, [session.id]));
+  const connections = module.get(OpenConnections);
+  const closed: string[] = [];
+  /** A connection in a session. Returns the id of the session. */
+  const connected = async () => {
+    const session = repository.createSession();
+    session.setAttribute('visits', 1);
+    await session.save();
+    connections.add({ close: (reason) => closed.push(`${session.id} ${reason}`) }, [session.id]);
+    return session.id;
+  };
+  return { repository, module, listener: module.get(SessionEndListener), connections, connected, closed };
+}
 
+it('a gap that is reported during the search for ended sessions makes the search begin again', async () => {
+  const { repository, module, listener, connected, closed } = await start();
+  const id = await connected();
+  const gate = repository.holdNext();
   listener.search();
-  await repository.gate.reached();
+  await jest.advanceTimersByTimeAsync(PAUSE);
+  await gate.reached();
   // The reply that is on its way says that the session is alive.
-  await repository.deleteById(session.id);
+  await repository.deleteById(id);
   listener.search();
-  repository.gate.open();
-
-  expect(await closed).toBe('session ended');
+  gate.open();
+  await jest.advanceTimersByTimeAsync(PAUSE);
+  expect(closed).toEqual([`${id} session ended`]);
+  expect(jest.getTimerCount()).toBe(0);
   await module.close();
+});
+
+it('each gap makes one search, also after a store that failed, which closes what has ended and is over', async () => {
+  jest.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
+  const { repository, module, listener, connections, connected, closed } = await start();
+  const alive = await connected();
+  for (let gap = 1; gap <= 3; gap++) {
+    const id = await connected();
+    await repository.deleteById(id);
+    repository.failNext();
+    listener.search();
+    await jest.advanceTimersByTimeAsync(PAUSE);
+    expect(closed).toHaveLength(gap - 1);
+    await jest.advanceTimersByTimeAsync(PAUSE);
+    expect(closed.at(-1)).toBe(`${id} session ended`);
+    expect([connections.ids, jest.getTimerCount()]).toEqual([[alive], 0]);
+    const { loads } = repository;
+    await jest.advanceTimersByTimeAsync(3 * PAUSE);
+    expect([closed.length, repository.loads]).toEqual([gap, loads]);
+  }
+  await module.close();
+  jest.restoreAllMocks();
 });

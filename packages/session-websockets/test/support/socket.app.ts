@@ -21,7 +21,8 @@ import {
 } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { HttpAgent } from '@nest-session/testing';
+import { eventually, HttpAgent } from '@nest-session/testing';
+import { OpenConnections } from '../../src/connections/open-connections.js';
 import { SessionWebSocketModule, type SessionWebSocketModuleOptions } from '../../src/index.js';
 import { AccountController } from './account.controller.js';
 
@@ -137,7 +138,9 @@ export class SocketApp {
 
 const running: SocketApp[] = [];
 
-/** Closes what `start()` has started; for `afterEach`. */
+/** Closes what `start()` has started; for `afterEach`. No connection may be kept for open when all are closed. */
 export async function closeApps(): Promise<void> {
-  await Promise.all(running.splice(0).map(({ nest }) => nest.close()));
+  const closed = running.splice(0).map(({ nest }) => ({ nest, connections: nest.get(OpenConnections) }));
+  await Promise.all(closed.map(({ nest }) => nest.close()));
+  for (const { connections } of closed) await eventually(() => expect(connections.ids).toEqual([]));
 }
