@@ -75,6 +75,26 @@ describe('the attributes of a session', () => {
     expect(await attributesOf(other, id)).toEqual({ cart: [{ item: 'Äpfel 🍎' }], n: 1 });
   });
 
+  it('take as much of the bounds as without encryption, of a session that was created, saved or loaded', async () => {
+    const name = 'text';
+    const maxSessionSize = 1000;
+    // A character of two bytes, and with the quotes and the name exactly this many.
+    const textOf = (bytes: number) => 'ä'.repeat((bytes - name.length - 2) / 2);
+    for (const encryption of [undefined, encryptionOf(A), encryptionOf(B, A)]) {
+      const repository = instanceOf(store, encryption, { maxSessionSize, maxAttributeSize: 900 });
+      const created = await stored(repository, { half: textOf(500) });
+      for (const session of [created, await load(repository, created.id)]) {
+        for (let again = 0; again < 2; again++) {
+          session.setAttribute(name, textOf(500));
+          expect(() => session.setAttribute(name, textOf(502))).toThrow('maxSessionSize');
+          expect(await session.save()).toBe('saved');
+          expect(await session.updateAttribute(name, () => textOf(300))).toBe(textOf(300));
+          await expect(session.updateAttribute(name, () => textOf(502))).rejects.toThrow('maxSessionSize');
+        }
+      }
+    }
+  });
+
   it('stand in no key of Redis in plain text, whatever a request does', async () => {
     const repository = instanceOf(store, encryptionOf(A));
     const session = await stored(repository, { cart: SECRET });

@@ -79,3 +79,20 @@ it.each([undefined, 4])('the id in a shadow key is read for its own partition on
   for (const key of [...foreign, ...partitions.canaries.map((prefix) => `${prefix}x`)])
     expect(partitions.idOfShadow(key)).toBeUndefined();
 });
+
+it('the share of a partition in a limit is that of the layout with fewer partitions, whichever is the old one', () => {
+  for (const [from, to, share] of [
+    [1, 4, 100],
+    [4, 1, 100],
+    [2, 8, 50],
+    [8, 2, 50],
+    [3, 64, 34],
+  ] as const) {
+    const partitions = new SessionPartitions('nest:session', { from, to });
+    for (const stage of ['before', 'moving', 'after'] as const) {
+      expect(partitions.learn(partitions.records[stage])).toBe(true);
+      expect(partitions.shareOf(100)).toBe(share);
+    }
+  }
+  expect([partitionsOf(1), partitionsOf(4), partitionsOf(1000)].map((each) => each.shareOf(100))).toEqual([100, 25, 1]);
+});
