@@ -22,31 +22,79 @@ class HeardSignals extends HandSignals {
   }
 }
 
+let store: Store;
+let proxy: TcpProxy;
+/** Its replies can be late. */
+let client: Redis;
+beforeAll(async () => {
+  store = await Store.open({ partitions: 4 });
+  proxy = await TcpProxy.start({ port: store.server.port });
+  client = new Redis(proxy.url);
+  await client.ping();
+});
+afterEach(() => store.client.flushall());
+afterAll(async () => {
+  client.disconnect();
+  await proxy.stop();
+  await store.close();
+});
+
 it('an answer from before the signal of a new epoch is not confirmed, and does not outlive the next one', async () => {
-  const store = await Store.open({ partitions: 4 });
-  const proxy = await TcpProxy.start({ port: store.server.port });
-  const client = new Redis(proxy.url);
-  try {
-    const [keys] = store.partitions.all as [SessionKeys];
-    const [epochs, signals] = [new SessionEpochs(), new HeardSignals()];
-    void new SessionEpochsListener(client, [keys], epochs, signals);
-    await client.ping();
+  const [keys] = store.partitions.all as [SessionKeys];
+  const [epochs, signals] = [new SessionEpochs(), new HeardSignals()];
+  void new SessionEpochsListener(client, [keys], epochs, signals);
+  proxy.hold('reply');
+  signals.tell(keys, 'missed');
+  await proxy.untilHeld('reply');
+  await store.scripts.raiseEpoch(keys);
+  proxy.hold('request');
+  signals.tell(keys, 'epoch');
+  await proxy.untilHeld('request');
+  proxy.release('reply');
+  await eventually(() => !epochs.isStale(keys));
+  expect(epochs.ends(keys, { creationTime: 1 })).toBe(false);
+  signals.confirm([keys], performance.now());
+  proxy.release('request');
+  await eventually(() => expect(epochs.ends(keys, { creationTime: 1 })).toBe(true));
+});
+
+it('an answer that comes after that of a later question says nothing, each time', async () => {
+  const [keys] = store.partitions.all as [SessionKeys];
+  const epochs = new SessionEpochs();
+  for (let round = 0; round < 3; round++) {
     proxy.hold('reply');
-    signals.tell(keys, 'missed');
+    const late = epochs.ask(client, keys);
     await proxy.untilHeld('reply');
     await store.scripts.raiseEpoch(keys);
-    proxy.hold('request');
-    signals.tell(keys, 'epoch');
-    await proxy.untilHeld('request');
+    await epochs.ask(store.client, keys);
+    const newest = Number(await store.client.hget(keys.epoch, 'at'));
+    expect(epochs.pending(keys)).toBe(newest);
     proxy.release('reply');
-    await eventually(() => !epochs.isStale(keys));
-    expect(epochs.ends(keys, { creationTime: 1 })).toBe(false);
-    signals.confirm([keys], performance.now());
-    proxy.release('request');
-    await eventually(() => expect(epochs.ends(keys, { creationTime: 1 })).toBe(true));
+    await late;
+    expect(epochs.pending(keys)).toBe(newest);
+    // Nor does a confirmation of what was true before.
+    epochs.confirm(keys, performance.now() - 10_000);
+    expect(epochs.isStale(keys)).toBe(false);
+    // The next one has another time.
+    await eventually(async () => expect(await store.now()).toBeGreaterThan(newest), { interval: 1 });
+  }
+});
+
+it('a partition whose question has failed is asked again, and holds up no other one', async () => {
+  const [broken, other] = store.partitions.all as [SessionKeys, SessionKeys];
+  const [epochs, signals] = [new SessionEpochs(), new HeardSignals()];
+  const listener = new SessionEpochsListener(store.client, [broken, other], epochs, signals);
+  listener.start();
+  try {
+    // A reply that is an error.
+    await store.client.set(broken.epoch, 'no hash');
+    await store.scripts.raiseEpoch(other);
+    for (const keys of [broken, other]) signals.tell(keys, 'epoch');
+    await eventually(() => expect(epochs.ends(other, { creationTime: 1 })).toBe(true));
+    await store.client.del(broken.epoch);
+    await store.scripts.raiseEpoch(broken);
+    await eventually(() => expect(epochs.ends(broken, { creationTime: 1 })).toBe(true));
   } finally {
-    client.disconnect();
-    await proxy.stop();
-    await store.close();
+    await listener.stop();
   }
 });
