@@ -57,6 +57,26 @@ describe('DetachedSession', () => {
     }
   });
 
+  it('shares the failure of a save with those that wait for it, also when one before it is done', async () => {
+    const { repository, detached, visit, visits } = await start();
+    const first = repository.gate('update');
+    visit(1);
+    const saves = [detached.save()];
+    await first.reached();
+    visit(2);
+    saves.push(detached.save());
+    const second = repository.gate('update');
+    first.open();
+    await saves[0];
+    await second.reached();
+    saves.push(detached.save(), detached.save());
+    second.fail(STORE_FAILURE);
+    for (const saving of saves.slice(1)) await expect(saving).rejects.toBe(STORE_FAILURE);
+    expect(repository.calls.filter((call) => call === 'update')).toHaveLength(2);
+    repository.repair();
+    expect(await visits()).toBe(1);
+  });
+
   it('tries no save again after one that failed: each later one has the same error', async () => {
     const { repository, detached, visit, visits } = await start();
     repository.break('update');
