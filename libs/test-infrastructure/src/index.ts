@@ -15,4 +15,5 @@ export { LogRecorder } from './logging/log.recorder.js';
 export { standStill } from './time/stand-still.js';
 
 // nothing left behind
+export { KeptEntries } from './leaks/kept-entries.js';
 export { LeakGuard } from './leaks/leak.guard.js';
