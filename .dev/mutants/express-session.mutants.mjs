@@ -36,6 +36,36 @@ const bag = [
     ...byBag('lets no deep merge of {"__proto__":{"polluted":1}} reach other sessions'),
   },
   {
+    mistake: 'A property that is assigned its own value undoes the change of another request',
+    in: 'BagValues.set',
+    code: 'this.session.assignAttribute(name, value)',
+    instead: 'this.session.setAttribute(name, value)',
+    ...inSpec(
+      'equal-values',
+      'a property of a session in memory keeps the change of a faster request when a slower one assigns the value that it has loaded',
+    ),
+  },
+  {
+    mistake: 'An object that was equal when it was assigned is not watched',
+    in: 'TrackedAttributes.assign',
+    code: 'else this.#entries.set(name, { name, value, assigned: false, text, isRaw: false });',
+    instead: '',
+    ...inSpec(
+      'tracked-session-assignments',
+      'writes an object that was equal when it was assigned, and changed in place afterwards',
+    ),
+  },
+  {
+    mistake: 'The value that was loaded is lost when it is assigned again during the save of another',
+    in: 'TrackedAttributes.assign',
+    code: 'this.#unconfirmed?.has(name) || ',
+    instead: '',
+    ...inSpec(
+      'tracked-session-assignments',
+      'writes the value that was loaded when it is assigned during the save of another',
+    ),
+  },
+  {
     mistake: 'The session before a regeneration is the one after it',
     in: 'RequestBag.regenerate',
     code: 'this.#leave(id, values);',

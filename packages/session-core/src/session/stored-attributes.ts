@@ -127,6 +127,32 @@ export class StoredAttributes {
     return hasText(this.serializer, value, text);
   }
 
+  /**
+   * The text that later encodings of a value are compared with. Not the stored text: another language may write the same
+   * value differently, and reading it must not write it back.
+   */
+  textAsRead(raw: string): string | undefined {
+    try {
+      return this.serializer.serialize(this.serializer.deserialize(raw));
+    } catch {
+      // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
+      return undefined;
+    }
+  }
+
+  /** Whether the store has a value with this text, however it is formatted there; null: whether it has none. */
+  holds(name: string, text: string | null): boolean {
+    if (text === null || !this.has(name)) return text === null && !this.has(name);
+    let raw: string | undefined;
+    try {
+      raw = this.text(name);
+    } catch {
+      // The store cannot read it. To replace it must not fail.
+      return false;
+    }
+    return raw !== undefined && (raw === text || this.textAsRead(raw) === text);
+  }
+
   #isUndecodable(name: string): boolean {
     if (!this.#undecodable) return false;
     const text = this.#texts.get(name);

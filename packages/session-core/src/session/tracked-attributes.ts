@@ -28,6 +28,8 @@ export class TrackedAttributes {
   #content: { readonly stored: SessionContent; now: SessionContent } | undefined;
   /** Whether no object can have changed: see `rest()`. */
   #isAtRest = false;
+  /** What saves were given, and the store has not confirmed: it may hold another text than `#stored`. */
+  #unconfirmed: Set<string> | undefined;
 
   constructor(stored: StoredAttributes) {
     this.#stored = stored;
@@ -68,18 +70,27 @@ export class TrackedAttributes {
    * that the stack shows the caller
    */
   set(name: string, value: unknown): void {
-    assertName(name);
-    const removed = value === undefined || value === null;
-    const text = removed ? null : this.#fitting(name, this.#stored.encode(name, value));
-    this.#counted.now = this.#admitted(name, text);
-    this.#entries.set(name, { name, value: removed ? undefined : value, assigned: true, text, isRaw: false });
-    this.#wasSet = true;
+    this.#set(name, value, this.#textToSet(name, value));
+  }
+
+  /**
+   * The same, but a value that the store has is not written again, because that could undo a change of another request. It
+   * is watched for changes in place. @throws as `set()` does
+   */
+  assign(name: string, value: unknown): void {
+    const text = this.#textToSet(name, value);
+    if (this.#unconfirmed?.has(name) || !this.#stored.holds(name, text)) return this.#set(name, value, text);
+    this.#content = undefined;
+    this.#isAtRest = false;
+    if (text === null) this.#entries.delete(name);
+    else this.#entries.set(name, { name, value, assigned: false, text, isRaw: false });
   }
 
   /** The text of a value that will be written. @throws as `set()` does */
   encode(name: string, value: unknown): string {
     const text = this.#fitting(name, this.#stored.encode(name, value));
     this.#admitted(name, text);
+    this.#isSent(name);
     return text;
   }
 
@@ -123,6 +134,7 @@ export class TrackedAttributes {
     // Copies: a save of these attributes, which is in flight, says nothing of the others.
     for (const [name, entry] of this.#entries) if (isAccepted(name)) accepted.#entries.set(name, { ...entry });
     accepted.#wasSet = this.#wasSet;
+    accepted.#unconfirmed = this.#unconfirmed && new Set(this.#unconfirmed);
     return accepted;
   }
 
@@ -135,6 +147,7 @@ export class TrackedAttributes {
       const change = this.#change(entry);
       if (change === undefined) continue;
       changes.set(entry.name, change);
+      this.#isSent(entry.name);
       if (change !== known) inPlace = entry.name;
     }
     if (inPlace !== undefined) this.#assertFits(changes, inPlace);
@@ -146,6 +159,7 @@ export class TrackedAttributes {
     this.#content = undefined;
     for (const [name, change] of changes) {
       this.#stored.replace(name, change ?? undefined);
+      this.#unconfirmed?.delete(name);
       const entry = this.#entries.get(name);
       if (!entry) continue;
       // The attribute was set again in the meantime.
@@ -170,6 +184,7 @@ export class TrackedAttributes {
     const isOwn = this.isChanged(name);
     this.#content = undefined;
     this.#stored.replace(name, text);
+    this.#unconfirmed?.delete(name);
     if (!isOwn) this.#entries.delete(name);
   }
 
@@ -182,6 +197,23 @@ export class TrackedAttributes {
     const entry: Entry = { name, value, assigned: false, text, isRaw: true };
     if (value !== undefined) this.#entries.set(name, entry);
     return entry;
+  }
+
+  #isSent(name: string): void {
+    (this.#unconfirmed ??= new Set()).add(name);
+  }
+
+  /** null for a value that removes the attribute. */
+  #textToSet(name: string, value: unknown): string | null {
+    assertName(name);
+    return value === undefined || value === null ? null : this.#stored.encode(name, value);
+  }
+
+  #set(name: string, value: unknown, text: string | null): void {
+    if (text !== null) this.#fitting(name, text);
+    this.#counted.now = this.#admitted(name, text);
+    this.#entries.set(name, { name, value: value ?? undefined, assigned: true, text, isRaw: false });
+    this.#wasSet = true;
   }
 
   /** The text of an attribute, which fits by itself. */
@@ -220,20 +252,6 @@ export class TrackedAttributes {
     assertSessionFits(this.#stored.owner, changed, content, stored);
   }
 
-  /**
-   * The text that later encodings of the value are compared with. Not the stored text: another language may write the
-   * same value differently, and reading it must not write it back.
-   */
-  #textAsRead(raw: string): string | undefined {
-    const { serializer } = this.#stored;
-    try {
-      return serializer.serialize(serializer.deserialize(raw));
-    } catch {
-      // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
-      return undefined;
-    }
-  }
-
   /** The text to write, or null to remove the attribute; undefined when there is nothing to write. */
   #change(entry: Entry): string | null | undefined {
     if (!entry.assigned) return this.#changeInPlace(entry);
@@ -259,7 +277,7 @@ export class TrackedAttributes {
     if (assigned || !isObject(value) || typeof text !== 'string') return undefined;
     if (this.#stored.hasText(value, text)) return undefined;
     if (entry.isRaw) {
-      entry.text = this.#textAsRead(text);
+      entry.text = this.#stored.textAsRead(text);
       entry.isRaw = false;
       if (entry.text === undefined || this.#stored.hasText(value, entry.text)) return undefined;
     }

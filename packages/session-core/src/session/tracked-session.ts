@@ -16,6 +16,8 @@ import { assertFree, assertPrincipalName } from './sign-in.js';
 import { assertName } from './tracked-attributes.js';
 import type { SessionTimeouts } from './tracked-timeouts.js';
 
+type Update<T> = (current: T | undefined) => T | undefined;
+
 /** The one implementation of `Session`: it tracks its own changes, and its repository writes them. */
 export class TrackedSession extends NoExpandoProperties implements Session {
   readonly #writer: SessionWriter;
@@ -25,11 +27,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   #companions: readonly SessionEnd[] | undefined;
 
   /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
-  static create(
-    writer: SessionWriter,
-    timeouts: SessionTimeouts,
-    presentedIds: readonly string[] = [],
-  ): TrackedSession {
+  static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[] = []) {
     const { id, token } = writer.drawKey();
     const now = Date.now();
     const record = { id, creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined, attributes: [] };
@@ -137,18 +135,22 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     this.#state.attributes.set(name, value);
   }
 
+  /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
+  assignAttribute(name: string, value: unknown): void {
+    this.#gate.assertStartable();
+    assertFree(name);
+    this.#state.attributes.assign(name, value);
+  }
+
   removeAttribute(name: string): void {
     this.setAttribute(name, undefined);
   }
 
-  updateAttribute<T = unknown>(
-    name: string,
-    update: (current: T | undefined) => T | undefined,
-  ): Promise<T | undefined> {
+  updateAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
     return forDisconnected(this.#updateAttribute(name, update));
   }
 
-  async #updateAttribute<T>(name: string, update: (current: T | undefined) => T | undefined): Promise<T | undefined> {
+  async #updateAttribute<T>(name: string, update: Update<T>): Promise<T | undefined> {
     this.#gate.assertWritable();
     assertName(name);
     assertFree(name);

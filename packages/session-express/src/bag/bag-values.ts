@@ -1,4 +1,5 @@
-import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from '@nest-session/core';
+import type { TrackedSession } from '@nest-session/core/store';
 import type { SessionCookie } from './session-cookie.js';
 
 // Attributes of the library: they are no properties of the session.
@@ -12,7 +13,7 @@ export class BagValues {
   #left: { readonly id: string; readonly values: Map<string, unknown> } | undefined;
 
   constructor(
-    readonly session: Session,
+    readonly session: TrackedSession,
     readonly cookie: SessionCookie,
   ) {}
 
@@ -44,7 +45,7 @@ export class BagValues {
   set(name: string, value: unknown): void {
     if (!isOwn(name))
       throw new TypeError(`The attribute ${JSON.stringify(name)} belongs to @nest-session: use another name`);
-    if (!this.#left) this.session.setAttribute(name, value);
+    if (!this.#left) this.session.assignAttribute(name, value);
     else if (value === undefined || value === null) this.#left.values.delete(name);
     else this.#left.values.set(name, value);
   }
