@@ -15,6 +15,11 @@ export class AccountController {
     session.setAttribute('visits', Number(count));
   }
 
+  @Post('count')
+  async count(@Session() session: Session) {
+    await session.updateAttribute<number>('visits', (visits = 0) => visits + 1);
+  }
+
   @Post('logout')
   logout(@Session() session: Session) {
     session.invalidate();
