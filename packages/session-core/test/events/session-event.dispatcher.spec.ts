@@ -155,6 +155,25 @@ describe('SessionEventDispatcher', () => {
     await expect(dispatcher.idle()).resolves.toBeUndefined();
   });
 
+  it('is idle only when the handlers of what other handlers have caused are done as well', async () => {
+    @Injectable()
+    class Chain {
+      @OnSessionEvent(SessionEvent)
+      async handle({ sessionId }: SessionEvent) {
+        const left = Number(sessionId);
+        if (left > 0) void dispatcher.dispatch(new SessionExpiredEvent({ ...init, sessionId: `${left - 1}` }));
+        await new Promise((resolve) => setImmediate(resolve));
+        log.push(sessionId);
+      }
+    }
+    const dispatcher: SessionEventDispatcher = await start([Chain]);
+    for (let again = 0; again < 2; again++) {
+      void dispatcher.dispatch(new SessionExpiredEvent({ ...init, sessionId: '3' }));
+      await dispatcher.idle();
+      expect(log.splice(0)).toEqual(['3', '2', '1', '0']);
+    }
+  });
+
   it('calls handlers of the group for dispatched events only, and broadcast handlers for broadcast events only', async () => {
     @Injectable()
     class Sockets {

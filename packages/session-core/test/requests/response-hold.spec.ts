@@ -354,6 +354,22 @@ describe('ResponseHold', () => {
     expect(taken).toEqual([false, true, true]);
   });
 
+  it('lets a source go on only when there is room for more', async () => {
+    const hasNoRoom: boolean[] = [];
+    const { agent, started, gate } = await serve((response) => {
+      response.on('drain', () => {
+        hasNoRoom.push(response.writableNeedDrain);
+        if (!response.writableEnded) response.end('end');
+      });
+      expect(response.write(Buffer.alloc(8 * 1024 * 1024))).toBe(false);
+    });
+    const answer = agent.get('/');
+    await started;
+    gate().open();
+    expect((await answer).text).toHaveLength(8 * 1024 * 1024 + 3);
+    expect(hasNoRoom[0]).toBe(false);
+  });
+
   it('sends a whole stream of 8 MB to a slow reader', async () => {
     const chunk = Buffer.alloc(64 * 1024, 'x');
     const { agent, started, gate } = await serve((response) =>

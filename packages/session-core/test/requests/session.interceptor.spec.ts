@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type ArgumentsHost,
   type CallHandler,
@@ -15,6 +17,7 @@ import {
 import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { sessionOf } from '@nest-session/testing';
 import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
 import { CookieSessionIdResolver, Session, SessionInterceptor, SessionStoreError } from '../../src/index.js';
 import { SharedResponseFunctions } from '../../src/http/response-functions.js';
@@ -119,13 +122,48 @@ afterEach(closeApps);
 
 describe('SessionInterceptor', () => {
   it('passes a failed save to the filters, whose response is sent unchanged, without a cookie or a second save', async () => {
-    const { store, agent } = await startApp(base);
+    let closed: Promise<unknown> | undefined;
+    const { store, agent, log } = await startApp({
+      ...base,
+      configure: (app) =>
+        void app.use((_: object, response: ServerResponse, next: () => void) => {
+          closed = once(response, 'close');
+          next();
+        }),
+    });
     store.break('create');
     const response = await agent().get('/value');
     expect([response.status, response.json(), response.headers['x-filter']]).toEqual([507, { sorry: true }, '1']);
     expect(response.setCookies).toEqual([]);
     expect(caught).toEqual(['SessionStoreError']);
     expect(store.calls).toEqual(['create']);
+    // Nor does the log call lost what the filter has set: the failure says so.
+    await closed;
+    await nextTurn();
+    expect(log.matching(/are lost/)).toEqual([]);
+  });
+
+  it('leaves to the response what changes after its save, each time', async () => {
+    const { app, store, agent } = await startApp({
+      ...base,
+      configure: (each) =>
+        void each.use((request: { session: Session }, response: ExpressResponse, next: () => void) => {
+          const { json } = response;
+          response.json = (body) => {
+            const { session } = request;
+            session.setAttribute('late', session.getAttributeOrDefault('late', 0) + 1);
+            json.call(response, body);
+          };
+          next();
+        }),
+    });
+    const client = agent();
+    for (let visit = 1; visit <= 3; visit++) {
+      store.calls.length = 0;
+      await client.get('/value');
+      expect(store.calls.filter((call) => call === 'create' || call === 'update')).toHaveLength(2);
+      expect((await sessionOf(app, client))?.getAttribute('late')).toBe(visit);
+    }
   });
 
   it('saves once, after the last value of an Observable', async () => {

@@ -243,6 +243,23 @@ describe('TrackedSession', () => {
       expect(updates()[2]).not.toHaveProperty('signsOut');
     });
 
+    it('gets one new id when its principal is set, however often, and none when it is new', async () => {
+      const stored = writer.restore({ a: '1' });
+      const created = TrackedSession.create(writer, TIMEOUTS);
+      for (const session of [stored, created]) {
+        session.bindTo({ headersSent: false });
+        const before = session.id;
+        const ids = ['ann', 'bob', undefined, 'ann'].map((name) => {
+          session.principalName = name;
+          return session.id;
+        });
+        expect(new Set(ids).size).toBe(1);
+        expect(ids[0] === before).toBe(session === created);
+        await session.save();
+        expect(session.id).toBe(ids[0]);
+      }
+    });
+
     it('ends its companions before itself, and again after a failure', async () => {
       const session = writer.restore({ a: '1' });
       const ended: string[] = [];

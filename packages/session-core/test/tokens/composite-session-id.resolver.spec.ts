@@ -38,6 +38,18 @@ describe('CompositeSessionIdResolver', () => {
     expect(found.map((each) => each.reveal())).toEqual(tokens);
   });
 
+  it('finds what the last resolver reads, however many tokens the others find', () => {
+    const planted = (name: string) =>
+      Array.from({ length: 64 }, () => `${name}=${generateSessionKey().token.reveal()}`).join('; ');
+    const [first, second] = ['first', 'second'].map((name) => new CookieSessionIdResolver({ name }));
+    const resolver = new CompositeSessionIdResolver(first!, second!, HeaderSessionIdResolver.xAuthToken());
+    const cookie = `${planted('first')}; ${planted('second')}`;
+    const found = resolver.resolve(requestWith({ cookie, 'x-auth-token': token }));
+    expect(found.at(-1)!.reveal()).toBe(token);
+    expect(found.length).toBeLessThanOrEqual(64);
+    expect(found.length).toBeGreaterThan(54);
+  });
+
   it('reads the headers of all its resolvers', () => {
     const twice = new CompositeSessionIdResolver(headerThenCookie(), new CookieSessionIdResolver({ name: 'old' }));
     expect(twice.headers).toEqual(['X-Auth-Token', 'Cookie']);
