@@ -88,4 +88,13 @@ export const encryption = [
     instead: 'return access;',
     killedBy: byTexts('comes back with each update of the session'),
   },
+  {
+    mistake: 'An encrypted session is full long before its bound',
+    in: 'EncryptedSession.unread',
+    code: 'DataKey.bytesIn(stored)',
+    instead: 'Buffer.byteLength(stored)',
+    killedBy: byStore(
+      'take as much of the bounds as without encryption, of a session that was created, saved or loaded',
+    ),
+  },
 ];

@@ -249,6 +249,13 @@ const takeover = [
     instead: 'true',
     ...byTakeover('takes no attribute of a name that belongs to the library'),
   },
+  {
+    mistake: 'The second lifetime of a new session is overwritten by the first',
+    in: 'RequestBag.#complete',
+    code: 'this.#maxAge = undefined;',
+    instead: '',
+    ...inSpec('lifetimes', 'of each three changes of a new session, the last lifetime is that of the session'),
+  },
 ];
 
 export const expressSession = [...bag, ...takeover];

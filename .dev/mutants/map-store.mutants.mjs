@@ -190,4 +190,11 @@ export const mapStore = [
     instead: 'else if (false)',
     killedBy: byContract('a sign-in is forgotten with its principal, and the session keeps its end'),
   },
+  {
+    mistake: 'In memory, each rotation leaves an entry for ever',
+    in: 'MapSessionStore.claimExpired',
+    code: 'if (mark.until <= now) this.#forwarding.delete(id);',
+    instead: 'void [id, mark];',
+    killedBy: byContract('keeps nothing of an id that was replaced a minute ago, each time'),
+  },
 ].map((mutant) => ({ store: 'memory', in: 'MapSessionStore', ...mutant }));

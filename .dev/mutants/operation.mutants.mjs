@@ -608,4 +608,14 @@ export const operation = [
     instead: '',
     ...inSpec('tls', 'a connection that is closed during a failing handshake ends no process'),
   },
+  {
+    mistake: 'A timer is given a negative delay, of which Node.js warns',
+    in: 'CallDeadlines.#start',
+    code: 'Math.max(0, Math.ceil(oldest.deadline - performance.now()))',
+    instead: 'Math.ceil(oldest.deadline - performance.now())',
+    ...inSpec(
+      'call-deadlines',
+      'each call expires once, in its order, also when the deadlines of others pass while one is told',
+    ),
+  },
 ];

@@ -611,6 +611,33 @@ const repository = [
       test: 'the Redis repository creates no session after it has reported a failure',
     },
   },
+  {
+    mistake: 'An epoch that was asked for earlier replaces a newer one',
+    in: 'SessionEpochs.ask',
+    code: 'if ((known?.askedAt ?? 0) > askedAt) return;',
+    instead: 'void known;',
+    killedBy: {
+      spec: 'session-epochs.listener.spec.ts',
+      test: 'an answer that comes after that of a later question says nothing, each time',
+    },
+  },
+  {
+    mistake: 'A partition whose epoch could not be asked for is never asked again',
+    in: 'SessionEpochsListener.#ask',
+    code: '} catch { return; }',
+    instead: '} catch { return void this.#asked.set(keys, {}); }',
+    killedBy: {
+      spec: 'session-epochs.listener.spec.ts',
+      test: 'a partition whose question has failed is asked again, and holds up no other one',
+    },
+  },
+  {
+    mistake: 'While sessions move, the one that is to stay ends where it was',
+    in: 'ListedSessions.#endIn',
+    code: 'this.partitions.placesOf(id).includes(keys)',
+    instead: 'this.partitions.of(id) === keys',
+    killedBy: byIndex('but for some sessions, all of a principal end, wherever these are while sessions move'),
+  },
 ].map((mutant) => ({ in: 'RedisSessionRepository', ...mutant }));
 
 export const redisStore = [

@@ -614,4 +614,51 @@ export const requests = [
       test: 'keeping the session idle, also when the request is denied',
     },
   },
+  {
+    mistake: "Beside `timeout: 'never'`, a session with a short timeout of its own ends while it is in use",
+    in: 'touchIntervalOf',
+    code: '(timeout < 0 || maxInactiveInterval < timeout)',
+    instead: 'maxInactiveInterval < timeout',
+    killedBy: {
+      spec: 'session-touch.spec.ts',
+      test: 'a session in use lives as long as it may, with -1, 60, -1, false',
+    },
+  },
+  {
+    mistake: 'A save over a connection is tried again while the one before it fails',
+    in: 'DetachedSession.save',
+    code: 'if (this.#saving === saving) this.#saving = undefined;',
+    instead: 'this.#saving = undefined;',
+    killedBy: {
+      spec: 'detached-session.spec.ts',
+      test: 'shares the failure of a save with those that wait for it, also when one before it is done',
+    },
+  },
+  {
+    mistake: 'What a client does after the first second of a flood is never told',
+    in: 'SecurityEventLimiter.flush',
+    code: 'this.#timer = undefined;',
+    instead: '',
+    killedBy: {
+      spec: 'security-event.limiter.spec.ts',
+      test: 'delivers the first event of a client at once and the others once a window, also when the client comes back',
+    },
+  },
+  {
+    mistake: 'A handler of security events that has failed sixteen times hears nothing any more',
+    in: 'SecurityEventHandler',
+    code: 'clearTimeout(hangs); this.#running--; }',
+    instead: 'clearTimeout(hangs); if (!this.#logged.has(FAILS)) this.#running--; }',
+    killedBy: bySecurityEvents('that fails each time hears of every event, at once or one after the other'),
+  },
+  {
+    mistake: 'A line of the log shows a token, where session ids are plain',
+    in: 'SessionEventDispatcher',
+    code: 'this.options?.ids.shown(sessionId) ?? sessionId',
+    instead: 'sessionId',
+    killedBy: {
+      spec: 'session-event.dispatcher.spec.ts',
+      test: 'shows no session id that is a token: neither in a line of the log nor in an error',
+    },
+  },
 ];

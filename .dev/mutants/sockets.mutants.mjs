@@ -166,4 +166,34 @@ export const sockets = [
     instead: '',
     killedBy: bySessions('Sessions.load() gives a session whose id cannot be changed, because no cookie can be sent'),
   },
+  {
+    mistake: 'A socket stays open when its session ends between the load and the connection',
+    in: 'GatewayClient.connect',
+    code: 'if (this.#closing) hangUp(this.#closing);',
+    instead: '',
+    killedBy: {
+      spec: 'gateway.client.spec.ts',
+      test: 'a client whose session ends at moment 2, and which leaves at 4, is closed once if it is still there, and leaves nothing behind, the end first',
+    },
+  },
+  {
+    mistake: 'The store is asked for all connections once a second for ever after a gap',
+    in: 'SessionEndListener',
+    code: 'if (this.#gaps === gaps) void this.#search.stop();',
+    instead: '',
+    killedBy: {
+      spec: 'session-end.listener.spec.ts',
+      test: 'each gap makes one search, also after a store that failed, which closes what has ended and is over',
+    },
+  },
+  {
+    mistake: 'A connection that was closed stays in the list',
+    in: 'OpenConnections.remove',
+    code: 'if (connections?.size === 0) this.#byId.delete(id);',
+    instead: '',
+    killedBy: {
+      spec: 'held-entries.spec.ts',
+      test: 'an application holds no more when visitors over ws have left than before',
+    },
+  },
 ];

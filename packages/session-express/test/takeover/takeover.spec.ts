@@ -3,7 +3,9 @@ import { Controller, Get, Req } from '@nestjs/common';
 import {
   IndexedSessionRepository,
   SessionCreatedEvent,
+  OnSecurityEvent,
   OnSessionEvent,
+  type SecurityEvent,
   type SessionModuleOptions,
   Sessions,
 } from '@nest-session/core';
@@ -35,6 +37,7 @@ const NAMESPACE = 'nest:session';
 @Controller()
 class PlainController {
   static created: SessionCreatedEvent[] = [];
+  static unknown: SecurityEvent[] = [];
 
   /** Does not use the session. */
   @Get('plain')
@@ -51,12 +54,18 @@ class PlainController {
   onCreated(event: SessionCreatedEvent) {
     PlainController.created.push(event);
   }
+
+  @OnSecurityEvent('unknown-token')
+  onUnknown(event: SecurityEvent) {
+    PlainController.unknown.push(event);
+  }
 }
 
 let app: ExpressSessionApp;
 
 async function start(express: ExpressSessionModuleOptions = {}, keepIdle = false) {
   PlainController.created = [];
+  PlainController.unknown = [];
   app = await startApp({
     controllers: [StepController, PlainController],
     session: keepIdle ? { keepIdle: () => true } : {},
@@ -116,6 +125,8 @@ describe('the takeover of a session of connect-redis', () => {
     ]);
     expect(response.headers['cache-control']).toContain('no-store');
     expect(await userOf(browser)).toBe('ann');
+    // Nobody has guessed the token that the old cookie stands for.
+    expect(PlainController.unknown).toEqual([]);
   });
 
   it('looks at the first 64 old cookies of a request, which other hosts may have planted', async () => {
