@@ -130,3 +130,25 @@ it.each(PLATFORMS)('a client of %s that leaves while its session is loaded leave
   // A client of socket.io that was closed never hears anything.
   if (platform === 'ws') await connecting;
 });
+
+it.each(PLATFORMS)('no gateway hears of a client of %s whose session ends during its handshake', async (platform) => {
+  const app = await SocketApp.start({ platform, url: redis.url });
+  const agent = await signIn(app.nest, { principalName: 'ada' });
+  const { id } = (await sessionOf(app.nest, agent))!;
+  const connections = app.nest.get(OpenConnections, { strict: false });
+  process.kill(redis.pid, 'SIGSTOP');
+  const refusal = platform === 'ws' ? '4401 session ended' : 'refused: session ended';
+  const connecting = connect(platform, agent).then(
+    ({ closed }) => closed,
+    ({ message }: Error) => message,
+  );
+  try {
+    await eventually(() => expect(connections.ids).toEqual([id]));
+    // The event comes before the reply of the load, which has found the session.
+    connections.close(id, 'session ended');
+  } finally {
+    process.kill(redis.pid, 'SIGCONT');
+  }
+  expect(await connecting).toBe(refusal);
+  expect(app.nest.get(VisitsGateway).connected).toEqual([]);
+});
