@@ -139,7 +139,8 @@ export class DueSessionPoller {
       const next = await this.#store.claimIn(keys, tally, { signal });
       if (next !== undefined) look.next = Math.min(look.next, performance.now() + next);
       look.failures = 0;
-      this.#failures.succeeded();
+      // While one partition fails, the others still succeed.
+      if ([...this.#looks.values()].every(({ failures }) => failures === 0)) this.#failures.succeeded();
       tally.report(signal);
       const { late } = tally.result;
       if (late > 0) logger.log(`Caught up with ${late} sessions that had ended unnoticed`);

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionExpiredEvent, SessionRepository } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { PartitionSignals } from '../../src/connection/partition-signals.js';
@@ -11,7 +11,9 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { HandClock } from '../support/hand-clock.js';
 import { HandSignals } from '../support/hand-signals.js';
+import { LineRecorder } from '../support/line.recorder.js';
 import { Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -203,6 +205,80 @@ describe('the poller', () => {
     await eventually(() => expect(new Set(looks.mock.calls.map(([keys]) => keys)).size).toBe(4));
     // A stall of this process only makes it longer.
     expect(performance.now() - begun).toBeGreaterThan(500);
+  });
+
+  it('looks as soon as before at a signal when it has failed several times, twice', async () => {
+    const [keys] = store.partitions.all;
+    const clock = new HandClock();
+    jest.spyOn(signals, 'heardSince').mockReturnValue(-Infinity);
+    const looks = jest.spyOn(store.scripts, 'claimDue');
+    const looksHere = () => looks.mock.calls.filter(([each]) => each === keys).length;
+    /** The next look at the partition comes after this time, and not before it. */
+    const nextLook = async (milliseconds: number) => {
+      const before = looksHere();
+      clock.pass(milliseconds - 1);
+      signals.tell(keys!, 'missed');
+      await store.client.ping();
+      expect(looksHere()).toBe(before);
+      clock.pass(1);
+      signals.tell(keys!, 'missed');
+      await eventually(() => expect(looksHere()).toBe(before + 1));
+      await looks.mock.results.at(-1)!.value.catch(() => undefined);
+    };
+    poller.start();
+    await atRest(looks);
+    for (let round = 1; round <= 2; round++) {
+      await store.client.set(keys!.ends, 'foreign');
+      for (const pause of [100, 1000, 2000]) await nextLook(pause);
+      await store.client.del(keys!.ends);
+      await nextLook(4000);
+      await nextLook(100);
+    }
+  });
+
+  it('looks again at a partition of which a signal tells during the look', async () => {
+    heard();
+    const [keys] = store.partitions.all;
+    const looks = jest.spyOn(store.scripts, 'claimDue');
+    poller.start();
+    await atRest(looks);
+    // The next end that this look finds is far away.
+    for (const id of Array.from({ length: 20 }, () => store.id())) await store.create({}, { id });
+    const gate = new Gate();
+    looks.mockImplementationOnce(async () => {
+      await gate.pass();
+      return { now: 0, next: 1_800_000, sessions: [] };
+    });
+    signals.tell(keys!, 'missed');
+    await gate.reached();
+    signals.tell(keys!, 'end 40');
+    gate.open();
+    await eventually(() => expect(looks.mock.calls.map(([each]) => each)).toEqual([keys, keys]));
+  });
+
+  it('says once that a partition fails while the others do not, and once that it works again', async () => {
+    const [failing, other] = store.partitions.all;
+    const clock = new HandClock();
+    jest.spyOn(signals, 'heardSince').mockReturnValue(-Infinity);
+    const looks = jest.spyOn(store.scripts, 'claimDue');
+    const log = new LineRecorder().install();
+    const said = () => log.lines.map((line) => /^The search for sessions that are due (failed|works)/.exec(line)?.[1]);
+    await store.client.set(failing!.ends, 'foreign');
+    poller.start();
+    await eventually(() => expect(looks).toHaveBeenCalledTimes(4));
+    await Promise.allSettled(looks.mock.results.map(({ value }) => value));
+    for (let pause = 1000; pause <= 4000; pause *= 2) {
+      clock.pass(pause);
+      const before = looks.mock.calls.length;
+      for (const keys of [failing, other]) signals.tell(keys!, 'missed');
+      await eventually(() => expect(looks.mock.calls.length).toBeGreaterThanOrEqual(before + 2));
+      await Promise.allSettled(looks.mock.results.map(({ value }) => value));
+    }
+    expect(said()).toEqual(['failed']);
+    await store.client.del(failing!.ends);
+    clock.pass(8000);
+    signals.tell(failing!, 'missed');
+    await eventually(() => expect(said()).toEqual(['failed', 'works']));
   });
 
   it('is not held up in one partition by another one that does not reply', async () => {

@@ -114,9 +114,12 @@ it('the listener of expired sessions receives the expirations of all keys only u
   try {
     const channel = '__keyevent@0__:expired';
     const listening = async () => (await store.client.pubsub('NUMSUB', channel)) as [string, number];
-    await eventually(async () => expect(await listening()).toEqual([channel, 1]));
-    await store.client.config('SET', 'notify-keyspace-events', 'KEx');
-    await eventually(async () => expect(await listening()).toEqual([channel, 0]));
+    for (let round = 1; round <= 2; round++) {
+      await eventually(async () => expect(await listening()).toEqual([channel, 1]));
+      await store.client.config('SET', 'notify-keyspace-events', 'KEx');
+      await eventually(async () => expect(await listening()).toEqual([channel, 0]));
+      await store.client.config('SET', 'notify-keyspace-events', 'Ex');
+    }
   } finally {
     await instance.stop();
     await store.close();

@@ -3,7 +3,8 @@ import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
-import { MINUTE, Store } from '../support/store.fixture.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { KEEPING_RULES, MINUTE, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 Logger.overrideLogger(false);
@@ -113,6 +114,26 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     expect(errors.mock.calls).toEqual([[expect.stringContaining('WRONGTYPE')]]);
     await store.client.rename('aside', foreign!.bucketList);
     expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: here.length });
+  });
+
+  it('finds the sessions of a sorted set each time that a foreign key has taken its place', async () => {
+    const client = store.client.duplicate();
+    const scripts = new SessionScripts(client, store.partitions, { ...KEEPING_RULES, store: 'sorted-set' });
+    const limiter = new BackgroundLimiter();
+    const own = new SessionExpirationSweeper(client, scripts, store.partitions, { batchSize: 10 }, limiter);
+    for (let round = 1; round <= 2; round++) {
+      const id = store.id();
+      const [keys, change] = [store.keysOf(id), { kind: 'create', id, presentedIds: [] } as const];
+      const rest = { maxInactiveInterval: 1800, absoluteTimeout: -1, attributes: new Map(), indexes: new Map() };
+      await scripts.create({ ...change, ...rest });
+      await store.runOut(id);
+      await store.client.set(keys.ends, 'foreign');
+      await own.runOnce();
+      expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+      await store.client.del(keys.ends);
+      await own.runOnce();
+    }
+    client.disconnect();
   });
 
   it('moves a session that was renewed while no sweeper ran to its right minute', async () => {

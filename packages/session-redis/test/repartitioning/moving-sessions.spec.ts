@@ -166,11 +166,12 @@ it('moves nothing before the move has begun and after it is over', async () => {
   }
 });
 
-it('moves an endless session, which is in no bucket', async () => {
+it('moves an endless session, which is in no bucket and in no sorted set', async () => {
   await begin();
   const id = await store.create({}, { interval: -1 });
   const [old, next] = placesOf(id);
   expect(await instance().scripts.move(old, next, id)).toBe('moved');
+  expect(await store.client.exists(next.ends)).toBe(0);
   expect([await store.client.ttl(next.shadow(id)), await store.client.ttl(next.session(id))]).toEqual([-1, -1]);
   expect(await store.client.exists(next.bucketList)).toBe(0);
 });
