@@ -7,6 +7,7 @@ import type { UnreadEventReader } from '../../src/delivery/unread-event.reader.j
 import { eventReader } from '../support/event-reader.js';
 import { HandSignals } from '../support/hand-signals.js';
 import { Store } from '../support/store.fixture.js';
+import { Timers } from '../support/timers.js';
 
 LeakGuard.install();
 
@@ -102,6 +103,8 @@ describe.each([1, 4])('a reader of %d partitions', (partitions) => {
         if (found.length > 0) return found;
       }
     };
+    const timers = new Timers();
+    timers.start();
     for (const partition of every) {
       const waiting = untilFound();
       if (partitions === 1) {
@@ -109,7 +112,26 @@ describe.each([1, 4])('a reader of %d partitions', (partitions) => {
       }
       const name = await record(partition);
       expect((await waiting).map(nameOf)).toEqual([name]);
+      expect(timers.left()).toEqual([]);
     }
+    timers.stop();
+  });
+
+  it('reads what is in a partition after each failure there, without a signal', async () => {
+    const heard = jest.spyOn(signals, 'heardSince').mockReturnValue(0);
+    const keys = store.partitions.all.at(-1)!;
+    expect(await reader.read(8, 1)).toEqual([]);
+    for (let round = 1; round <= 2; round++) {
+      await store.client.del(keys.events);
+      await store.client.set(keys.events, 'foreign');
+      signals.tell(keys, 'events');
+      await expect(reader.read(8, HOUR)).rejects.toThrow('WRONGTYPE');
+      await store.client.del(keys.events);
+      await store.client.xgroup('CREATE', keys.events, GROUP, '0', 'MKSTREAM');
+      await store.client.xadd(keys.events, '*', 'type', 'created', 'session', 's');
+      expect(await reader.read(8, 500)).toHaveLength(1);
+    }
+    heard.mockRestore();
   });
 
   it('waits no longer than its timeout', async () => {

@@ -514,6 +514,49 @@ it('a listener does not take the canary of another instance for its own', async 
   expect(states).toEqual(['connecting', 'listening']);
 });
 
+it('a listener is silent while it hears canaries of other instances, and none of its own', async () => {
+  await client.acl('SETUSER', 'modest', 'on', '>secret', '~*', '&*', '+@all', '-config');
+  const modest = started(`redis://modest:secret@127.0.0.1:${server.port}`);
+  const subscription = modest.listen({ keys: 'a:*', events: 'expired', canary: 'a:canary:', handler });
+  await eventually(
+    async () => {
+      await announce(500, '__keyspace@0__:a:canary:another', 'expired');
+      return subscription.health.state === 'silent';
+    },
+    { interval: 1 },
+  );
+});
+
+it('what a listener has learned on a lost connection says nothing about the next one', async () => {
+  const proxies = [await TcpProxy.start({ port: server.port }), await TcpProxy.start({ port: server.port })];
+  const [toSubscriber, toCommands] = proxies as [TcpProxy, TcpProxy];
+  const commands = new Redis(toCommands.url);
+  const listener = new KeyspaceNotificationListener(
+    new SingleNode(subscriberTo(withAllRights(toSubscriber.url))),
+    commands,
+  );
+  opened.push({ listener, commands });
+  await commands.ping();
+  toCommands.hold('reply');
+  listener.start();
+  const subscription = listener.listen({ events: 'set', handler });
+  await toCommands.untilHeld('reply');
+  toSubscriber.refuse();
+  toSubscriber.cut();
+  await eventually(() => subscription.health.reason === 'there is no connection to Redis');
+  toCommands.release('reply');
+  await commands.ping();
+  await commands.ping();
+  expect(subscription.health.state).toBe('connecting');
+  await toSubscriber.accept();
+  await isListening(subscription);
+  await client.set('a', 'x');
+  await eventually(() => heard.length === 1);
+  await listener.stop();
+  commands.disconnect();
+  for (const proxy of proxies) await proxy.stop();
+});
+
 it("a listener reports no canary, its own or another instance's, and leaves none behind", async () => {
   const other = started(server.url);
   const options = { keys: 'cart:*', events: 'expired', canary: 'cart:canary:', handler } as const;

@@ -1,6 +1,10 @@
+import { jest } from '@jest/globals';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
+import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { CleanupTurns } from '../../src/expiration/cleanup-turns.js';
+import { SessionCleanup } from '../../src/session-cleanup.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { LineRecorder } from '../support/line.recorder.js';
@@ -57,4 +61,50 @@ it('shutdown ends a cleanup before the next batch of events', async () => {
   proxy.release('request');
   await stopped;
   expect(await length()).toBe(150);
+});
+
+describe('a pass of the cleanup', () => {
+  const DAY = 24 * 60 * 60 * 1000;
+  const { signal } = new AbortController();
+  const startAtRest = async (redis: RedisSessionModuleOptions = {}) => {
+    const instance = await start({ cleanup: { cron: '0 0 0 29 2 *' }, ...redis });
+    return { instance, cleanup: instance.module.get(SessionCleanup, { strict: false }) };
+  };
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  it('waits for what it does, also when the next one is months away', async () => {
+    const { instance, cleanup } = await startAtRest();
+    const ids = [await store.create(), await store.create()];
+    for (const id of ids) await store.runOutLongAgo(id);
+    const takes = jest.spyOn(CleanupTurns.prototype, 'take');
+    // A Redis that stalls is left to the next pass.
+    do await cleanup.run(60 * DAY, signal);
+    while ((await takes.mock.results.at(-1)!.value) === 'silent');
+    expect(await store.eventTypesOf(ids)).toEqual(ids.map(() => ['created', 'expired']));
+    await instance.stop();
+  });
+
+  it('looks at the groups at rest as well, but not each time', async () => {
+    const { instance, cleanup } = await startAtRest();
+    const checks = jest.spyOn(SessionEventTrimmer.prototype, 'checkGroups');
+    for (let tick = 1; tick <= 3; tick++) {
+      await cleanup.run(DAY, signal);
+      await store.client.del(store.keys.cleanup);
+    }
+    expect(checks).toHaveBeenCalledTimes(1);
+    await instance.stop();
+  });
+
+  it('leaves the other partitions of a node alone that does not reply', async () => {
+    const { instance, cleanup } = await startAtRest({ partitions: 4 });
+    const takes = jest.spyOn(CleanupTurns.prototype, 'take').mockResolvedValue('silent');
+    await cleanup.run(DAY, signal);
+    expect(takes).toHaveBeenCalledTimes(1);
+    takes.mockResolvedValue('taken');
+    await cleanup.run(DAY, signal);
+    expect(takes).toHaveBeenCalledTimes(5);
+    await instance.stop();
+  });
 });

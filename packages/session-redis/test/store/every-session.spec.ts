@@ -6,6 +6,7 @@ import { eventually, type HttpAgent } from '@nest-session/testing';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
@@ -105,6 +106,15 @@ it('the background work looks at the sessions once more when requests that rotat
   expect(await ended()).toEqual(raisedAt);
   await epochs.ask(store.client, keys!);
   expect(epochs.pending(keys!)).toBeUndefined();
+  // The same once more, with other sessions.
+  const others = [await store.create(), await store.create()];
+  for (const each of store.partitions.all) {
+    await store.scripts.raiseEpoch(each);
+    await epochs.ask(store.client, each);
+  }
+  expect(await sweeper.runOnce()).toEqual({ ended: 2 });
+  expect(await store.eventTypesOf(others)).toEqual(others.map(() => ['created', 'deleted']));
+  expect(await sweeper.runOnce()).toEqual({ ended: 0 });
 });
 
 it('a load asks for nothing but the session while the instance polls', async () => {
@@ -133,6 +143,16 @@ it('sessions that begin in the millisecond of the call end, and those that someb
   const exact = await store.create();
   await store.client.hset(store.keysOf(exact).session(exact), 'creationTime', epoch);
   await store.client.hset(store.keysOf(exact).epoch, 'at', epoch);
+  const epochs = new SessionEpochs();
+  await epochs.ask(store.client, keys);
+  const times: [creationTime: number, authenticatedAt?: number][] = [
+    [epoch],
+    [epoch + 1],
+    [epoch - 1, epoch],
+    [epoch - 1, epoch + 1],
+  ];
+  const ends = times.map(([creationTime, authenticatedAt = 0]) => epochs.ends(keys, { creationTime, authenticatedAt }));
+  expect(ends).toEqual([true, false, true, false]);
   for (const id of [old, again, exact]) await store.scripts.endOlder(store.keysOf(id), [id]);
   expect([await store.isAlive(old), await store.isAlive(again), await store.isAlive(exact)]).toEqual([
     false,
@@ -148,4 +168,14 @@ it('an epoch never goes back with the clock of Redis', async () => {
   await store.server.stepClock(-MINUTE);
   await store.scripts.raiseEpoch(keys!);
   expect(await store.client.hget(keys!.epoch, 'at')).toBe(at);
+});
+
+it('a session that the epoch of its partition ends takes no place of a limit', async () => {
+  const id = await store.create({}, { principal: 'ann' });
+  const keys = store.keysOf(id);
+  const ledger = new LedgerScripts(store.client, store.partitions);
+  const found = () => ledger.find(keys, keys.index('principal', 'ann'), [id]);
+  expect(await found()).toEqual(['live']);
+  await store.scripts.raiseEpoch(keys);
+  expect(await found()).toEqual(['absent']);
 });

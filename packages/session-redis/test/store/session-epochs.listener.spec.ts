@@ -1,9 +1,11 @@
+import { jest } from '@jest/globals';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionEpochsListener } from '../../src/repository/session-epochs.listener.js';
+import { HandClock } from '../support/hand-clock.js';
 import { HandSignals } from '../support/hand-signals.js';
 import { Store } from '../support/store.fixture.js';
 
@@ -24,24 +26,28 @@ class HeardSignals extends HandSignals {
 
 let store: Store;
 let proxy: TcpProxy;
-/** Its replies can be late. */
 let client: Redis;
-beforeAll(async () => {
+let keys: SessionKeys;
+let epochs: SessionEpochs;
+beforeEach(async () => {
   store = await Store.open({ partitions: 4 });
   proxy = await TcpProxy.start({ port: store.server.port });
   client = new Redis(proxy.url);
   await client.ping();
+  [keys] = store.partitions.all as [SessionKeys];
+  epochs = new SessionEpochs();
 });
-afterEach(() => store.client.flushall());
-afterAll(async () => {
+afterEach(async () => {
+  jest.restoreAllMocks();
   client.disconnect();
   await proxy.stop();
   await store.close();
 });
 
+const old = { creationTime: 1 };
+
 it('an answer from before the signal of a new epoch is not confirmed, and does not outlive the next one', async () => {
-  const [keys] = store.partitions.all as [SessionKeys];
-  const [epochs, signals] = [new SessionEpochs(), new HeardSignals()];
+  const signals = new HeardSignals();
   void new SessionEpochsListener(client, [keys], epochs, signals);
   proxy.hold('reply');
   signals.tell(keys, 'missed');
@@ -52,15 +58,35 @@ it('an answer from before the signal of a new epoch is not confirmed, and does n
   await proxy.untilHeld('request');
   proxy.release('reply');
   await eventually(() => !epochs.isStale(keys));
-  expect(epochs.ends(keys, { creationTime: 1 })).toBe(false);
+  expect(epochs.ends(keys, old)).toBe(false);
   signals.confirm([keys], performance.now());
   proxy.release('request');
-  await eventually(() => expect(epochs.ends(keys, { creationTime: 1 })).toBe(true));
+  await eventually(() => expect(epochs.ends(keys, old)).toBe(true));
+});
+
+it('what is known of an epoch is not confirmed while it is asked for anew, each time', async () => {
+  const [signals, clock] = [new HeardSignals(), new HandClock()];
+  void new SessionEpochsListener(client, [keys], epochs, signals);
+  const isConfirmed = () => {
+    clock.pass(3000);
+    signals.confirm([keys], performance.now());
+    return !epochs.isStale(keys);
+  };
+  signals.tell(keys, 'missed');
+  await eventually(isConfirmed);
+  for (let round = 1; round <= 2; round++) {
+    await store.scripts.raiseEpoch(keys);
+    proxy.hold('request');
+    signals.tell(keys, 'epoch');
+    await proxy.untilHeld('request');
+    expect(isConfirmed()).toBe(false);
+    proxy.release('request');
+    await eventually(isConfirmed);
+    expect(epochs.ends(keys, old)).toBe(true);
+  }
 });
 
 it('an answer that comes after that of a later question says nothing, each time', async () => {
-  const [keys] = store.partitions.all as [SessionKeys];
-  const epochs = new SessionEpochs();
   for (let round = 0; round < 3; round++) {
     proxy.hold('reply');
     const late = epochs.ask(client, keys);
@@ -82,7 +108,7 @@ it('an answer that comes after that of a later question says nothing, each time'
 
 it('a partition whose question has failed is asked again, and holds up no other one', async () => {
   const [broken, other] = store.partitions.all as [SessionKeys, SessionKeys];
-  const [epochs, signals] = [new SessionEpochs(), new HeardSignals()];
+  const signals = new HeardSignals();
   const listener = new SessionEpochsListener(store.client, [broken, other], epochs, signals);
   listener.start();
   try {
@@ -97,4 +123,16 @@ it('a partition whose question has failed is asked again, and holds up no other 
   } finally {
     await listener.stop();
   }
+});
+
+it('an instance hears that another one has ended the last session', async () => {
+  const signals = new HeardSignals();
+  const listener = new SessionEpochsListener(client, [keys], epochs, signals);
+  await store.scripts.raiseEpoch(keys);
+  signals.tell(keys, 'epoch');
+  await eventually(() => expect(epochs.pending(keys)).toBeDefined());
+  await store.client.hset(keys.epoch, 'ended', epochs.pending(keys)!);
+  listener.start();
+  await eventually(() => expect(epochs.pending(keys)).toBeUndefined());
+  await listener.stop();
 });
