@@ -2,6 +2,7 @@
 const byGateways = (test) => ({ spec: 'gateways.spec.ts', test });
 const byMessages = (test) => ({ spec: 'messages.spec.ts', test });
 const byInstances = (test) => ({ spec: 'several-instances.spec.ts', test });
+const byFacade = (test) => ({ spec: 'express-session.spec.ts', test });
 const bySubscriptions = (test) => ({ spec: 'subscriptions.spec.ts', test });
 const byGraphql = (test) => ({ spec: 'graphql.spec.ts', test });
 const bySessions = (test) => ({ spec: 'sessions.spec.ts', test });
@@ -13,6 +14,27 @@ export const sockets = [
     code: 'const current = await this.#sessions.detached(this.#request);',
     instead: 'const current = await Promise.resolve(opening);',
     killedBy: byGateways('a gateway of ws has the session in each message, as an HTTP request has just stored it'),
+  },
+  {
+    mistake: 'The property bag of a message is that of the handshake',
+    in: 'DetachedSession.of',
+    code: 'current?.request === request ? current : openings.get(request)',
+    instead: 'openings.get(request)',
+    killedBy: byFacade('client.request.session of ws is fresh in each message, and saved before the reply'),
+  },
+  {
+    mistake: 'In a message, the sockets of all other clients have the session of its client',
+    in: 'DetachedSession.of',
+    code: 'current?.request === request ? current : openings.get(request)',
+    instead: 'current ?? openings.get(request)',
+    killedBy: byFacade('client.request.session of ws is the property bag that the parameters of a message have'),
+  },
+  {
+    mistake: "Nest's own @Session() gives a gateway null",
+    in: 'GatewayExplorer.#putEnhancers',
+    code: 'fillSessionParameters(controller, name);',
+    instead: '',
+    killedBy: byFacade('without ExpressSessionModule, a message of ws has the session of the core alone'),
   },
   {
     mistake: 'A socket follows the login of the victim of a planted token',

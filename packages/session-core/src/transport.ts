@@ -1,6 +1,7 @@
 // `@nest-session/core/transport`: binds requests to sessions, for the other packages of @nest-session. Not for
 // applications: it changes with every version.
 export { DetachedSession } from './http/detached-session.js';
+export { holderOf } from './http/holder-of.js';
 export { type Handler, putFilterLast, putFirst } from './http/put-first.js';
 export { rememberRequest } from './http/request-of.js';
 export type { FoundSession, RequestSession } from './http/request-session.js';

@@ -1,6 +1,6 @@
 import { type DynamicModule, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { InvalidSessionOptionsError, SessionIdResolver, SessionRepository } from '@nest-session/core';
+import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
 import { OneLineLogger, type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { cookieAttributes, ForeignSessions, SessionExtension } from '@nest-session/core/transport';
 import {
@@ -12,6 +12,7 @@ import {
   type ResolvedExpressSessionOptions,
   resolveExpressSessionOptions,
 } from './configuration/express-session.options.js';
+import { RequestBags } from './request/request-bags.js';
 import { requestProperties } from './request/request-properties.js';
 import { SessionStore } from './request/session.store.js';
 import { ConnectRedisTakeover, tokenOf } from './takeover/connect-redis-takeover.js';
@@ -50,17 +51,18 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     if (secrets[0] !== undefined && session.ids.find(tokenOf({ sid: '', secret: secrets[0] })) === undefined) {
       throw problem(TOKENS_REFUSED);
     }
-    extension.properties = requestProperties(
-      {
-        unset,
-        saveUninitialized,
-        principal,
-        timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
-        lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
-        describeCookie: (request) => cookieAttributes(request, session.cookie),
-      },
-      new SessionStore(() => moduleRef.get<SessionRepository>(SessionRepository, { strict: false })),
-    );
+    const bags = new RequestBags({
+      unset,
+      saveUninitialized,
+      principal,
+      timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
+      lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
+      describeCookie: (request) => cookieAttributes(request, session.cookie),
+    });
+    const store = new SessionStore(() => moduleRef.get<SessionRepository>(SessionRepository, { strict: false }));
+    extension.properties = requestProperties(bags, store);
+    // The bag has all that `Session` has, and is what `@Session()` gives in HTTP requests.
+    extension.shown = (holder) => bags.in(holder)?.bag as Session | undefined;
   }
 
   /** Begins to take over old sessions, now that the module of the store is constructed. Called by Nest. */

@@ -1,12 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage } from 'node:http';
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionResponse } from '../session/session-response.js';
+import type { Session } from '../session/session.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { SessionExchangeParts } from './session-exchange.js';
 import type { SessionHolder } from './session-holder.js';
 import type { SessionScope } from './session.scope.js';
 
-type Parts = Pick<SessionExchangeParts, 'repository' | 'failures'>;
+type Parts = Pick<SessionExchangeParts, 'repository' | 'failures' | 'extension'>;
 
 /** No cookie can be sent over a connection that is open. */
 const NO_RESPONSE: SessionResponse = {
@@ -19,14 +21,20 @@ const NO_RESPONSE: SessionResponse = {
 // Of all applications of the process, because the decorators of parameters know none of them.
 const messages = new AsyncLocalStorage<DetachedSession | null>();
 
+// By the requests that opened connections, as the handshakes found them.
+const openings = new WeakMap<IncomingMessage, DetachedSession>();
+
 /** The session of what has no response of its own: an upgrade, a message on a socket, an operation of GraphQL on one. */
 export class DetachedSession implements SessionHolder {
   readonly session: RequestSession;
+  readonly commit = undefined;
   #saving: Promise<void> | undefined;
   #failure: unknown;
 
   constructor(
     private readonly parts: Parts,
+    /** The request that opened the connection. */
+    readonly request: IncomingMessage,
     found: FoundSession = {},
   ) {
     this.session = new RequestSession(parts.repository, found);
@@ -38,9 +46,29 @@ export class DetachedSession implements SessionHolder {
     return messages.getStore();
   }
 
+  /** That of the message that is being handled, if this request opened its connection, or else of the handshake. */
+  static of(request: IncomingMessage): DetachedSession | undefined {
+    const { current } = DetachedSession;
+    return current?.request === request ? current : openings.get(request);
+  }
+
   /** Handles a message, and everything that this starts, in its session; null: without any. */
   static run<T>(session: DetachedSession | null, scope: SessionScope, handle: () => T): T {
     return messages.run(session, () => (session ? scope.run(session, handle) : handle()));
+  }
+
+  /** What `@Session()` gives: the session, or what another package shows in its place. */
+  get shown(): Session | undefined {
+    const { shown } = this.parts.extension;
+    return shown ? shown(this) : this.session.session;
+  }
+
+  /** The handshake is over: its request has the properties that another package gives to requests. */
+  attach(): void {
+    const { properties } = this.parts.extension;
+    if (!properties) return;
+    openings.set(this.request, this);
+    Object.defineProperties(this.request, properties);
   }
 
   /**

@@ -79,14 +79,14 @@ export class RequestSessions implements OnModuleInit {
    */
   async detached(request: IncomingMessage): Promise<DetachedSession> {
     const { loader, parts } = this.#opened;
-    const detached = new DetachedSession(parts, await loader.load(request));
+    const detached = new DetachedSession(parts, request, await loader.load(request));
     if (this.options.keepIdle?.(request)) detached.session.keepIdle();
     return detached;
   }
 
   /** The session of a client that has none: it is empty and cannot be started. */
-  none(): DetachedSession {
-    return new DetachedSession(this.parts);
+  none(request: IncomingMessage): DetachedSession {
+    return new DetachedSession(this.parts, request);
   }
 
   // Not before it is used: the module of the store may be constructed later.
@@ -98,14 +98,15 @@ export class RequestSessions implements OnModuleInit {
     // Not injected as an optional dependency: it would also be missing when its construction failed, and the error
     // would give the wrong reason.
     const repository = this.#findRepository();
-    const { resolver, options } = this;
+    const { resolver, options, extension } = this;
     const failures = new StoreFailureLog();
-    const loader = new RequestSessionLoader(repository, resolver, options, failures, this.extension);
+    const loader = new RequestSessionLoader(repository, resolver, options, failures, extension);
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => deviceOf(request, devices));
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
-    return { loader, parts: { repository, resolver, failures, functions, mayCreate, deviceOf: deviceOfRequest } };
+    const parts = { repository, resolver, failures, functions, mayCreate, deviceOf: deviceOfRequest, extension };
+    return { loader, parts };
   }
 
   #findRepository(): SessionRepository {

@@ -1,14 +1,18 @@
 import { Injectable } from '@nestjs/common';
+import type { Session } from '../session/session.js';
+import type { SessionHolder } from './session-holder.js';
 import type { SessionTakeover } from './session-takeover.js';
 
 /** What another package of this library adds to the requests of the application. Set it before `onModuleInit()`. */
 @Injectable()
 export class SessionExtension {
   /**
-   * The properties of every request that has a session, instead of `session` alone. The accessors get the request of
-   * Node.js as `this`; `SessionExchange.of()` leads from there to its session.
+   * The properties of every request that has a session, instead of `session` alone, and of those that open a connection
+   * to a gateway. The accessors get the request of Node.js as `this`; `holderOf()` leads from there to its session.
    */
   properties?: PropertyDescriptorMap | undefined;
+  /** What `@Session()` gives over an open connection, instead of the session itself. */
+  shown?: ((holder: SessionHolder) => Session | undefined) | undefined;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
 }

@@ -55,7 +55,7 @@ export function requestSessionOf(
 
 function readOfOperation<T>(operation: GraphqlOperation, read: (session: Session | undefined) => T): T | Promise<T> {
   if (!isUpgrade(operation.incoming)) return read(ofRequest(operation.request));
-  return sessionOfOperation(operation).then((detached) => read(detached?.session.session));
+  return sessionOfOperation(operation).then((detached) => read(detached?.shown));
 }
 
 function ofRequest({ session }: HttpRequest): Session | undefined {
@@ -64,7 +64,7 @@ function ofRequest({ session }: HttpRequest): Session | undefined {
 }
 
 function ofMessage(): Session | undefined {
-  return currentMessage()?.session.session;
+  return currentMessage()?.shown;
 }
 
 function currentMessage(): DetachedSession | null {

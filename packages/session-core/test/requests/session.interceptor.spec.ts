@@ -22,6 +22,7 @@ import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
 import { CookieSessionIdResolver, Session, SessionInterceptor, SessionStoreError } from '../../src/index.js';
 import { SharedResponseFunctions } from '../../src/http/response-functions.js';
 import { SessionExchange } from '../../src/http/session-exchange.js';
+import { SessionExtension } from '../../src/http/session-extension.js';
 import { StoreFailureLog } from '../../src/http/store-failure.log.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
@@ -242,6 +243,7 @@ describe('SessionInterceptor', () => {
         resolver: new CookieSessionIdResolver(),
         failures: new StoreFailureLog(),
         functions: new SharedResponseFunctions(),
+        extension: new SessionExtension(),
       };
       const exchange = new SessionExchange(request, new ServerResponse(request), parts);
       const values = new SessionInterceptor().intercept(new ExecutionContextHost([request]), {

@@ -1,5 +1,5 @@
 import { TrackedSession } from '@nest-session/core/store';
-import { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, type SessionExchange } from '@nest-session/core/transport';
+import { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, type SessionHolder } from '@nest-session/core/transport';
 import { BagValues } from '../bag/bag-values.js';
 import { propertyBag } from '../bag/property-bag.js';
 import { type BagOwner, CONTENT, type SessionBag, type Update } from '../bag/session-bag.js';
@@ -7,9 +7,9 @@ import { SessionCookie } from '../bag/session-cookie.js';
 import type { BagSettings } from './bag-settings.js';
 import { PrincipalRecorder } from './principal.recorder.js';
 
-/** `req.session` of one request, which the application may replace, end or unset. */
+/** `req.session` of one request or message, which the application may replace, end or unset. */
 export class RequestBag implements BagOwner {
-  readonly #exchange: SessionExchange;
+  readonly #holder: SessionHolder;
   readonly #settings: BagSettings;
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
@@ -18,10 +18,10 @@ export class RequestBag implements BagOwner {
   #maxAge: number | undefined;
 
   /** @throws the error of a load that failed */
-  constructor(exchange: SessionExchange, settings: BagSettings) {
-    this.#exchange = exchange;
+  constructor(holder: SessionHolder, settings: BagSettings) {
+    this.#holder = holder;
     this.#settings = settings;
-    this.#session = TrackedSession.of(exchange.session.session);
+    this.#session = TrackedSession.of(holder.session.session);
     this.#principal = new PrincipalRecorder(this.#session, settings.principal);
     this.#session.beforeSave(() => this.#complete());
     this.#bag = this.#open();
@@ -70,7 +70,7 @@ export class RequestBag implements BagOwner {
 
   async reload(): Promise<void> {
     const values = this.#values.copy();
-    if (!(await this.#exchange.session.reload())) throw new Error('failed to load session');
+    if (!(await this.#holder.session.reload())) throw new Error('failed to load session');
     this.#leave(this.#session.id, values);
     this.#bag = this.#open();
   }
@@ -85,14 +85,14 @@ export class RequestBag implements BagOwner {
 
   /** The lifetime of the cookie that the client has, or would get now, in seconds; 0: until the browser is closed. */
   get #lifetime(): number {
-    return this.#settings.lifetimeOf(this.#exchange.session.client);
+    return this.#settings.lifetimeOf(this.#holder.session.client);
   }
 
   #open(): SessionBag {
     const lifetime = this.#maxAge ?? this.#lifetime;
     const maxAge = lifetime === 0 ? null : lifetime * 1000;
     const change = (next: number | null) => this.#changeLifetime(next);
-    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(this.#exchange.request), change);
+    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(this.#holder.request), change);
     return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
   }
 
@@ -109,7 +109,7 @@ export class RequestBag implements BagOwner {
     if (session.isNew) return void (this.#maxAge = seconds);
     if (seconds === this.#lifetime) return;
     session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
-    this.#exchange.session.sendAgain();
+    this.#holder.session.sendAgain();
   }
 
   /** Before a save: what follows from the attributes. */
@@ -123,9 +123,10 @@ export class RequestBag implements BagOwner {
   }
 
   #initialize(): void {
-    const { session, commit } = this.#exchange;
+    const { session, commit } = this.#holder;
     if (!this.#settings.saveUninitialized || !this.#session.isNew) return;
-    if (!session.isUnavailable && !commit.headersSent) this.#session.setAttribute(INITIALIZED_ATTRIBUTE, true);
+    if (!session.isUnavailable && commit?.headersSent === false)
+      this.#session.setAttribute(INITIALIZED_ATTRIBUTE, true);
   }
 }
 

@@ -111,6 +111,9 @@ export class GatewaySockets implements GatewayBinding {
     const client = request && this.#clients.get(request);
     if (!client) return undefined;
     rememberRequest(socket, request);
+    // Handlers of messages get no request: it is where a socket of socket.io has it.
+    if (this.sessions.parts.extension.properties)
+      Object.defineProperty(socket, 'request', { value: request, configurable: true });
     this.#clients.set(socket, client);
     client.connect((reason) => (socket as WsSocket).close(UNAUTHORIZED, reason));
     return client;

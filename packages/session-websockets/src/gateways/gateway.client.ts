@@ -49,6 +49,7 @@ export class GatewayClient implements OpenConnection {
     }
     void session.touch.send();
     this.#opening = opening;
+    opening.attach();
     this.#id = session.existing?.id;
     this.#belongTo(this.#id === undefined ? [] : [this.#id]);
   }
@@ -75,7 +76,7 @@ export class GatewayClient implements OpenConnection {
     const opening = this.#opening;
     if (this.#closing || !opening) return this.#closing ? undefined : null;
     // What opened no session then never will: nothing is stored under a presented id.
-    if (this.#id === undefined) return this.#sessions.none();
+    if (this.#id === undefined) return this.#sessions.none(this.#request);
     const current = await this.#sessions.detached(this.#request);
     const { existing, isUnavailable } = current.session;
     // Of several tokens, another one may open a session by now: it is not the one that the client has used here.

@@ -4,6 +4,7 @@ import { type Handler, putFilterLast, putFirst } from '@nest-session/core/transp
 import { AuthenticationFilter } from './authentication-filter.js';
 import { bindToAdapter, type GatewayBinding } from './bind-to-adapter.js';
 import { MessageInterceptor } from './message.interceptor.js';
+import { fillSessionParameters } from './session-parameters.js';
 
 // Of @nestjs/websockets.
 const GATEWAY_METADATA = 'websockets:is_gateway';
@@ -39,13 +40,16 @@ export class GatewayExplorer {
 
   /** The interceptor around all of the application, which may change the session after the handler. */
   #putEnhancers(config: ApplicationConfig): void {
-    for (const { controller } of this.#handlers()) putFilterLast(filter, controller);
+    for (const { controller, name } of this.#handlers()) {
+      putFilterLast(filter, controller);
+      fillSessionParameters(controller, name);
+    }
     const others = [...config.getGlobalInterceptors(), ...config.getGlobalRequestInterceptors()];
     if (others.length > 0) config.getGlobalInterceptors().unshift(interceptor);
     else for (const handler of this.#handlers()) putFirst(interceptor, handler);
   }
 
-  *#handlers(): Iterable<Handler> {
+  *#handlers(): Iterable<Handler & { readonly name: string }> {
     for (const { providers } of this.modules.values()) {
       for (const { metatype } of providers.values()) {
         if (!metatype || !Reflect.hasMetadata(GATEWAY_METADATA, metatype)) continue;
@@ -53,7 +57,7 @@ export class GatewayExplorer {
         const methods = controller.prototype as Record<string, object>;
         for (const name of this.scanner.getAllMethodNames(methods)) {
           const method = methods[name]!;
-          if (Reflect.hasMetadata(MESSAGE_MAPPING_METADATA, method)) yield { controller, method };
+          if (Reflect.hasMetadata(MESSAGE_MAPPING_METADATA, method)) yield { controller, method, name };
         }
       }
     }

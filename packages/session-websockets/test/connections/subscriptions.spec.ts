@@ -1,10 +1,12 @@
 import type { IncomingMessage, Server } from 'node:http';
+import type { DynamicModule } from '@nestjs/common';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Field, GraphQLModule, ObjectType, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import { Session } from '@nest-session/core';
+import { ExpressSessionModule } from '@nest-session/express-session';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, RedisServer, signIn } from '@nest-session/testing';
 import { PubSub } from 'graphql-subscriptions';
@@ -24,6 +26,7 @@ class News {
 class NewsResolver {
   static readonly channel = new PubSub();
   static subscribers = 0;
+  static properties: string[] = [];
 
   @Query(() => String)
   nothing() {
@@ -34,6 +37,7 @@ class NewsResolver {
   news(@Session() session: Session) {
     if (session.principalName !== 'ada') throw new Error('Sign in first');
     NewsResolver.subscribers++;
+    NewsResolver.properties = Object.keys(session);
     return NewsResolver.channel.asyncIterableIterator('news');
   }
 }
@@ -59,17 +63,17 @@ const DRIVERS = [
   { driver: 'Mercurius', graphql: mercurius, adapter: () => new FastifyAdapter() },
 ];
 
-async function start({ graphql, adapter } = DRIVERS[0]!) {
+async function start({ graphql, adapter } = DRIVERS[0]!, others: DynamicModule[] = []) {
   NewsResolver.subscribers = 0;
   const app = await SocketApp.start({
     platform: 'ws',
     url: redis.url,
     sockets: { origins: ['https://app.example.com'] },
     adapter: adapter(),
-    imports: [graphql()],
+    imports: [graphql(), ...others],
     providers: [NewsResolver],
   });
-  const agent = await signIn(app.nest, { principalName: 'ada' });
+  const agent = await signIn(app.nest, { principalName: 'ada', attributes: { visits: 1 } });
   const open = (origin?: string) =>
     new (withCookies(agent, origin === undefined ? {} : { origin }))(webSocketUrl(app), 'graphql-transport-ws');
   return { app, agent, open };
@@ -122,6 +126,18 @@ it.each(DRIVERS)('subscriptions by $driver end with the session', async (driver)
   expect(await ended).toMatchObject({ code: 1006 });
   await client.dispose();
 });
+
+it.each(DRIVERS)(
+  'a subscription by $driver has the property bag of express-session where that is imported',
+  async (driver) => {
+    const { app, agent } = await start(driver, [ExpressSessionModule.forRoot()]);
+    const client = createClient({ url: webSocketUrl(app), webSocketImpl: withCookies(agent), retryAttempts: 0 });
+    client.subscribe({ query: 'subscription { news { text } }' }, { next() {}, error() {}, complete() {} });
+    await eventually(() => expect(NewsResolver.subscribers).toBe(1));
+    expect(NewsResolver.properties).toEqual(['cookie', 'visits']);
+    await client.dispose();
+  },
+);
 
 it('nothing but this module sees a refused upgrade', async () => {
   const { app, open } = await start();

@@ -1,0 +1,27 @@
+import type { IncomingMessage } from 'node:http';
+import { holderOf, type SessionHolder } from '@nest-session/core/transport';
+import type { BagSettings } from './bag-settings.js';
+import { RequestBag } from './request-bag.js';
+
+/** The property bags of all requests and messages of an application, each made when it is first asked for. */
+export class RequestBags {
+  readonly #bags = new WeakMap<SessionHolder, RequestBag>();
+
+  constructor(private readonly settings: BagSettings) {}
+
+  /** That of a request of Node.js; undefined when it has no session. @throws the error of a load that failed */
+  of(request: IncomingMessage): RequestBag | undefined {
+    const holder = holderOf(request);
+    return holder && this.in(holder);
+  }
+
+  /** That of a request or a message. @throws the error of a load that failed */
+  in(holder: SessionHolder): RequestBag | undefined {
+    const known = this.#bags.get(holder);
+    // An access log that reads the session after the response must not fail because the store did.
+    if (known || (holder.session.isUnavailable && holder.commit?.headersSent)) return known;
+    const bag = new RequestBag(holder, this.settings);
+    this.#bags.set(holder, bag);
+    return bag;
+  }
+}
