@@ -36,9 +36,8 @@ export class RequestBag implements BagOwner {
   set bag(bag: unknown) {
     if (bag === this.#bag) return;
     if (bag !== null && bag !== undefined) throw new TypeError(ASSIGNED);
-    this.#leave(this.#session.id, this.#values.copy());
-    if (this.#settings.unset === 'destroy') this.#session.invalidate();
-    else this.#session.discard();
+    // There is none after destroy(), nor when it was set so before.
+    if (this.#bag) this.#unset();
     this.#bag = bag;
   }
 
@@ -77,6 +76,12 @@ export class RequestBag implements BagOwner {
 
   keepPrincipal(name: string, update: Update): Update {
     return this.#principal.keeping(name, update, this.#bag ?? {});
+  }
+
+  #unset(): void {
+    this.#leave(this.#session.id, this.#values.copy());
+    if (this.#settings.unset === 'destroy') this.#session.invalidate();
+    else this.#session.discard();
   }
 
   get #values(): BagValues {

@@ -1,4 +1,6 @@
+import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { type CookieDescription, SessionCookie } from '../../src/bag/session-cookie.js';
 import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
 import { runIn, StepController, type StepRequest } from '../support/step.controller.js';
 
@@ -70,3 +72,21 @@ it.each(['new', 'stored'])(
     }
   },
 );
+
+it('touch() and resetMaxAge() move the end of the cookie, each time', () => {
+  jest.useFakeTimers();
+  try {
+    const changes: unknown[] = [];
+    const cookie = new SessionCookie(HOUR, {} as CookieDescription, (maxAge) => changes.push(maxAge));
+    for (let access = 0; access < 3; access++) {
+      const end = cookie.expires!.getTime();
+      jest.advanceTimersByTime(HOUR / 2);
+      expect([cookie.maxAge, cookie.originalMaxAge]).toEqual([HOUR / 2, HOUR]);
+      cookie.reset();
+      expect([cookie.maxAge, cookie.expires!.getTime()]).toEqual([HOUR, end + HOUR / 2]);
+    }
+    expect(changes).toEqual([]);
+  } finally {
+    jest.useRealTimers();
+  }
+});

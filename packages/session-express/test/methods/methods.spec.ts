@@ -357,6 +357,28 @@ describe('req.session = null', () => {
     expect(agent.cookie('SESSION')).toBeUndefined();
   });
 
+  it.each(['keep', 'destroy'] as const)(
+    'does nothing more after destroy(), nor when it is set again, with %s',
+    async (unset) => {
+      app = await startApp({ controllers: [StepController], express: { unset } });
+      agent = app.agent();
+      for (let visit = 0; visit < 2; visit++) {
+        await run(({ session }) => void (session.a = 1));
+        const seen = await run(async (req) => {
+          await calledBack((done) => req.session.destroy(done));
+          const values: unknown[] = [];
+          for (const value of [null, undefined, null]) {
+            req.session = value;
+            values.push(req.session === value);
+          }
+          return values;
+        });
+        expect(seen).toEqual([true, true, true]);
+        expect(agent.cookie('SESSION')).toBeUndefined();
+      }
+    },
+  );
+
   it('accepts the session itself, and no other object', async () => {
     await run((req) => {
       req.session = req.session || {};
