@@ -628,7 +628,7 @@ const repository = [
     instead: '} catch { return void this.#asked.set(keys, {}); }',
     killedBy: {
       spec: 'session-epochs.listener.spec.ts',
-      test: 'a partition whose question has failed is asked again, and holds up no other one',
+      test: 'a partition is asked again after a question that failed, and until its sessions are ended, beside others',
     },
   },
   {

@@ -462,6 +462,21 @@ describe.each([
     expect(await client.exists(...all.map(({ key }) => key))).toBe(0);
   });
 
+  it('has the timeouts of the options from then on, as a user or as a visitor', async () => {
+    await closeApps();
+    app = await startInstance({ timeout: '1h', anonymousTimeout: '10m', absoluteTimeout: '2h' });
+    for (const [passport, idle] of [
+      [{ user: 'ann' }, 3600],
+      [{}, 600],
+    ] as const) {
+      const { browser } = await oldSession({ data: JSON.stringify({ ...DATA, passport }) });
+      expect(await runIn(browser, ({ session }) => [session.maxInactiveInterval, session.absoluteTimeout])).toEqual([
+        idle,
+        7200,
+      ]);
+    }
+  });
+
   it('that was ended takes no place of the sessions that its principal may have', async () => {
     await closeApps();
     app = await startInstance({ maxSessions: { perPrincipal: 1, whenReached: 'refuse' } });

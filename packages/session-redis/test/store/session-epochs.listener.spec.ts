@@ -106,7 +106,7 @@ it('an answer that comes after that of a later question says nothing, each time'
   }
 });
 
-it('a partition whose question has failed is asked again, and holds up no other one', async () => {
+it('a partition is asked again after a question that failed, and until its sessions are ended, beside others', async () => {
   const [broken, other] = store.partitions.all as [SessionKeys, SessionKeys];
   const signals = new HeardSignals();
   const listener = new SessionEpochsListener(store.client, [broken, other], epochs, signals);
@@ -120,6 +120,10 @@ it('a partition whose question has failed is asked again, and holds up no other 
     await store.client.del(broken.epoch);
     await store.scripts.raiseEpoch(broken);
     await eventually(() => expect(epochs.ends(broken, { creationTime: 1 })).toBe(true));
+    // Another instance has ended the last session: no signal tells of that.
+    expect(epochs.pending(other)).toBeDefined();
+    await store.client.hset(other.epoch, 'ended', epochs.pending(other)!);
+    await eventually(() => expect(epochs.pending(other)).toBeUndefined());
   } finally {
     await listener.stop();
   }

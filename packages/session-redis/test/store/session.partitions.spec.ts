@@ -96,3 +96,19 @@ it('the share of a partition in a limit is that of the layout with fewer partiti
   }
   expect([partitionsOf(1), partitionsOf(4), partitionsOf(1000)].map((each) => each.shareOf(100))).toEqual([100, 25, 1]);
 });
+
+it.each([
+  [1, 4],
+  [4, 1],
+  [4, 8],
+  [8, 4],
+  [3, 64],
+])('who looks at partitions in order finds a session that moves meanwhile, from %d to %d', (from, to) => {
+  const partitions = new SessionPartitions('nest:session', { from, to });
+  for (let i = 0; i < 200; i++) {
+    const [old, fresh] = partitions.placesOf(randomId());
+    // A partition of both layouts is looked at twice.
+    expect(partitions.inOrder.lastIndexOf(fresh!)).toBeGreaterThanOrEqual(partitions.inOrder.indexOf(old!));
+    expect(partitions.inOrder.indexOf(old!)).toBeLessThan(from);
+  }
+});
