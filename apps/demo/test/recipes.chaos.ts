@@ -139,6 +139,11 @@ function describeRecipe(recipe: string, tests: () => void = () => undefined, env
   });
 }
 
+/** The Cookie header of a browser that has two cookies of the name, as after a change of their path. */
+const cookiesOf = (...agents: readonly HttpAgent[]) => ({
+  headers: { cookie: agents.map((agent) => `SESSION=${agent.cookie('SESSION')}`).join('; ') },
+});
+
 describeRecipe('sign-in-with-roles', () => {
   it('takes the token from before the sign-in away, and signs out', async () => {
     const browser = instance.agent();
@@ -195,6 +200,15 @@ describeRecipe('my-devices', () => {
     const { status } = await phone.request('DELETE', `/devices/${await idOf(phone)}`);
     expect([status, phone.cookies]).toEqual([204, {}]);
   });
+
+  it('signs out of every session that the browser presents', async () => {
+    const [phone, same] = await Promise.all([signedIn('ada'), signedIn('ada')]);
+    const { status } = await instance
+      .agent()
+      .request('DELETE', `/devices/${await idOf(phone)}`, cookiesOf(phone, same));
+    expect(status).toBe(204);
+    for (const agent of [phone, same]) expect((await agent.get('/devices')).status).toBe(401);
+  });
 });
 
 describeRecipe('passport', () => {
@@ -235,6 +249,13 @@ describe('with a provider of OAuth2,', () => {
         expect(await statusOf(ann, callback)).toBe(403);
         await ann.post('/sign-out');
         expect(await statusOf(ann, '/me')).toBe(401);
+      });
+
+      it('signs out of every session that the browser presents', async () => {
+        const both = [instance.agent(), instance.agent()];
+        for (const agent of both) await agent.get(await provider.visit(await begin(agent)));
+        await instance.agent().post('/sign-out', undefined, cookiesOf(...both));
+        for (const agent of both) expect(await statusOf(agent, '/me')).toBe(401);
       });
 
       it('refuses a code for another browser, one with another verifier, and a user who did not agree', async () => {
