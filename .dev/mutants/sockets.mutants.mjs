@@ -214,7 +214,7 @@ export const sockets = [
     code: 'if (connections?.size === 0) this.#byId.delete(id);',
     instead: '',
     killedBy: {
-      spec: 'held-entries.spec.ts',
+      spec: 'left-visitors.spec.ts',
       test: 'an application holds no more when visitors over ws have left than before',
     },
   },

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
+import { type AddressInfo, createConnection } from 'node:net';
 import type { DynamicModule } from '@nestjs/common';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -146,4 +148,19 @@ it('nothing but this module sees a refused upgrade', async () => {
   await outcome(open('https://evil.example'));
   await outcome(open('https://app.example.com'));
   expect(seen).toEqual(['https://app.example.com']);
+});
+
+it('a foreign page that hangs up while it is refused does no harm', async () => {
+  const { app, open } = await start();
+  const { port } = app.nest.getHttpServer().address() as AddressInfo;
+  const headers = ['Host: x', 'Origin: https://evil.example', 'Connection: Upgrade', 'Upgrade: websocket'];
+  const request = ['GET /graphql HTTP/1.1', ...headers, '', ''].join('\r\n');
+  for (let client = 0; client < 20; client++) {
+    const socket = createConnection(port, '127.0.0.1');
+    await once(socket, 'connect');
+    // The answer finds a connection that is reset.
+    socket.write(request, () => socket.resetAndDestroy());
+    await once(socket, 'close');
+  }
+  expect(await outcome(open())).toBe('open');
 });

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import {
   type CallHandler,
   type CanActivate,
@@ -13,10 +14,19 @@ import { Session, SessionContext } from '@nest-session/core';
 import { DetachedSession } from '@nest-session/core/transport';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
+import { Redis } from 'ioredis';
 import { map, range, tap } from 'rxjs';
 import { io } from 'socket.io-client';
 import { SessionWebSocketModule } from '../../src/index.js';
-import { closeApps, PLATFORMS, reply, SocketApp, type SocketAppOptions, VisitsGateway } from '../support/socket.app.js';
+import {
+  closeApps,
+  type Platform,
+  PLATFORMS,
+  reply,
+  SocketApp,
+  type SocketAppOptions,
+  VisitsGateway,
+} from '../support/socket.app.js';
 import { closeClients, connect } from '../support/socket.client.js';
 
 LeakGuard.install();
@@ -147,6 +157,25 @@ class Plain {
   }
 }
 
+it.each(PLATFORMS)('a message to %s loads its session once, however many gateways there are', async (platform) => {
+  @WebSocketGateway({ path: '/sockets' })
+  class Other {
+    @SubscribeMessage('other')
+    other() {}
+  }
+  await start({ platform, providers: [VisitsGateway, Other, Messages] });
+  const client = await connect(platform, agent);
+  const store = new Redis(redis.url);
+  try {
+    await client.ask('read');
+    await store.config('RESETSTAT');
+    for (let message = 0; message < 3; message++) await client.ask('read');
+    expect(await store.info('commandstats')).toContain('cmdstat_hgetall:calls=3,');
+  } finally {
+    store.disconnect();
+  }
+});
+
 it('a message that is acknowledged by hand is saved first', async () => {
   await start({ platform: 'socket.io' });
   const client = await connect('socket.io', agent);
@@ -187,6 +216,34 @@ it('a page of a listed origin may connect', async () => {
   await start({ platform: 'ws', sockets: { origins: ['https://app.example.com'] } });
   expect((await connect('ws', agent, { headers: { origin: 'https://app.example.com' } })).isOpen).toBe(true);
 });
+
+it.each(PLATFORMS)(
+  'a page may connect over %s when its origin and the check of the application allow it',
+  async (platform) => {
+    const checks: Record<Platform, object> = {
+      'socket.io': {
+        allowRequest: ({ url }: IncomingMessage, decide: (problem: string | null, isAllowed: boolean) => void) =>
+          decide('Not today', !url!.includes('refused')),
+      },
+      ws: {
+        verifyClient: ({ req }: { req: IncomingMessage }, decide: (isAllowed: boolean, status?: number) => void) =>
+          decide(!req.url!.includes('refused'), 402),
+      },
+    };
+    @WebSocketGateway({ path: '/sockets', ...checks[platform] })
+    class Checked extends VisitsGateway {}
+    await start({ platform, providers: [Checked] });
+    for (const origin of [app.origin, 'https://evil.example']) {
+      for (const query of ['', 'refused']) {
+        const connecting = connect(platform, agent, { headers: { origin }, query });
+        if (origin === app.origin && query === '') expect((await connecting).isOpen).toBe(true);
+        else await expect(connecting).rejects.toThrow('refused');
+        // The application says how it refuses.
+        if (platform === 'ws' && origin === app.origin && query !== '') await expect(connecting).rejects.toThrow('402');
+      }
+    }
+  },
+);
 
 it('an origin that is none is refused at start', async () => {
   await expect(

@@ -13,6 +13,8 @@ export interface SocketClientOptions {
   /** The origin of the server, where it is not that of the agent. */
   readonly origin?: string;
   readonly path?: string;
+  /** A name in the query of the URL. */
+  readonly query?: string;
 }
 
 /** A client of a gateway, with the cookies that an agent has when it connects. */
@@ -48,9 +50,11 @@ function headersOf(agent: HttpAgent, headers: Record<string, string> = {}): Reco
 
 async function connectIo(agent: HttpAgent, options: SocketClientOptions): Promise<SocketClient> {
   const { transports = ['websocket'], namespace = '', headers, origin = agent.origin, path = '/sockets' } = options;
+  const { query = '' } = options;
   const extraHeaders = headersOf(agent, headers);
   const socket: Socket = io(origin + namespace, {
     path,
+    query: query === '' ? {} : { [query]: '' },
     transports,
     extraHeaders,
     forceNew: true,
@@ -80,8 +84,9 @@ async function connectIo(agent: HttpAgent, options: SocketClientOptions): Promis
 }
 
 async function connectWs(agent: HttpAgent, options: SocketClientOptions): Promise<SocketClient> {
-  const { headers, origin = agent.origin, path = '/sockets' } = options;
-  const socket = new WebSocket(origin.replace('http:', 'ws:') + path, { headers: headersOf(agent, headers) });
+  const { headers, origin = agent.origin, path = '/sockets', query = '' } = options;
+  const url = origin.replace('http:', 'ws:') + path + (query === '' ? '' : `?${query}`);
+  const socket = new WebSocket(url, { headers: headersOf(agent, headers) });
   open.push(() => socket.terminate());
   const closed = new Promise<string>((resolve) =>
     socket.on('close', (code, reason) => resolve(`${code} ${reason.toString()}`)),
