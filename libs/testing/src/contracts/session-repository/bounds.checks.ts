@@ -150,6 +150,11 @@ export const SESSION_BOUNDS: CheckGroup = {
       const cleared = update(id, named('c', 10, textOf(900)), { newId, clears: true, bounds: FEW });
       assert.deepEqual(await t.write(cleared), { outcome: 'saved' });
       assert.deepEqual(await t.write(update(newId, { d: '1' }, { bounds: FEW })), FULL.maxAttributes);
+      // Also what it has again under the same names.
+      const again = (count: number) =>
+        update(newId, named('c', count), { newId: t.idFor(newId), clears: true, bounds: FEW });
+      assert.deepEqual(await t.write(again(11)), FULL.maxAttributes);
+      assert.deepEqual(await t.write(again(10)), { outcome: 'saved' });
     },
 
     'hold for a change of an old id': async (t) => {
