@@ -1,4 +1,6 @@
+import { AliasedSessionIdResolver } from '../../src/resolvers/aliased-session-id.resolver.js';
 import { aliasIn, withAlias } from '../../src/resolvers/session-alias.js';
+import { requestWith } from '../support/node.request.js';
 
 describe('the alias in a URL', () => {
   it.each([
@@ -43,4 +45,17 @@ describe('the alias in a URL', () => {
     expect(withAlias(url, alias)).toBe(expected);
     expect(aliasIn(expected)).toBe(alias);
   });
+});
+
+it('the alias of a request stays when a router changes its URL', () => {
+  const resolver = new AliasedSessionIdResolver();
+  const token = 'A'.repeat(43);
+  const request = requestWith({ cookie: `SESSION.7=${token}; SESSION=${'B'.repeat(43)}` });
+  request.url = '/shop/cart?_s=7';
+  const tokens = () => resolver.resolve(request).map((each) => each.reveal());
+  expect([resolver.aliasOf(request), tokens()]).toEqual(['7', [token]]);
+  for (const url of ['/cart', '/cart?_s=3', '']) {
+    request.url = url;
+    expect([resolver.aliasOf(request), tokens()]).toEqual(['7', [token]]);
+  }
 });
