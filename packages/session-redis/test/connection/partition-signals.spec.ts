@@ -1,7 +1,8 @@
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { PartitionSignals } from '../../src/connection/partition-signals.js';
+import type { RedisNodes } from '../../src/connection/redis-nodes.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 
@@ -33,6 +34,45 @@ it('a lost subscription is noticed with the next heartbeat, and nothing is confi
     expect(subscribers).toBe(1);
   } finally {
     await signals.stop();
+    await server.stop();
+  }
+});
+
+it('a subscription on a node that has lost the partition meanwhile does not count', async () => {
+  const server = await RedisServer.start();
+  const proxy = await TcpProxy.start({ port: server.port });
+  const rules = { autoResubscribe: false };
+  const [former, next] = [new Redis(proxy.url, rules), new Redis(server.url, rules)];
+  await Promise.all([former.ping(), next.ping()]);
+  let [owner, change] = [former, () => {}];
+  const nodes = {
+    of: () => owner,
+    connect: async () => undefined,
+    onOpen: (listener) => [former, next].forEach(listener),
+    onChange: (listener) => (change = listener),
+    refresh: () => undefined,
+    close: async () => [former, next].forEach((client) => client.disconnect()),
+  } as Partial<RedisNodes> as RedisNodes;
+  const partitions = new SessionPartitions('nest:session', 4);
+  const signals = new PartitionSignals(nodes, partitions);
+  const missed: unknown[] = [];
+  signals.onSignal((partition, signal) => signal === 'missed' && missed.push(partition));
+  try {
+    proxy.hold('reply');
+    signals.start();
+    await proxy.untilHeld('reply');
+    owner = next;
+    change();
+    await eventually(() => expect(missed).toHaveLength(4));
+    proxy.release('reply');
+    await former.ping();
+    expect(missed).toHaveLength(4);
+    former.disconnect();
+    await next.ping();
+    expect(partitions.all.filter((keys) => signals.heardSince(keys) === Infinity)).toEqual([]);
+  } finally {
+    await signals.stop();
+    await proxy.stop();
     await server.stop();
   }
 });

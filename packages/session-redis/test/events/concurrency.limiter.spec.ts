@@ -4,6 +4,7 @@ import { eventually } from '@nest-session/testing';
 import { ConcurrencyLimiter } from '../../src/delivery/concurrency.limiter.js';
 import { toStreamEntry } from '../../src/delivery/stream-entry.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { Timers } from '../support/timers.js';
 
 const [partition] = new SessionPartitions('nest:session', 2).all;
 const entryAt = (position: string) => toStreamEntry(partition!, [position, []]);
@@ -66,6 +67,23 @@ describe('a limiter of places for two events, with events on other nodes,', () =
     await limiter.untilIdle();
     expect(log).toEqual(['3-0', '4-0', '1-0', '2-0']);
   });
+});
+
+it('leaves no timer when a place was free in time, or nobody waits any more', async () => {
+  const timers = new Timers();
+  timers.start();
+  const limiter = new ConcurrencyLimiter(1);
+  for (let round = 1; round <= 2; round++) {
+    const first = begin(limiter, `${round}-0`);
+    const stopping = new AbortController();
+    const [waiting, stopped] = [limiter.untilFree(never), limiter.untilFree(stopping.signal)];
+    stopping.abort();
+    await expect(stopped).rejects.toThrow('aborted');
+    for (const gate of Object.values(first)) gate.open();
+    await waiting;
+    expect(timers.left()).toEqual([]);
+  }
+  timers.stop();
 });
 
 it('keeps the place of an event for which no data come where no event is on another node', async () => {

@@ -1,12 +1,15 @@
+import { jest } from '@jest/globals';
 import { Injectable, type Type } from '@nestjs/common';
 import { OnSessionEvent, SessionCreatedEvent, SessionDeletedEvent } from '@nest-session/core';
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { SessionDeadLetterReader } from '../../src/delivery/session-dead-letter.reader.js';
+import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
@@ -96,6 +99,41 @@ describe('an instance', () => {
     }
     await eventually(async () => expect(await store.pending(GROUP)).toBe(0));
     expect(handled.sort()).toEqual(ids.sort());
+  });
+
+  it('handles the events of other partitions while a node sends no data for as many as it has places', async () => {
+    const handled: string[] = [];
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionDeletedEvent)
+      handle({ sessionId }: SessionDeletedEvent) {
+        handled.push(sessionId);
+      }
+    }
+    const [silent, other] = store.partitions.all;
+    const { load } = SessionEventLoader.prototype;
+    const gate = new Gate();
+    const loads = jest.spyOn(SessionEventLoader.prototype, 'load');
+    loads.mockImplementation(async function (this: SessionEventLoader, entry, attempt) {
+      if (entry.partition.prefix === silent!.prefix) await gate.pass();
+      return load.call(this, entry, attempt);
+    });
+    const add = async ({ events }: SessionKeys, id: string) => {
+      await store.client.xadd(events, '*', 'type', 'deleted', 'session', id, 'at', '1');
+      await store.client.spublish(events, 'events');
+    };
+    try {
+      for (let i = 0; i < CONCURRENCY; i++) await add(silent!, idIn(0));
+      await start(Handlers);
+      await eventually(() => expect(loads).toHaveBeenCalledTimes(CONCURRENCY));
+      const id = idIn(1);
+      await add(other!, id);
+      await eventually(() => expect(handled).toEqual([id]));
+    } finally {
+      gate.open();
+      loads.mockRestore();
+    }
+    await eventually(() => expect(handled).toHaveLength(1 + CONCURRENCY));
   });
 
   it('receives an event that is recorded while it waits, in any partition', async () => {

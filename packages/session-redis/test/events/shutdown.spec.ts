@@ -5,6 +5,7 @@ import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
+import { Timers } from '../support/timers.js';
 
 LeakGuard.install();
 
@@ -20,8 +21,13 @@ beforeEach(() => store.client.flushall());
 afterAll(() => store.close());
 
 /** An instance whose handler records its start, and runs until `finish`. */
-async function start(options: { url?: string; shutdownTimeout?: RedisSessionModuleOptions['commandTimeout'] } = {}) {
-  const { url = store.server.url, shutdownTimeout = '1h' } = options;
+async function start({
+  url = store.server.url,
+  shutdownTimeout = '1h',
+  ...options
+}: Pick<RedisSessionModuleOptions, 'url' | 'commandTimeout'> & {
+  shutdownTimeout?: RedisSessionModuleOptions['commandTimeout'];
+} = {}) {
   const begun: string[] = [];
   let finish!: () => void;
   const finished = new Promise<void>((resolve) => (finish = resolve));
@@ -33,7 +39,7 @@ async function start(options: { url?: string; shutdownTimeout?: RedisSessionModu
       await finished;
     }
   }
-  const redis = { url, events: { lease: LEASE, shutdownTimeout } };
+  const redis = { url, ...options, events: { lease: LEASE, shutdownTimeout } };
   const instance = await EventInstance.start({ redis, providers: [Handlers] });
   return { instance, begun, finish };
 }
@@ -135,4 +141,25 @@ it('shutdown ends while a handler hangs and Redis does not reply', async () => {
   await instance.stop();
   frozen.server.thaw();
   await frozen.close();
+});
+
+it('an instance that is stopped while it joins its group is in no group and leaves no timer', async () => {
+  const proxy = await TcpProxy.start({ port: store.server.port });
+  const timers = new Timers();
+  timers.start();
+  try {
+    // The script that creates the group has this key.
+    proxy.hold('request', store.keys.trimmed);
+    const { instance, finish } = await start({ url: proxy.url, commandTimeout: '500ms' });
+    finish();
+    await proxy.untilHeld('request');
+    const stopped = instance.stop();
+    proxy.release('request');
+    await stopped;
+    expect(await store.consumers(GROUP).catch(() => [])).toEqual([]);
+    await eventually(() => expect(timers.left()).toEqual([]), { timeout: 5000 });
+  } finally {
+    timers.stop();
+    await proxy.stop();
+  }
 });

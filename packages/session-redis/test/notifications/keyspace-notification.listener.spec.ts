@@ -5,7 +5,7 @@ import {
   KeyspaceNotificationListener,
   type KeyspaceSubscription,
 } from '@nest-session/redis/notifications';
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { KeptEntries, LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SingleNode } from '../../src/connection/single-node.js';
@@ -293,6 +293,23 @@ describe('a subscription', () => {
     expect(keys().at(-1)).toBe('a:2');
     await first.close();
     await eventually(async () => expect(await client.pubsub('NUMPAT')).toBe(0));
+  });
+
+  it('leaves nothing when it is closed, however often', async () => {
+    const kept = new KeptEntries();
+    try {
+      const open = async () => {
+        const subscription = listener.listen({ keys: 'a:*', events: 'set', handler });
+        await isListening(subscription);
+        await subscription.close();
+      };
+      await open();
+      const before = kept.counts();
+      for (let round = 1; round <= 3; round++) await open();
+      await eventually(() => expect(kept.grownSince(before)).toEqual([]));
+    } finally {
+      kept.stop();
+    }
   });
 
   it('is renewed with each connection, not at the next heartbeat', async () => {

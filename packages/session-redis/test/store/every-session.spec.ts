@@ -117,6 +117,31 @@ it('the background work looks at the sessions once more when requests that rotat
   expect(await sweeper.runOnce()).toEqual({ ended: 0 });
 });
 
+it('a pass that is aborted ends no more sessions, and is not recorded as done', async () => {
+  const ids = [await store.create(), await store.create()];
+  const epochs = new SessionEpochs();
+  for (const each of store.partitions.all) {
+    await store.scripts.raiseEpoch(each);
+    await epochs.ask(store.client, each);
+  }
+  await store.server.stepClock(MINUTE + 1000);
+  const aborting = new AbortController();
+  const { client, partitions, scripts } = store;
+  const limiter = new BackgroundLimiter();
+  const run = limiter.run.bind(limiter);
+  // During the first scan.
+  limiter.run = async (call, key) => {
+    const found = await run(call, key);
+    aborting.abort();
+    return found;
+  };
+  const sweeper = new OlderSessionSweeper(client, scripts, partitions, epochs, limiter, new HandSignals());
+  expect(await sweeper.runOnce({ signal: aborting.signal })).toEqual({ ended: 0 });
+  const ended = () => Promise.all(partitions.all.map(({ epoch }) => client.hget(epoch, 'ended')));
+  expect(await ended()).toEqual([null, null, null, null]);
+  expect(await sweeper.runOnce()).toEqual({ ended: ids.length });
+});
+
 it('a load asks for nothing but the session while the instance polls', async () => {
   const app = await start();
   const repository = app.nest.get(RedisSessionRepository, { strict: false });

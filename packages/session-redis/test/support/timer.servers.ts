@@ -2,8 +2,11 @@ import type { SessionTimer } from '@nest-session/redis';
 import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
 import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { BeanstalkdServer } from '@nest-session/test-infrastructure';
-import { RedisServer } from '@nest-session/testing';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { once } from 'node:events';
+import { createConnection } from 'node:net';
 import { BeanstalkdConnection } from '../../src/timers/beanstalkd.connection.js';
 
 /** The server of a timer, without persistence. */
@@ -16,6 +19,7 @@ export interface TestTimerServer {
   kill(): Promise<void>;
   /** Without what it knew. */
   restart(): Promise<void>;
+  /** Expects that every timer has closed its connections. */
   close(): Promise<void>;
 }
 
@@ -36,7 +40,10 @@ export const TIMER_SERVERS: readonly (readonly [name: string, open: () => Promis
         },
         kill: () => server.kill(),
         restart: () => server.start(),
-        close: () => server.kill(),
+        close: async () => {
+          if (server.isRunning) await eventually(async () => expect(await connectionsTo(server)).toBe(0));
+          await server.kill();
+        },
       };
     },
   ],
@@ -58,8 +65,28 @@ export const TIMER_SERVERS: readonly (readonly [name: string, open: () => Promis
         },
         kill: () => server.kill(),
         restart: () => server.restart(),
-        close: () => server.stop(),
+        close: async () => {
+          if (server.isRunning) await eventually(async () => expect(await clientsOf(server)).toBe(0));
+          await server.stop();
+        },
       };
     },
   ],
 ];
+
+/** How many connections a beanstalkd has, this one left out. */
+async function connectionsTo({ port }: BeanstalkdServer): Promise<number> {
+  const socket = createConnection(port, '127.0.0.1');
+  socket.write('stats\r\n');
+  const [reply] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  return Number(/current-connections: (\d+)/.exec(reply.toString())?.[1]) - 1;
+}
+
+/** How many clients a Redis has, this one left out. */
+async function clientsOf({ url }: RedisServer): Promise<number> {
+  const client = new Redis(url);
+  const list = String(await client.client('LIST'));
+  client.disconnect();
+  return list.trim().split('\n').length - 1;
+}

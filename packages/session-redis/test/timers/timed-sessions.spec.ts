@@ -1,11 +1,13 @@
+import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, type Session, SessionExpiredEvent } from '@nest-session/core';
 import { ForeignSessions } from '@nest-session/core/transport';
 import { RedisSessionRepository } from '@nest-session/redis';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, SessionEventRecorder } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { ScheduledEnds } from '../../src/repository/scheduled-ends.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { HandTimer } from '../support/hand.timer.js';
 import { Store } from '../support/store.fixture.js';
@@ -143,6 +145,26 @@ describe.each([1, 4])('with a timer and %d partitions', (partitions) => {
     expect((await store.eventTypesOf(ids)).filter((types) => types.includes('expired'))).toHaveLength(ids.length);
   });
 
+  it('answers a question that comes while the claim of another one is under way', async () => {
+    const ids = [store.id()];
+    while (ids.length < 3) ids.push(store.id(ids[0]));
+    for (const id of ids) await store.create({ a: '1' }, { id });
+    const { claimExpired } = SessionScripts.prototype;
+    const gate = new Gate();
+    const claims = jest.spyOn(SessionScripts.prototype, 'claimExpired');
+    claims.mockImplementationOnce(async function (this: SessionScripts, ...call) {
+      await gate.pass();
+      return claimExpired.apply(this, call);
+    });
+    const first = timer.ask(ids[0]!);
+    await gate.reached();
+    const others = ids.slice(1).map((id) => timer.ask(id));
+    gate.open();
+    for (const answer of [first, ...others]) expect(await answer).toBeGreaterThan(0);
+    expect(claims.mock.calls.map(([, members]) => members.length)).toEqual([1, 2]);
+    claims.mockRestore();
+  });
+
   it('ignores ids that no session has, and warns once of those that none can have', async () => {
     expect(await timer.ask('A'.repeat(43))).toBeUndefined();
     for (const garbage of ['', 'moved:x', '\r\nquit', 'a'.repeat(129)]) {
@@ -266,6 +288,7 @@ it('a timer gets no answer while Redis is away, and an answer when it asks again
     const again = timer.ask(id);
     store.server.thaw();
     expect(await again).toBeGreaterThan(1_700_000);
+    expect(await timer.ask(id)).toBeGreaterThan(1_700_000);
   } finally {
     await instance.stop();
     await store.close();
