@@ -66,6 +66,30 @@ const bag = [
     ),
   },
   {
+    mistake: 'A Secure cookie is sent over http',
+    in: 'CookieCheck.withholds',
+    code: 'cookie?.secure !== true ||',
+    instead: 'true ||',
+    ...inSpec('takeover', 'keeps the old cookie where the new one is Secure and would be sent over http'),
+  },
+  {
+    mistake: 'A header of any client says that its request came over https',
+    in: 'CookieCheck.withholds',
+    code: 'isSecure(request)',
+    instead: "(isSecure(request) || request.headers['x-forwarded-proto'] === 'https')",
+    ...inSpec('cookie.check', 'also when a proxy that nobody trusts says https, and the log says so once'),
+  },
+  {
+    mistake: 'The path of the cookie is a prefix of any text',
+    in: 'isBelow',
+    code: "return path.length === cookiePath.length || cookiePath.endsWith('/') || path[cookiePath.length] === '/';",
+    instead: 'return true;',
+    ...inSpec(
+      'cookie.check',
+      'on express, a request outside of the path of the cookie has no session, whatever cookie it has',
+    ),
+  },
+  {
     mistake: 'The session before a regeneration is the one after it',
     in: 'RequestBag.regenerate',
     code: 'this.#leave(id, values);',

@@ -50,6 +50,7 @@ export { CsrfGuard } from './csrf/csrf.guard.js';
 export type { CsrfOptions } from './configuration/csrf.options.js';
 
 // tokens and ids
+export type { SetCookieAttributes } from './resolvers/cookie-attributes.js';
 export { CompositeSessionIdResolver } from './resolvers/composite-session-id.resolver.js';
 export { CookieSessionIdResolver } from './resolvers/cookie-session-id.resolver.js';
 export { HeaderSessionIdResolver } from './resolvers/header-session-id.resolver.js';

@@ -1,8 +1,14 @@
 import { type DynamicModule, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
-import { OneLineLogger, type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
-import { cookieAttributes, ForeignSessions, SessionExtension } from '@nest-session/core/transport';
+import {
+  OneLineLogger,
+  type ResolvedCookieOptions,
+  type ResolvedSessionOptions,
+  SESSION_OPTIONS,
+} from '@nest-session/core/store';
+import { ForeignSessions, SessionExtension } from '@nest-session/core/transport';
+import type { CookieDescription } from './bag/session-cookie.js';
 import {
   EXPRESS_SESSION_MODULE_OPTIONS,
   ExpressSessionModuleDefinition,
@@ -12,6 +18,8 @@ import {
   type ResolvedExpressSessionOptions,
   resolveExpressSessionOptions,
 } from './configuration/express-session.options.js';
+import type { BagSettings } from './request/bag-settings.js';
+import { CookieCheck } from './request/cookie.check.js';
 import { RequestBags } from './request/request-bags.js';
 import { requestProperties } from './request/request-properties.js';
 import { SessionStore } from './request/session.store.js';
@@ -51,16 +59,23 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     if (secrets[0] !== undefined && session.ids.find(tokenOf({ sid: '', secret: secrets[0] })) === undefined) {
       throw problem(TOKENS_REFUSED);
     }
-    const bags = new RequestBags({
+    const { cookie } = session;
+    const settings: BagSettings = {
       unset,
       saveUninitialized,
       principal,
       timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
       lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
-      describeCookie: (request) => cookieAttributes(request, session.cookie),
-    });
-    const store = new SessionStore(() => moduleRef.get<SessionRepository>(SessionRepository, { strict: false }));
+      describeCookie: (request) => (request && resolver.cookieFor(request)) ?? cookieOfAll(cookie),
+    };
+    const bags = new RequestBags(settings);
+    const store = new SessionStore(settings, () =>
+      moduleRef.get<SessionRepository>(SessionRepository, { strict: false }),
+    );
+    const check = new CookieCheck(resolver);
     extension.properties = requestProperties(bags, store);
+    extension.excludes = (request) => check.excludes(request);
+    extension.withholds = (request) => check.withholds(request);
     // The bag has all that `Session` has, and is what `@Session()` gives in HTTP requests.
     extension.shown = (holder) => bags.in(holder)?.bag as Session | undefined;
   }
@@ -85,6 +100,19 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
 }
 
 const logger = new OneLineLogger('ExpressSession');
+
+/** The attributes of the cookie that no request changes. */
+function cookieOfAll({
+  path,
+  domain,
+  httpOnly,
+  secure,
+  sameSite,
+  partitioned,
+}: ResolvedCookieOptions): CookieDescription {
+  const others = { path, httpOnly, secure: secure === true, sameSite, partitioned };
+  return domain === undefined ? others : { ...others, domain };
+}
 
 function problem(sentence: string): InvalidSessionOptionsError {
   return new InvalidSessionOptionsError('ExpressSessionModule', [sentence]);

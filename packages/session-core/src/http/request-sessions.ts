@@ -68,9 +68,9 @@ export class RequestSessions implements OnModuleInit {
     return false;
   }
 
-  /** Whether a request has no session, by the option `exclude`. */
+  /** Whether a request has no session, by the option `exclude` or because another package says so. */
   excludes(request: IncomingMessage): boolean {
-    return this.options.exclude?.(request) === true;
+    return Boolean(this.options.exclude?.(request)) || this.extension.excludes?.(request) === true;
   }
 
   /**

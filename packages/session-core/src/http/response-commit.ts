@@ -9,6 +9,7 @@ import type { SessionToken } from '../session/session-token.js';
 import type { RequestSession } from './request-session.js';
 import { isDestroyed } from './response-functions.js';
 import type { CommitGate, ErrorResponse } from './response-hold.js';
+import type { SessionExtension } from './session-extension.js';
 import type { StoreFailureLog } from './store-failure.log.js';
 import { shownStack } from '../logging/shown-error.js';
 
@@ -17,6 +18,8 @@ export interface ResponseCommitParts {
   readonly repository: SessionRepository;
   readonly resolver: SessionIdResolver;
   readonly failures: StoreFailureLog;
+  /** What another package of this library adds. */
+  readonly extension: SessionExtension;
   /** Rejects when the application refuses a new session for a request; undefined: it refuses none. */
   readonly mayCreate?: ((request: IncomingMessage) => Promise<void>) | undefined;
   /** The text of the client of a request; undefined: none is recorded. */
@@ -187,15 +190,16 @@ export class ResponseCommit implements CommitGate {
   /** Returns the resolver's result, which should be undefined. */
   #addToken(token: SessionToken | undefined): unknown {
     const { request, response, session } = this;
-    const { resolver } = this.parts;
+    const { resolver, extension } = this.parts;
     const { foreign } = session;
+    // A cookie that is sent again depends on the presented one, even when the session was not used.
+    if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
+    if (token && extension.withholds?.(request)) return undefined;
     // Not where the token of this library could not be sent: the client would have none.
     if (foreign && (token || this.isSessionDeleted || !foreign.wasFound)) {
       foreign.session.expire(response);
       forbidStoring(response);
     }
-    // A cookie that is sent again depends on the presented one, even when the session was not used.
-    if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
     if (token) return resolver.send(request, response, token, session.client);
     return this.isSessionDeleted ? resolver.expire(request, response, session.client) : undefined;
   }

@@ -3,7 +3,6 @@ import { RequestSession, type FoundSession } from './request-session.js';
 import { ResponseCommit, type ResponseCommitParts } from './response-commit.js';
 import type { SharedResponseFunctions } from './response-functions.js';
 import { ResponseHold } from './response-hold.js';
-import type { SessionExtension } from './session-extension.js';
 import type { SessionHolder } from './session-holder.js';
 
 const ATTACHED = Symbol('session exchange');
@@ -11,8 +10,6 @@ const ATTACHED = Symbol('session exchange');
 /** The parts of the application that all exchanges share. */
 export interface SessionExchangeParts extends ResponseCommitParts {
   readonly functions: SharedResponseFunctions;
-  /** What another package of this library adds. */
-  readonly extension: SessionExtension;
 }
 
 /** A Node.js request, or a platform's request that wraps it as `raw`. */

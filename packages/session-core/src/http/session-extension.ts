@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { Session } from '../session/session.js';
 import type { SessionHolder } from './session-holder.js';
@@ -13,6 +14,10 @@ export class SessionExtension {
   properties?: PropertyDescriptorMap | undefined;
   /** What `@Session()` gives over an open connection, instead of the session itself. */
   shown?: ((holder: SessionHolder) => Session | undefined) | undefined;
+  /** Whether a request has no session, although the option `exclude` excludes it not. */
+  excludes?: ((request: IncomingMessage) => boolean) | undefined;
+  /** Whether the client of a request must not be sent a token. */
+  withholds?: ((request: IncomingMessage) => boolean) | undefined;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
 }

@@ -65,7 +65,7 @@ export class SessionMiddleware implements OnModuleInit {
     const store = this.#store;
     // A request that is routed again keeps its session.
     if (!store || SessionExchange.of(request)?.parts === store.parts) return next();
-    if (this.options.exclude?.(request)) return next();
+    if (this.sessions.excludes(request)) return next();
     const loading = store.loader.load(request);
     if (!loading) return this.#enter(new SessionExchange(request, response, store.parts), next);
     const keepsIdle = this.options.keepIdle?.(request) === true;

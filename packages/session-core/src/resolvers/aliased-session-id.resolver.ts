@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
+import type { SetCookieAttributes } from './cookie-attributes.js';
 import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
 import type { CookieOptions } from './cookie.options.js';
 import { ALIASES, aliasIn, DEFAULT_ALIAS } from './session-alias.js';
@@ -46,22 +47,26 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
   }
 
   resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): readonly SessionToken[] {
-    return this.#cookieFor(request).resolve(request, onRefused);
+    return this.#resolverFor(request).resolve(request, onRefused);
   }
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
-    this.#cookieFor(request).send(request, response, token, client);
+    this.#resolverFor(request).send(request, response, token, client);
   }
 
   expire(request: IncomingMessage, response: ServerResponse): void {
-    this.#cookieFor(request).expire(request, response);
+    this.#resolverFor(request).expire(request, response);
+  }
+
+  override cookieFor(request: IncomingMessage): SetCookieAttributes | undefined {
+    return this.#resolverFor(request).cookieFor(request);
   }
 
   override maxAge(client: SessionClient): number | undefined {
     return this.#cookieOf(DEFAULT_ALIAS).maxAge(client);
   }
 
-  #cookieFor(request: IncomingMessage): CookieSessionIdResolver {
+  #resolverFor(request: IncomingMessage): CookieSessionIdResolver {
     return this.#cookieOf(this.aliasOf(request));
   }
 

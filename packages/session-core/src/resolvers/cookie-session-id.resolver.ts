@@ -72,8 +72,13 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   }
 
   expire(request: IncomingMessage, response: ServerResponse): void {
+    const cookie = this.cookieFor(request);
+    if (cookie) this.#setCookie(response, cookie, '', 0);
+  }
+
+  override cookieFor(request: IncomingMessage): SetCookieAttributes | undefined {
     const attributes = this.#attributesFor(request);
-    if (attributes) this.#setCookie(response, cookieAttributes(request, attributes), '', 0);
+    return attributes && cookieAttributes(request, attributes);
   }
 
   override meets(security: SecurityLevel): boolean {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
+import type { SetCookieAttributes } from './cookie-attributes.js';
 
 /** The client that a response goes to. */
 export interface SessionClient {
@@ -44,6 +45,11 @@ export abstract class SessionIdResolver {
    * session is touched. Called without `presented` to ask what any client would be sent.
    */
   maxAge(_client: SessionClient): number | undefined {
+    return undefined;
+  }
+
+  /** The attributes of the cookie that a request would be sent; undefined where there is no cookie. Never throws. */
+  cookieFor(_request: IncomingMessage): SetCookieAttributes | undefined {
     return undefined;
   }
 

@@ -1,4 +1,4 @@
-import type { SetCookieAttributes } from '@nest-session/core/transport';
+import type { SetCookieAttributes } from '@nest-session/core';
 import { stringifySetCookie } from 'cookie';
 
 /** What a session does when the lifetime of its cookie is changed; milliseconds, null: until the browser is closed. */
@@ -18,10 +18,10 @@ export class SessionCookie {
   #change: LifetimeChange | undefined;
   readonly #description: CookieDescription;
 
-  /** @param maxAge milliseconds; null: until the browser is closed */
-  constructor(maxAge: number | null, description: CookieDescription, change: LifetimeChange) {
+  /** @param maxAge milliseconds since `begin`, epoch milliseconds; null: until the browser is closed */
+  constructor(maxAge: number | null, description: CookieDescription, change?: LifetimeChange, begin = Date.now()) {
     this.originalMaxAge = maxAge;
-    this.#expires = endIn(maxAge);
+    this.#expires = endOf(maxAge, begin);
     this.#description = description;
     this.#change = change;
     for (const name of FIXED) this.#fix(name);
@@ -68,7 +68,7 @@ export class SessionCookie {
 
   /** Sets the lifetime to `originalMaxAge` again. */
   reset(): void {
-    this.#expires = endIn(this.originalMaxAge);
+    this.#expires = endOf(this.originalMaxAge, Date.now());
   }
 
   /** From now on, changes do nothing: the session has another cookie. */
@@ -78,7 +78,7 @@ export class SessionCookie {
 
   #setLifetime(maxAge: number | null): void {
     this.originalMaxAge = maxAge;
-    this.#expires = endIn(maxAge);
+    this.#expires = endOf(maxAge, Date.now());
     this.#change?.(maxAge);
   }
 
@@ -103,6 +103,6 @@ function fixedAttribute(name: string): string {
   );
 }
 
-function endIn(maxAge: number | null): Date | null {
-  return maxAge === null ? null : new Date(Date.now() + maxAge);
+function endOf(maxAge: number | null, begin: number): Date | null {
+  return maxAge === null ? null : new Date(begin + maxAge);
 }

@@ -15,6 +15,6 @@ export interface BagSettings {
   timeoutOf(principalName: string | undefined): number;
   /** The lifetime of the cookie of a client in seconds; 0: until the browser is closed. */
   lifetimeOf(client: SessionClient): number;
-  /** The attributes of the cookie that a request would be sent. */
-  describeCookie(request: IncomingMessage): CookieDescription;
+  /** The attributes of the cookie that a request would be sent; without a request, those that all requests have. */
+  describeCookie(request?: IncomingMessage): CookieDescription;
 }

@@ -1,19 +1,26 @@
-import type { SessionRepository } from '@nest-session/core';
+import type { Session, SessionRepository } from '@nest-session/core';
+import { TrackedSession } from '@nest-session/core/store';
+import { lifetimeOf } from '@nest-session/core/transport';
 import { propertiesOf } from '../bag/bag-values.js';
 import type { SessionBag } from '../bag/session-bag.js';
+import { SessionCookie } from '../bag/session-cookie.js';
+import type { BagSettings } from './bag-settings.js';
 
 type Reply<T> = (error?: unknown, result?: T) => void;
 
 /** `req.sessionStore`: other sessions, by the id that `req.session.id` shows. */
 export class SessionStore {
   /** @param findRepository called at each use, because the module of the store may be constructed later */
-  constructor(private readonly findRepository: () => SessionRepository) {}
+  constructor(
+    private readonly settings: Pick<BagSettings, 'lifetimeOf' | 'describeCookie'>,
+    private readonly findRepository: () => SessionRepository,
+  ) {}
 
-  /** Calls back with the properties of a live session, or with null. */
+  /** Calls back with the properties of a live session and its cookie, or with null. */
   get(id: string, callback: Reply<object | null>): void {
     answer(callback, async () => {
       const session = await this.findRepository().findById(id);
-      return session && Object.fromEntries(propertiesOf(session));
+      return session && { ...Object.fromEntries(propertiesOf(session)), cookie: this.#cookieOf(session) };
     });
   }
 
@@ -30,6 +37,13 @@ export class SessionStore {
   /** The same as `req.session.regenerate()`. */
   regenerate(request: { readonly session: SessionBag }, callback: Reply<void>): void {
     request.session.regenerate(callback);
+  }
+
+  /** The cookie as it was sent with the last access that the store knows. */
+  #cookieOf(session: Session): SessionCookie {
+    const lifetime = this.settings.lifetimeOf(lifetimeOf(TrackedSession.of(session)));
+    const maxAge = lifetime === 0 ? null : lifetime * 1000;
+    return new SessionCookie(maxAge, this.settings.describeCookie(), undefined, session.lastAccessedTime);
   }
 }
 

@@ -409,8 +409,28 @@ describe('req.sessionStore', () => {
       const [, none] = await calledBack((done) => sessionStore.load(id, done));
       return [found, failure, none];
     }, other);
-    expect(seen).toEqual([{ a: 1 }, null, null]);
+    expect(seen).toEqual([{ a: 1, cookie: expect.objectContaining({ path: '/', httpOnly: true }) }, null, null]);
     expect(await run(({ session }) => session.isNew)).toBe(true);
+  });
+
+  it('gives other sessions the cookie that they have, whose lifetime begins with the last access', async () => {
+    const read = (id: string) =>
+      run(async ({ sessionStore }) => {
+        const [, found] = await calledBack((done) => sessionStore.get(id, done));
+        const { originalMaxAge, expires, maxAge, secure, sameSite } = (found as any).cookie;
+        return { originalMaxAge, expires: expires as Date | null, isLeft: maxAge > 0, secure, sameSite };
+      }, app.agent());
+    const id = await run(({ session, sessionID }) => ((session.a = 1), sessionID));
+    const untilClosed = { originalMaxAge: null, expires: null, isLeft: false };
+    expect(await read(id)).toEqual({ ...untilClosed, secure: false, sameSite: 'lax' });
+    const accessed = await run(({ session }) => {
+      session.cookie.maxAge = 3_600_000;
+      return session.lastAccessedTime as number;
+    });
+    const later = await read(id);
+    expect(later).toMatchObject({ originalMaxAge: 3_600_000, isLeft: true });
+    expect(Date.parse(String(later.expires))).toBeGreaterThanOrEqual(accessed + 3_600_000);
+    expect(Date.parse(String(later.expires))).toBeLessThanOrEqual(Date.now() + 3_600_000);
   });
 
   it('regenerates the session of a request', async () => {

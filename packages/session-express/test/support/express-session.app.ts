@@ -17,6 +17,8 @@ import { ExpressSessionModule, type ExpressSessionModuleOptions } from '../../sr
 export interface ExpressSessionAppOptions {
   /** @default 'express' */
   readonly platform?: 'express' | 'fastify';
+  /** The options of Fastify. */
+  readonly fastify?: ConstructorParameters<typeof FastifyAdapter>[0];
   readonly controllers?: Type[];
   readonly providers?: Provider[];
   readonly imports?: ModuleMetadata['imports'];
@@ -62,7 +64,7 @@ export async function startApp(options: ExpressSessionAppOptions): Promise<Expre
     controllers: options.controllers ?? [],
     providers: options.providers ?? [],
   };
-  const adapter = options.platform === 'fastify' ? new FastifyAdapter() : new ExpressAdapter();
+  const adapter = options.platform === 'fastify' ? new FastifyAdapter(options.fastify) : new ExpressAdapter();
   const app = await NestFactory.create(module, adapter, { logger: log, abortOnError: false });
   await options.configure?.(app);
   await app.listen(0, '127.0.0.1');

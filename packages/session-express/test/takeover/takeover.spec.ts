@@ -63,12 +63,12 @@ class PlainController {
 
 let app: ExpressSessionApp;
 
-async function start(express: ExpressSessionModuleOptions = {}, keepIdle = false) {
+async function start(express: ExpressSessionModuleOptions = {}, session: SessionModuleOptions = {}) {
   PlainController.created = [];
   PlainController.unknown = [];
   app = await startApp({
     controllers: [StepController, PlainController],
-    session: keepIdle ? { keepIdle: () => true } : {},
+    session,
     express: { secret: [SECRET, OLDER_SECRET], ...express },
     store: RedisSessionModule.forRoot({ url: server.url, notifications: 'off', commandTimeout: '1m' }),
   });
@@ -363,9 +363,17 @@ describe('the takeover of a session of connect-redis', () => {
     expect(Object.keys(other.cookies)).toEqual(['SESSION']);
   });
 
+  it('keeps the old cookie where the new one is Secure and would be sent over http', async () => {
+    await closeApps();
+    await start({}, { cookie: { secure: true } });
+    const { browser } = await oldSession();
+    expect([await userOf(browser), await userOf(browser)]).toEqual(['ann', 'ann']);
+    expect(Object.keys(browser.cookies)).toEqual(['connect.sid']);
+  });
+
   it('sends the new cookie also in a request that keeps the session idle', async () => {
     await closeApps();
-    await start({}, true);
+    await start({}, { keepIdle: () => true });
     const { browser } = await oldSession();
     await browser.get('/plain');
     expect(Object.keys(browser.cookies)).toEqual(['SESSION']);
