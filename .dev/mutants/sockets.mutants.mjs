@@ -1,6 +1,10 @@
 // Mistakes in what connections do with their session: WebSockets of gateways, and operations of GraphQL.
 const byGateways = (test) => ({ spec: 'gateways.spec.ts', test });
 const byMessages = (test) => ({ spec: 'messages.spec.ts', test });
+const byRecovery = (test) => ({
+  spec: 'state-recovery.spec.ts',
+  test: `a client of socket.io that was interrupted ${test}`,
+});
 const byInstances = (test) => ({ spec: 'several-instances.spec.ts', test });
 const byFacade = (test) => ({ spec: 'express-session.spec.ts', test });
 const bySubscriptions = (test) => ({ spec: 'subscriptions.spec.ts', test });
@@ -136,9 +140,16 @@ export const sockets = [
   {
     mistake: 'A client that recovers its connection has no session',
     in: 'GatewaySockets',
-    code: 'root.opts.connectionStateRecovery.skipMiddlewares = false;',
+    code: 'recovery.skipMiddlewares = false;',
     instead: '{}',
     killedBy: byMessages('a client of socket.io that recovers its connection has its session'),
+  },
+  {
+    mistake: 'The next user of a browser gets the rooms of the last one',
+    in: 'GatewaySockets',
+    code: 'isBoundTo(pid, client.id)',
+    instead: 'true',
+    killedBy: byRecovery('gets nothing of the user who has used its browser before'),
   },
   {
     mistake: 'An event of a subscription has the session of its start',

@@ -9,6 +9,8 @@ import type { GatewayBinding } from './bind-to-adapter.js';
 import { GatewayClient } from './gateway.client.js';
 import {
   allowRequests,
+  type IoClient,
+  type IoNamespace,
   type IoServer,
   type IoSocket,
   isIoServer,
@@ -16,6 +18,7 @@ import {
   verifyClients,
   type WsSocket,
 } from './platforms.js';
+import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
 
 /** The code with which a WebSocket of ws is closed when its session is over: unauthorized. */
 const UNAUTHORIZED = 4401;
@@ -23,11 +26,14 @@ const UNAUTHORIZED = 4401;
 /** What a client of socket.io is told while the store is down; one of ws gets the status 503. */
 const UNAVAILABLE = 'Session store unavailable';
 
+/** What a client of socket.io is told that was given its state before anybody asked for its session. */
+const UNDECIDED = 'State recovered without a session';
+
 /** Gives the clients of gateways, and each of their messages, the session. */
 @Injectable()
 export class GatewaySockets implements GatewayBinding {
   readonly #guarded = new WeakSet<object>();
-  /** By socket; before a client of ws has one, by request. */
+  /** By socket; before a client of ws has one, by request, and before one of socket.io that comes back has, by its auth. */
   readonly #clients = new WeakMap<object, GatewayClient>();
 
   constructor(
@@ -41,7 +47,7 @@ export class GatewaySockets implements GatewayBinding {
     this.#guarded.add(server);
     const allows = (request: IncomingMessage): boolean => this.sessions.allowsOriginOf(request);
     if (isIoServer(server)) {
-      this.#guardEngine(server, allows);
+      this.#guardIo(server, allows);
       server.use((socket, next) => void this.#openIo(socket).then(next, () => next(new Error(UNAVAILABLE))));
     } else if (isWsServer(server)) {
       verifyClients(server, allows, (request) => this.#openWs(request));
@@ -78,25 +84,53 @@ export class GatewaySockets implements GatewayBinding {
     return result;
   }
 
-  #guardEngine(server: IoServer, allows: (request: IncomingMessage) => boolean): void {
+  #guardIo(server: IoServer, allows: (request: IncomingMessage) => boolean): void {
     const root = server.engine ? server : server.server;
+    const { connectionStateRecovery: recovery } = root?.opts ?? {};
+    if (recovery) this.#guardRecovery(server.of?.('/') ?? server);
     if (!root?.engine || this.#guarded.has(root.engine)) return;
     this.#guarded.add(root.engine);
     allowRequests(root.engine, allows);
-    // A client that comes back after an interruption needs its session as well.
-    if (root.opts?.connectionStateRecovery) root.opts.connectionStateRecovery.skipMiddlewares = false;
+    if (recovery) {
+      // A client that comes back after an interruption needs its session as well.
+      recovery.skipMiddlewares = false;
+      // Those that a pattern stands for are there when their first client connects.
+      root.on('new_namespace', (namespace) => this.#guardRecovery(namespace));
+    }
     // It says goodbye to its clients before it hangs up.
     if (root.path) this.upgrades.leave(root.path());
   }
 
+  #guardRecovery(namespace: IoNamespace): void {
+    beforeRecovery(namespace, async (connection, auth, pid) => {
+      const withoutState = { ...auth, pid: undefined, offset: undefined };
+      // Without a session store, the middleware refuses it.
+      const client = await this.#loadIo(connection).catch(() => undefined);
+      if (!client) return withoutState;
+      // The state may be that of an ended session, of one before a login, or of another user of the browser.
+      const mayRecover = client.closing === undefined && isBoundTo(pid, client.id);
+      const allowed = mayRecover ? auth : withoutState;
+      this.#clients.set(allowed, client);
+      return allowed;
+    });
+  }
+
   async #openIo(socket: IoSocket): Promise<Error | undefined> {
-    const client = this.#newClient(socket.request);
-    socket.conn.once('close', () => client.disconnect());
-    await client.load();
+    const known = this.#clients.get(socket.handshake.auth);
+    if (socket.recovered && !known) return new Error(UNDECIDED);
+    const client = known ?? (await this.#loadIo(socket));
     this.#clients.set(socket, client);
+    if (socket.pid !== undefined && !socket.recovered) socket.pid = bindPid(socket.pid, client.id);
     // Over long polling, closing the connection as well would wait for a poll that does not come.
     client.connect(() => socket.disconnect(socket.conn.transport.name !== 'polling'));
     return client.closing === undefined ? undefined : new Error(client.closing);
+  }
+
+  async #loadIo({ request, conn }: IoClient): Promise<GatewayClient> {
+    const client = this.#newClient(request);
+    conn.once('close', () => client.disconnect());
+    await client.load();
+    return client;
   }
 
   async #openWs(request: IncomingMessage): Promise<void> {

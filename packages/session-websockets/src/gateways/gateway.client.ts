@@ -10,7 +10,6 @@ export class GatewayClient implements OpenConnection {
   readonly #request: IncomingMessage;
   /** The ids by which it is known to be open. */
   #ids: readonly string[] = [];
-  /** The id of the session that it has been found to be open in. */
   #id: string | undefined;
   #closing: CloseReason | undefined;
   #isGone = false;
@@ -26,6 +25,11 @@ export class GatewayClient implements OpenConnection {
   /** Why it must be closed, if its session has ended meanwhile. */
   get closing(): CloseReason | undefined {
     return this.#closing;
+  }
+
+  /** The id of the session that it has been found to be open in; undefined when there is none. */
+  get id(): string | undefined {
+    return this.#id;
   }
 
   /** The session as the handshake found it; null when the request is excluded. */

@@ -1,13 +1,31 @@
 import type { IncomingMessage } from 'node:http';
 
 /** The parts of socket.io that are used here. */
-export interface IoSocket {
+export interface IoSocket extends IoClient {
+  readonly handshake: { readonly auth: IoAuth };
+  /** Whether it was given back what its client had before. */
+  readonly recovered?: boolean;
+  /** What the client is told, so that it can ask for that. */
+  pid?: string;
+  disconnect(close: boolean): unknown;
+}
+
+/** What a client sends when it connects to a namespace. */
+export type IoAuth = Readonly<Record<string, unknown>>;
+
+/** A connection, over which there may be a socket for each namespace. */
+export interface IoClient {
   readonly request: IncomingMessage;
   readonly conn: {
     readonly transport: { readonly name: string };
     once(event: 'close', listener: () => void): unknown;
   };
-  disconnect(close: boolean): unknown;
+}
+
+/** A namespace of socket.io. */
+export interface IoNamespace {
+  /** Connects a client. Not documented. */
+  _add?(client: IoClient, auth: IoAuth, connected: unknown): unknown;
 }
 
 type IoMiddleware = (socket: IoSocket, next: (error?: Error) => void) => void;
@@ -18,11 +36,14 @@ interface IoEngine {
 }
 
 /** A server of socket.io, or a namespace of one. */
-export interface IoServer {
+export interface IoServer extends IoNamespace {
   readonly engine?: IoEngine;
   readonly server?: IoServer;
   readonly opts?: { readonly connectionStateRecovery?: { skipMiddlewares?: boolean } };
   path?(): string;
+  /** The namespace `/`. */
+  of?(name: string): IoNamespace;
+  on(event: 'new_namespace', listener: (namespace: IoNamespace) => void): unknown;
   use(middleware: IoMiddleware): unknown;
 }
 
