@@ -152,6 +152,13 @@ export const sockets = [
     killedBy: byRecovery('gets nothing of the user who has used its browser before'),
   },
   {
+    mistake: 'An idle socket keeps the session of its handshake in memory',
+    in: 'GatewayClient.forgetOpening',
+    code: 'this.#opening = undefined;',
+    instead: '',
+    killedBy: { spec: 'idle-clients.spec.ts', test: 'clients of ws that say nothing keep no session in memory' },
+  },
+  {
     mistake: 'An event of a subscription has the session of its start',
     in: 'GraphqlOperation',
     code: 'return this.#info?.variableValues ?? this;',

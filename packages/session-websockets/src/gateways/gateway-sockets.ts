@@ -58,7 +58,13 @@ export class GatewaySockets implements GatewayBinding {
     const [socket, request] = args as [object, IncomingMessage?];
     const client = this.#clients.get(socket) ?? this.#adopt(socket, request);
     if (!client) return connect();
-    if (client.closing === undefined) DetachedSession.run(client.opening, this.sessions.scope, connect);
+    if (client.closing !== undefined) return;
+    const { opening } = client;
+    const run = (held: DetachedSession | null) => DetachedSession.run(held, this.sessions.scope, connect);
+    // An adapter tells the gateways of a server one right after the other. Later ones load the session anew.
+    if (opening === undefined) void client.session().then((held) => held !== undefined && run(held));
+    else run(opening);
+    queueMicrotask(() => client.forgetOpening());
   }
 
   async handle(
@@ -120,6 +126,11 @@ export class GatewaySockets implements GatewayBinding {
     if (socket.recovered && !known) return new Error(UNDECIDED);
     const client = known ?? (await this.#loadIo(socket));
     this.#clients.set(socket, client);
+    // Its connection may be that of other namespaces, and stay.
+    socket.once('disconnect', () => {
+      socket.conn.off('close', client.disconnect);
+      client.disconnect();
+    });
     if (socket.pid !== undefined && !socket.recovered) socket.pid = bindPid(socket.pid, client.id);
     // Over long polling, closing the connection as well would wait for a poll that does not come.
     client.connect(() => socket.disconnect(socket.conn.transport.name !== 'polling'));
@@ -128,14 +139,14 @@ export class GatewaySockets implements GatewayBinding {
 
   async #loadIo({ request, conn }: IoClient): Promise<GatewayClient> {
     const client = this.#newClient(request);
-    conn.once('close', () => client.disconnect());
+    conn.once('close', client.disconnect);
     await client.load();
     return client;
   }
 
   async #openWs(request: IncomingMessage): Promise<void> {
     const client = this.#newClient(request);
-    request.socket.once('close', () => client.disconnect());
+    request.socket.once('close', client.disconnect);
     await client.load();
     this.#clients.set(request, client);
   }

@@ -15,6 +15,7 @@ export class GatewayClient implements OpenConnection {
   #isGone = false;
   #hangUp: ((reason: CloseReason) => void) | undefined;
   #opening: DetachedSession | undefined;
+  #isExcluded = false;
 
   constructor(sessions: RequestSessions, open: OpenConnections, request: IncomingMessage) {
     this.#sessions = sessions;
@@ -32,9 +33,9 @@ export class GatewayClient implements OpenConnection {
     return this.#id;
   }
 
-  /** The session as the handshake found it; null when the request is excluded. */
-  get opening(): DetachedSession | null {
-    return this.#opening ?? null;
+  /** The session as the handshake found it; null when the request is excluded, undefined when it was forgotten. */
+  get opening(): DetachedSession | null | undefined {
+    return this.#isExcluded ? null : this.#opening;
   }
 
   /**
@@ -42,7 +43,8 @@ export class GatewayClient implements OpenConnection {
    * @throws SessionStoreError when the store failed: who the client is would stay unknown for as long as it is connected
    */
   async load(): Promise<void> {
-    if (this.#sessions.excludes(this.#request)) return;
+    this.#isExcluded = this.#sessions.excludes(this.#request);
+    if (this.#isExcluded) return;
     // Before the load: an end that comes after it must not be missed.
     this.#belongTo(this.#sessions.loader.presentedIds(this.#request));
     const opening = await this.#sessions.detached(this.#request);
@@ -64,11 +66,16 @@ export class GatewayClient implements OpenConnection {
     if (this.#closing) hangUp(this.#closing);
   }
 
+  /** The gateways know of it. An idle client must not keep a session that may be large in memory. */
+  forgetOpening(): void {
+    this.#opening = undefined;
+  }
+
   /** It was closed, by whomever. */
-  disconnect(): void {
+  readonly disconnect = (): void => {
     this.#belongTo([]);
     this.#isGone = true;
-  }
+  };
 
   close(reason: CloseReason): void {
     this.#closing ??= reason;
@@ -77,8 +84,8 @@ export class GatewayClient implements OpenConnection {
 
   /** The session as it is now, for one message; null when there is none, undefined when it has ended. */
   async session(): Promise<DetachedSession | null | undefined> {
-    const opening = this.#opening;
-    if (this.#closing || !opening) return this.#closing ? undefined : null;
+    if (this.#closing) return undefined;
+    if (this.#isExcluded) return null;
     // What opened no session then never will: nothing is stored under a presented id.
     if (this.#id === undefined) return this.#sessions.none(this.#request);
     const current = await this.#sessions.detached(this.#request);

@@ -7,6 +7,7 @@ export interface IoSocket extends IoClient {
   readonly recovered?: boolean;
   /** What the client is told, so that it can ask for that. */
   pid?: string;
+  once(event: 'disconnect', listener: () => void): unknown;
   disconnect(close: boolean): unknown;
 }
 
@@ -19,6 +20,7 @@ export interface IoClient {
   readonly conn: {
     readonly transport: { readonly name: string };
     once(event: 'close', listener: () => void): unknown;
+    off(event: 'close', listener: () => void): unknown;
   };
 }
 
