@@ -28,6 +28,11 @@ export class BeanstalkdServer {
     return this.#pid;
   }
 
+  /** Whether it was started and not killed since. */
+  get isRunning(): boolean {
+    return this.#shell.exitCode === null;
+  }
+
   /** Starts it again, on the same port, without the jobs that it had. */
   async start(): Promise<void> {
     const program = process.env['BEANSTALKD'] ?? 'beanstalkd';
@@ -43,7 +48,7 @@ export class BeanstalkdServer {
 
   /** Kills it. Resolves when the port is free. */
   async kill(): Promise<void> {
-    if (this.#shell.exitCode !== null) return;
+    if (!this.isRunning) return;
     this.#shell.stdin!.end();
     await once(this.#shell, 'exit');
     await eventually(async () => !(await this.#accepts()));

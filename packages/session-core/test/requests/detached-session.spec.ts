@@ -1,4 +1,5 @@
 import { DetachedSession } from '../../src/http/detached-session.js';
+import { SessionExtension } from '../../src/http/session-extension.js';
 import { StoreFailureLog } from '../../src/http/store-failure.log.js';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { Logger } from '@nestjs/common';
@@ -10,7 +11,8 @@ async function start() {
   const repository = new GatedRepository();
   const { id } = await storedIn(repository);
   const loaded = await repository.findById(id);
-  const detached = new DetachedSession({ repository, failures: new StoreFailureLog() }, { loaded });
+  const parts = { repository, failures: new StoreFailureLog(), extension: new SessionExtension() };
+  const detached = new DetachedSession(parts, { loaded });
   const visit = (count: number) => detached.session.session.setAttribute('visits', count);
   const visits = async () => (await repository.findById(id))?.getAttribute('visits');
   return { repository, detached, visit, visits };

@@ -182,10 +182,10 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return this.#partitions.areBeside(id, replaced);
   }
 
-  protected write(written: SessionChange): Promise<WriteReply> {
-    const change = withHashedIndexes(written);
-    const reply = this.#partitions.hasTwoLayouts ? throughStages(() => this.#writeNow(change)) : this.#writeNow(change);
-    return this.#ends ? this.#ends.following(change, reply) : reply;
+  protected write(change: SessionChange): Promise<WriteReply> {
+    const hashed = withHashedIndexes(change);
+    const reply = this.#partitions.hasTwoLayouts ? throughStages(() => this.#writeNow(hashed)) : this.#writeNow(hashed);
+    return this.#ends ? this.#ends.following(hashed, reply) : reply;
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
