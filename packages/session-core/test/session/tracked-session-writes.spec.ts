@@ -2,6 +2,7 @@ import { jest } from '@jest/globals';
 import { SessionAttributeError, SessionStoreError } from '../../src/errors/session.errors.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
+import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 describe('TrackedSession', () => {
@@ -317,5 +318,20 @@ describe('TrackedSession', () => {
     session.invalidate();
     await session.save();
     expect([runs, writer.writes.at(-1)!.kind]).toEqual([1, 'delete']);
+  });
+
+  it('is repeated first when the reply to a creation was lost, and is stored once, however often that happens', async () => {
+    const lost = () => Promise.reject(new SessionStoreError('no reply'));
+    writer.reply(lost, lost, { outcome: 'collision' });
+    const session = TrackedSession.create(writer, { maxInactiveInterval: 1800, absoluteTimeout: -1 });
+    session.setAttribute('a', 1);
+    await expect(session.save()).rejects.toThrow('no reply');
+    session.setAttribute('b', 2);
+    await expect(session.save()).rejects.toThrow('no reply');
+    // The store has made the first attempt: nobody else draws this id.
+    expect(await session.save()).toBe('saved');
+    expect(writer.writes.map(({ kind }) => kind)).toEqual(['create', 'create', 'create', 'update']);
+    expect(writer.attributes).toEqual([{ a: '1' }, { a: '1' }, { a: '1' }, { b: '2' }]);
+    expect(session.isGone).toBe(false);
   });
 });

@@ -73,6 +73,24 @@ it.each(['new', 'stored'])(
   },
 );
 
+it.each([
+  ['a user', 'ann', 1800],
+  ['a visitor', undefined, 600],
+])('without a lifetime again, the session of %s has the idle timeout of such', async (_, principalName, seconds) => {
+  const { agent } = await startApp({ controllers: [StepController], session: { anonymousTimeout: '10m' } });
+  const client = agent();
+  await runIn(client, ({ session }) => {
+    session.a = 1;
+    if (principalName !== undefined) session.signIn(principalName);
+  });
+  for (let again = 0; again < 2; again++) {
+    await runIn(client, ({ session }) => void (session.cookie.maxAge = HOUR));
+    expect(await runIn(client, ({ session }) => session.maxInactiveInterval)).toBe(3600);
+    await runIn(client, ({ session }) => void (session.cookie.maxAge = null));
+    expect(await runIn(client, ({ session }) => session.maxInactiveInterval)).toBe(seconds);
+  }
+});
+
 it('touch() and resetMaxAge() move the end of the cookie, each time', () => {
   jest.useFakeTimers();
   try {
