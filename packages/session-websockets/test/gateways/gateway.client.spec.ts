@@ -34,21 +34,27 @@ class GatedRepository extends MapSessionRepository {
   }
 }
 
-const open = async () => {
+const stored = async (repository: MapSessionRepository) => {
+  const session = TrackedSession.of(repository.createSession());
+  session.setAttribute('visits', 1);
+  await session.save();
+  return session;
+};
+
+const open = async ({ isAlone = true } = {}) => {
   const repository = new GatedRepository();
   const module = await Test.createTestingModule({ imports: [SessionModule.forRoot(), MapSessionModule.forRoot()] })
     .overrideProvider(MapSessionRepository)
     .useValue(repository)
     .compile();
   await module.init();
-  const session = TrackedSession.of(repository.createSession());
-  session.setAttribute('visits', 1);
-  await session.save();
-  const headers = { cookie: `SESSION=${session.tokenToSend!.reveal()}` };
+  const [session, other] = [await stored(repository), await stored(repository)];
+  const tokens = isAlone ? [session] : [session, other];
+  const headers = { cookie: tokens.map((each) => `SESSION=${each.tokenToSend!.reveal()}`).join('; ') };
   const request = { headers, url: '/', socket: {} } as unknown as IncomingMessage;
   const connections = new OpenConnections();
   const client = new GatewayClient(module.get(RequestSessions, { strict: false }), connections, request);
-  return { module, repository, session, connections, client };
+  return { module, repository, session, other, connections, client };
 };
 
 describe.each(CASES)(
@@ -107,5 +113,26 @@ it('a client whose session cannot be loaded is refused, and leaves nothing behin
     await expect(client.load()).rejects.toThrow('could not be loaded');
     expect(connections.ids).toEqual([]);
   }
+  await module.close();
+});
+
+it('a client that presents two sessions has that of its handshake in each message, and is closed with it', async () => {
+  const { module, repository, session, other, connections, client } = await open({ isAlone: false });
+  repository.asked.open();
+  repository.answered.open();
+  await client.load();
+  expect(connections.ids).toEqual([session.id]);
+  const hungUp: string[] = [];
+  client.connect((reason) => hungUp.push(reason));
+  for (let message = 0; message < 2; message++) {
+    expect((await client.session())?.session.existing?.id).toBe(session.id);
+  }
+  // Nobody has been told of this yet.
+  await repository.deleteById(session.id);
+  for (let message = 0; message < 2; message++) expect(await client.session()).toBeUndefined();
+  expect(hungUp).toEqual(['session ended']);
+  expect(await repository.findById(other.id)).not.toBeNull();
+  client.disconnect();
+  expect(connections.ids).toEqual([]);
   await module.close();
 });
