@@ -540,4 +540,34 @@ export const delivery = [
     instead: 'if (askedAt !== undefined ||',
     ...onCluster('the end of every session is known to another instance by a signal, without a question at rest'),
   },
+  {
+    mistake: 'An event waits for the next one after its partition could not be read',
+    in: 'SignalledEventReader.#ask',
+    code: 'entries === undefined || entries.length === share',
+    instead: 'entries?.length === share',
+    killedBy: {
+      spec: 'unread-event.reader.spec.ts',
+      test: 'a reader of 4 partitions reads what is in a partition after each failure there, without a signal',
+    },
+  },
+  {
+    mistake: 'Nothing is broadcast while one partition cannot be read',
+    in: 'SessionEventBroadcaster.#look',
+    code: 'const asks = !this.#reads.hasNews;',
+    instead: 'const asks = true;',
+    killedBy: {
+      spec: 'partitioned-delivery.spec.ts',
+      test: 'a broadcast delivers each event of the other partitions once while one cannot be read, and says so once',
+    },
+  },
+  {
+    mistake: 'A group is never told which handlers it has when that has failed once',
+    in: 'SessionEventConsumer.#join',
+    code: 'await this.#register().catch(() => undefined);',
+    instead: '',
+    killedBy: {
+      spec: 'group-members.spec.ts',
+      test: 'tells its group later which handlers it has when that has failed at first',
+    },
+  },
 ];

@@ -618,4 +618,67 @@ export const operation = [
       'each call expires once, in its order, also when the deadlines of others pass while one is told',
     ),
   },
+  {
+    mistake: 'A partition whose cleanup could not be asked for is never cleaned up again',
+    in: 'CleanupTurns.take',
+    code: '.finally(() => this.#busy.delete(partition))',
+    instead: '.then((reply) => { this.#busy.delete(partition); return reply; })',
+    ...inSpec('cleanup-turns', 'a partition has its turn again after each question and each cleanup that fails'),
+  },
+  {
+    mistake: 'A cleanup whose next one is months away is left alone at once',
+    in: 'SessionCleanup.run',
+    code: 'Math.min(period, LONGEST_TIMER)',
+    instead: 'period',
+    ...inSpec('cleanup', 'waits for what it does, also when the next one is months away'),
+  },
+  {
+    mistake: 'An instance keeps an entry in memory for each event that it has handled',
+    in: 'SessionEventConsumer.#pass',
+    code: 'this.#acknowledged.clear();',
+    instead: '',
+    ...inSpec('once-more', 'does all of its work again after each fault, logs each once, and keeps nothing of it'),
+  },
+  {
+    mistake: 'After a refusal, signals are never heard again',
+    in: 'PartitionSignals.#follow',
+    code: 'this.#isRefused = false;',
+    instead: '',
+    ...inSpec('once-more', 'does all of its work again after each fault, logs each once, and keeps nothing of it'),
+  },
+  {
+    mistake: 'The search for due sessions stays slow after several failures',
+    in: 'DueSessionPoller.#look',
+    code: 'look.failures = 0;',
+    instead: 'look.failures--;',
+    ...inSpec('due-session-poller', 'looks as soon as before at a signal when it has failed several times, twice'),
+  },
+  {
+    mistake: 'The search for due sessions works again although it fails in a partition',
+    in: 'DueSessionPoller.#look',
+    code: 'if ([...this.#looks.values()].every(({ failures }) => failures === 0)) this.#failures.succeeded();',
+    instead: 'this.#failures.succeeded();',
+    ...inSpec(
+      'due-session-poller',
+      'says once that a partition fails while the others do not, and once that it works again',
+    ),
+  },
+  {
+    mistake: 'A late answer brings an older epoch back',
+    in: 'SessionEpochs.ask',
+    code: 'if ((known?.askedAt ?? 0) > askedAt) return;',
+    instead: '',
+    ...inSpec('session-epochs.listener', 'an answer that comes after that of a later question says nothing, each time'),
+  },
+  {
+    mistake: 'Writes wait for ever after Redis has refused to wait for replicas',
+    in: 'ReplicatedWrites.#wait',
+    code: `} catch (cause) {
+      if (this.#sent === batch) this.#sent = undefined;`,
+    instead: '} catch (cause) {',
+    ...inSpec(
+      'replicated-writes',
+      'writes go on as before each time that Redis has refused to wait, and each time that too few replicas replied',
+    ),
+  },
 ];

@@ -106,4 +106,14 @@ export const timers = [
     instead: 'return;',
     killedBy: byContract('BullMqSessionTimer', 'asks again when the answer says'),
   },
+  {
+    mistake: 'A BeanstalkdSessionTimer cancels a job by its number on a former connection',
+    in: 'BeanstalkdSessionTimer.#serve',
+    code: 'this.#jobs.clear();',
+    instead: '',
+    killedBy: byContract(
+      'BeanstalkdSessionTimer',
+      'refuses to schedule while its server is away, and works again when that is back',
+    ),
+  },
 ];

@@ -1,3 +1,5 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { DetachedSession } from '../../src/http/detached-session.js';
 import { SessionExtension } from '../../src/http/session-extension.js';
 import { StoreFailureLog } from '../../src/http/store-failure.log.js';
@@ -8,11 +10,12 @@ import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
 beforeAll(() => Logger.overrideLogger(new LogRecorder()));
 
 async function start() {
+  const request = new IncomingMessage(new Socket());
   const repository = new GatedRepository();
   const { id } = await storedIn(repository);
   const loaded = await repository.findById(id);
   const parts = { repository, failures: new StoreFailureLog(), extension: new SessionExtension() };
-  const detached = new DetachedSession(parts, { loaded });
+  const detached = new DetachedSession(parts, request, { loaded });
   const visit = (count: number) => detached.session.session.setAttribute('visits', count);
   const visits = async () => (await repository.findById(id))?.getAttribute('visits');
   return { repository, detached, visit, visits };

@@ -85,8 +85,8 @@ export class SessionEventBroadcaster {
     if (!signal.aborted) await Promise.race([this.dispatcher.ready(), once(signal, 'abort')]);
     while (!signal.aborted) {
       try {
-        await this.#pass();
-        this.#failures.succeeded();
+        // A pass that asks nothing does not tell that the partition can be read again that could not.
+        if (await this.#pass()) this.#failures.succeeded();
       } catch (error) {
         if (signal.aborted) return;
         this.#failures.failed(error);
@@ -96,16 +96,19 @@ export class SessionEventBroadcaster {
     }
   }
 
-  async #pass(): Promise<void> {
+  async #pass(): Promise<boolean> {
     if (this.#due.length === 0) this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
-    await this.#look();
+    return this.#look();
   }
 
-  /** Broadcasts the new events of the partitions that are due. */
-  async #look(): Promise<void> {
+  /** Broadcasts the new events of the partitions that are due. Resolves to whether it has asked for any. */
+  async #look(): Promise<boolean> {
     const gaps = await this.#renewWish();
     const types = this.#wanted;
-    await this.#reads.round(this.#due.filter(this.#reads.isFree), async (partition) => {
+    // What has come beside the error of another partition goes first: it must not be read a second time.
+    const asks = !this.#reads.hasNews;
+    const asked = asks ? this.#due.filter(this.#reads.isFree) : [];
+    await this.#reads.round(asked, async (partition) => {
       const position = this.#positions.get(partition);
       const known = this.#thinned.get(partition) ?? NOTHING;
       return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known)];
@@ -123,7 +126,8 @@ export class SessionEventBroadcaster {
     }
     if (gaps.size > 0) await this.#skip(gaps);
     const stalled = await this.#deliver(entries.sort(byPosition));
-    this.#due = [...new Set([...more, ...stalled])];
+    this.#due = [...new Set([...more, ...stalled, ...(asks ? [] : this.#due)])];
+    return asks;
   }
 
   /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */

@@ -43,6 +43,7 @@ export class SessionEventConsumer {
   readonly #failures = new FailureLog('Events cannot be read, retrying', 'Events are read again');
   #ended: Promise<void> = Promise.resolve();
   #joined = false;
+  #isRegistered = false;
   /** Monotonic time, which no clock step changes. */
   #nextPoll = 0;
   /** The entries that were acknowledged since the last read. */
@@ -127,13 +128,22 @@ export class SessionEventConsumer {
   }
 
   async #join(): Promise<void> {
-    if (this.#joined) return;
-    await this.group.ensure();
-    if (this.#stopping.signal.aborted) return;
-    this.#joined = true;
-    this.#renewals.start();
+    if (!this.#joined) {
+      await this.group.ensure();
+      if (this.#stopping.signal.aborted) return;
+      this.#joined = true;
+      this.#renewals.start();
+      await this.#register();
+    } else if (!this.#isRegistered) {
+      // The failure is logged, and the events are handled all the same.
+      await this.#register().catch(() => undefined);
+    }
+  }
+
+  async #register(): Promise<void> {
     const own = this.dispatcher.handlerNames;
     const others = await this.group.register({ names: own, types: this.dispatcher.wantedTypes() });
+    this.#isRegistered = true;
     if (!others) return;
     const list = (names: readonly string[]) => names.map(shownText).join(', ') || 'none';
     const onlyHere = own.filter((name) => !others.includes(name));

@@ -60,6 +60,25 @@ describe('an application', () => {
     expect(await store.consumers('default')).toHaveLength(1);
   });
 
+  it('tells its group later which handlers it has when that has failed at first', async () => {
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionCreatedEvent)
+      handle() {}
+    }
+    const { handlers, wanted } = store.keys;
+    await store.client.set(handlers, 'foreign');
+    await opened(EventInstance.start({ redis: { url: store.server.url }, providers: [Handlers] }));
+    const said = () => EventInstance.log.matching(/Events cannot be read, retrying/);
+    await eventually(() => expect(said()).toHaveLength(1));
+    await store.client.del(handlers);
+    await eventually(async () => {
+      expect(await store.client.hget(handlers, 'default')).toBe('["Handlers.handle"]');
+      expect(await store.client.hget(wanted, 'default')).toBe('created');
+    });
+    expect(said()).toHaveLength(1);
+  });
+
   it('without handlers leaves the events to instances with handlers', async () => {
     const redis = { url: store.server.url };
     const without = await opened(App.start({ redis, handlers: false }));

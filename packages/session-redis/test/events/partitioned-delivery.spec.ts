@@ -418,6 +418,25 @@ describe('a broadcast', () => {
     }
   });
 
+  it('delivers each event of the other partitions once while one cannot be read, and says so once', async () => {
+    const { heard, Cache } = broadcastCache();
+    await start(Cache);
+    const { events } = store.partitions.all[0]!;
+    await store.client.del(events);
+    await store.client.set(events, 'foreign');
+    const said = () => EventInstance.log.matching(/Broadcast events cannot be read/);
+    await eventually(() => expect(said()).toHaveLength(1));
+    const names: string[] = [];
+    for (let round = 1; round <= 3; round++) {
+      names.push(`created:${await store.create({}, { id: idIn(1) })}`);
+      await isHeard(heard, names);
+    }
+    await store.client.del(events);
+    for (const partition of [0, 1]) names.push(`created:${await store.create({}, { id: idIn(partition) })}`);
+    await isHeard(heard, names);
+    expect(said()).toHaveLength(1);
+  });
+
   it('reports a gap in several partitions once, before any later event', async () => {
     const proxy = await TcpProxy.start({ port: store.server.port });
     try {

@@ -158,6 +158,7 @@ describe.each([1, 4])(
         async () => {
           expect(listeners()).toEqual(before.listeners);
           expect(await connections()).toBe(before.connections);
+          expect(await store.pending('default')).toBe(0);
           // What it knows of each partition may be among them.
           expect(kept.grownSince(before.entries, 4)).toEqual([]);
         },
