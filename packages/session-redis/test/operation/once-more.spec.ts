@@ -132,7 +132,13 @@ describe.each([1, 4])(
       await eventually(() => {
         expect(ids.filter((id) => !handled.includes(id) || !heard.includes(id))).toEqual([]);
       });
-      asked = (await inEach())[0]!;
+      const alive = await inEach();
+      asked = alive[0]!;
+      // What a fault keeps from being acknowledged is handled again after the lease.
+      await eventually(async () => {
+        expect(alive.filter((id) => !handled.includes(`created:${id}`))).toEqual([]);
+        expect(await store.pending('default')).toBe(0);
+      });
     }
 
     /** The listeners on all connections, by event. */
@@ -158,7 +164,6 @@ describe.each([1, 4])(
         async () => {
           expect(listeners()).toEqual(before.listeners);
           expect(await connections()).toBe(before.connections);
-          expect(await store.pending('default')).toBe(0);
           // What it knows of each partition may be among them.
           expect(kept.grownSince(before.entries, 4)).toEqual([]);
         },
