@@ -127,7 +127,7 @@ const bag = [
   {
     mistake: 'A changed lifetime does not reach the browser',
     in: 'RequestBag.#changeLifetime',
-    code: 'this.#exchange.session.sendAgain();',
+    code: 'this.#holder.session.sendAgain();',
     instead: '',
     ...byMethods('cookie is sent again when the lifetime of a session is changed, and only then'),
   },

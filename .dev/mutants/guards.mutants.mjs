@@ -104,7 +104,7 @@ const guards = [
   {
     mistake: 'A client of a gateway is not told why its message was refused',
     in: 'GatewayExplorer',
-    code: 'for (const { controller } of this.#handlers()) putFilterLast(filter, controller);',
+    code: 'putFilterLast(filter, controller);',
     instead: '',
     killedBy: byMessages(
       'messages over ws @Authenticated() lets those of signed-in users pass, and tells others why not',

@@ -472,7 +472,7 @@ export const requests = [
   {
     mistake: 'A value that was read is compared with the text that was stored',
     in: 'TrackedAttributes',
-    code: 'entry.text = this.#textAsRead(text);',
+    code: 'entry.text = this.#stored.textAsRead(text);',
     instead: 'entry.text = text;',
     killedBy: {
       spec: 'tracked-session-writes.spec.ts',

@@ -12,7 +12,7 @@ export class CookieCheck {
   /** Whether a request has no session, because the browser would not send the cookie to its path. */
   excludes(request: IncomingMessage): boolean {
     const path = this.resolver.cookieFor(request)?.path ?? '/';
-    return path !== '/' && !isBelow(pathOf(request), path);
+    return path !== '/' && !isBelow(targetPathOf(request), path);
   }
 
   /** Whether a request gets no token, because that would be sent over http. Says so in the log once. */
@@ -48,7 +48,7 @@ const ASKING = {
 } as const;
 
 /** The path of the request target, before routers changed it; of a target with a host, the path alone. */
-function pathOf(request: IncomingMessage & { readonly originalUrl?: string }): string {
+function targetPathOf(request: IncomingMessage & { readonly originalUrl?: string }): string {
   const [target = ''] = (request.originalUrl ?? request.url ?? '').split(/[?#]/, 1);
   return target.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, '') || '/';
 }
