@@ -1,6 +1,6 @@
 // Mistakes in what connections do with their session: WebSockets of gateways, and operations of GraphQL.
-const byGateways = (test) => ({ spec: 'gateways.spec.ts', test });
 const byMessages = (test) => ({ spec: 'messages.spec.ts', test });
+const byManyMessages = (test) => ({ spec: 'many-messages.spec.ts', test: `the messages of a client ${test}` });
 const byRecovery = (test) => ({
   spec: 'state-recovery.spec.ts',
   test: `a client of socket.io that was interrupted ${test}`,
@@ -13,11 +13,11 @@ const bySessions = (test) => ({ spec: 'sessions.spec.ts', test });
 
 export const sockets = [
   {
-    mistake: 'A socket has the session of its handshake for ever',
-    in: 'GatewayClient.session',
-    code: 'const current = await this.#sessions.detached(this.#request);',
-    instead: 'const current = await Promise.resolve(opening);',
-    killedBy: byGateways('a gateway of ws has the session in each message, as an HTTP request has just stored it'),
+    mistake: 'Messages that share a load share a session',
+    in: 'GatewayClient',
+    code: 'this.#closing ? [] : this.#sessions.detachedAgain(this.#request, id, load.messages)',
+    instead: 'this.#sessions.detachedAgain(this.#request, id, 1).then(([each]) => Array(MOST_SHARING).fill(each))',
+    killedBy: byManyMessages('that come at once share loads, each with a session of its own'),
   },
   {
     mistake: 'The property bag of a message is that of the handshake',
@@ -157,6 +157,22 @@ export const sockets = [
     code: 'this.#opening = undefined;',
     instead: '',
     killedBy: { spec: 'idle-clients.spec.ts', test: 'clients of ws that say nothing keep no session in memory' },
+  },
+  {
+    mistake: 'Any number of messages of a client waits for the store',
+    in: 'GatewayClient.session',
+    code: "if (++this.#waiting > MOST_WAITING) this.close('too many messages');",
+    instead: 'this.#waiting++;',
+    killedBy: byManyMessages('are handled until more wait than can, and then the client is closed once'),
+  },
+  {
+    mistake: 'A message gets a session that was loaded before the message came',
+    in: 'GatewayClient',
+    code: 'if (this.#next === load) this.#next = undefined;',
+    instead: '',
+    killedBy: byManyMessages(
+      'that come while a load is under way wait for the next one, and see what was stored before them',
+    ),
   },
   {
     mistake: 'An event of a subscription has the session of its start',

@@ -9,6 +9,7 @@ import { SessionRepository } from '../repository/session.repository.js';
 import { addressOf } from '../resolvers/request-origin.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { DetachedSession } from './detached-session.js';
+import { KnownSessionLoader } from './known-session.loader.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { SharedResponseFunctions } from './response-functions.js';
 import type { SessionExchangeParts } from './session-exchange.js';
@@ -18,13 +19,19 @@ import { SessionScope } from './session.scope.js';
 import { StoreFailureLog } from './store-failure.log.js';
 import { UpgradeOrigins } from './upgrade-origins.js';
 
+interface Opened {
+  readonly loader: RequestSessionLoader;
+  readonly known: KnownSessionLoader;
+  readonly parts: SessionExchangeParts;
+}
+
 const applications = new WeakMap<object, RequestSessions>();
 
 /** What all requests of an application share: the store of their sessions, and how to find a session in it. */
 @Injectable()
 export class RequestSessions implements OnModuleInit {
   readonly #log = new WarnOnce();
-  #store: { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } | undefined;
+  #store: Opened | undefined;
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -84,29 +91,44 @@ export class RequestSessions implements OnModuleInit {
     return detached;
   }
 
+  /**
+   * The session in which a request has opened a connection, loaded once for several messages: each has one of its own.
+   * Never rejects, like `detached()`.
+   */
+  async detachedAgain(request: IncomingMessage, id: string, messages: number): Promise<DetachedSession[]> {
+    const { known, parts } = this.#opened;
+    const isIdle = this.options.keepIdle?.(request);
+    return (await known.load(request, id, messages)).map((found) => {
+      const detached = new DetachedSession(parts, request, found);
+      if (isIdle) detached.session.keepIdle();
+      return detached;
+    });
+  }
+
   /** The session of a client that has none: it is empty and cannot be started. */
   none(request: IncomingMessage): DetachedSession {
     return new DetachedSession(this.parts, request);
   }
 
   // Not before it is used: the module of the store may be constructed later.
-  get #opened(): { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } {
+  get #opened(): Opened {
     return (this.#store ??= this.#open());
   }
 
-  #open(): { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } {
+  #open(): Opened {
     // Not injected as an optional dependency: it would also be missing when its construction failed, and the error
     // would give the wrong reason.
     const repository = this.#findRepository();
     const { resolver, options, extension } = this;
     const failures = new StoreFailureLog();
     const loader = new RequestSessionLoader(repository, resolver, options, failures, extension);
+    const known = new KnownSessionLoader(repository, loader, options, failures, extension);
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => deviceOf(request, devices));
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
     const parts = { repository, resolver, failures, functions, mayCreate, deviceOf: deviceOfRequest, extension };
-    return { loader, parts };
+    return { loader, known, parts };
   }
 
   #findRepository(): SessionRepository {

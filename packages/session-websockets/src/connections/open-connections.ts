@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 
 /** Why the application closes a connection. */
-export type CloseReason = 'session ended' | 'session id changed';
+export type CloseReason = 'session ended' | 'session id changed' | 'too many messages';
 
 /** A connection that its request has opened in one session, or would have in one of several. */
 export interface OpenConnection {

@@ -23,6 +23,9 @@ import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
 /** The code with which a WebSocket of ws is closed when its session is over: unauthorized. */
 const UNAUTHORIZED = 4401;
 
+/** The code with which one is closed whose client sends more than can wait. */
+const POLICY_VIOLATION = 1008;
+
 /** What a client of socket.io is told while the store is down; one of ws gets the status 503. */
 const UNAVAILABLE = 'Session store unavailable';
 
@@ -160,7 +163,9 @@ export class GatewaySockets implements GatewayBinding {
     if (this.sessions.parts.extension.properties)
       Object.defineProperty(socket, 'request', { value: request, configurable: true });
     this.#clients.set(socket, client);
-    client.connect((reason) => (socket as WsSocket).close(UNAUTHORIZED, reason));
+    client.connect((reason) =>
+      (socket as WsSocket).close(reason === 'too many messages' ? POLICY_VIOLATION : UNAUTHORIZED, reason),
+    );
     return client;
   }
 

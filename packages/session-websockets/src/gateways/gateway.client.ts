@@ -3,6 +3,18 @@ import { SessionStoreError } from '@nest-session/core';
 import type { DetachedSession, RequestSessions } from '@nest-session/core/transport';
 import type { CloseReason, OpenConnection, OpenConnections } from '../connections/open-connections.js';
 
+/** How many messages of a client may wait for their session: as many come while the store is slow, or on purpose. */
+export const MOST_WAITING = 10_000;
+
+/** How many messages share a load at most: they are handled one right after the other, and others have to wait for them. */
+export const MOST_SHARING = 100;
+
+/** A load that messages share. */
+interface SharedLoad {
+  messages: number;
+  readonly found: Promise<readonly DetachedSession[]>;
+}
+
 /** A client of a gateway and its session: the one that its handshake presented, for as long as that lives. */
 export class GatewayClient implements OpenConnection {
   readonly #sessions: RequestSessions;
@@ -16,6 +28,11 @@ export class GatewayClient implements OpenConnection {
   #hangUp: ((reason: CloseReason) => void) | undefined;
   #opening: DetachedSession | undefined;
   #isExcluded = false;
+  /** The last load, while it is not sent yet: only then does it see what was stored before a message. */
+  #next: SharedLoad | undefined;
+  /** Settles with the last load. */
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
 
   constructor(sessions: RequestSessions, open: OpenConnections, request: IncomingMessage) {
     this.#sessions = sessions;
@@ -78,22 +95,47 @@ export class GatewayClient implements OpenConnection {
   };
 
   close(reason: CloseReason): void {
-    this.#closing ??= reason;
+    if (this.#closing) return;
+    this.#closing = reason;
     this.#hangUp?.(reason);
   }
 
-  /** The session as it is now, for one message; null when there is none, undefined when it has ended. */
+  /**
+   * The session as it is now, for one message; null when there is none, undefined when the client is being closed. However
+   * many messages come at once, one load is under way at most.
+   */
   async session(): Promise<DetachedSession | null | undefined> {
     if (this.#closing) return undefined;
     if (this.#isExcluded) return null;
     // What opened no session then never will: nothing is stored under a presented id.
     if (this.#id === undefined) return this.#sessions.none(this.#request);
-    const current = await this.#sessions.detached(this.#request);
-    const { existing, isUnavailable } = current.session;
-    // Of several tokens, another one may open a session by now: it is not the one that the client has used here.
-    if (isUnavailable || existing?.id === this.#id) return current;
-    this.close('session ended');
-    return undefined;
+    if (++this.#waiting > MOST_WAITING) this.close('too many messages');
+    try {
+      const current = await this.#load(this.#id);
+      if (current && !current.session.isUnavailable && !current.session.existing) this.close('session ended');
+      return this.#closing ? undefined : current;
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  /** Undefined when the client is being closed. */
+  async #load(id: string): Promise<DetachedSession | undefined> {
+    const load = (this.#next ??= this.#share(id));
+    const place = load.messages++;
+    if (load.messages === MOST_SHARING) this.#next = undefined;
+    return (await load.found)[place];
+  }
+
+  #share(id: string): SharedLoad {
+    const found = this.#last.then(() => {
+      if (this.#next === load) this.#next = undefined;
+      return this.#closing ? [] : this.#sessions.detachedAgain(this.#request, id, load.messages);
+    });
+    const load: SharedLoad = { messages: 0, found };
+    const settled = () => undefined;
+    this.#last = found.then(settled, settled);
+    return load;
   }
 
   #belongTo(ids: readonly string[]): void {

@@ -17,6 +17,7 @@ import { eventually, freePort, type HttpAgent, RedisServer, sessionOf, signIn } 
 import { Redis } from 'ioredis';
 import { map, range, tap } from 'rxjs';
 import { io } from 'socket.io-client';
+import { MOST_WAITING } from '../../src/gateways/gateway.client.js';
 import { SessionWebSocketModule } from '../../src/index.js';
 import {
   closeApps,
@@ -173,6 +174,22 @@ it.each(PLATFORMS)('a message to %s loads its session once, however many gateway
     expect(await store.info('commandstats')).toContain('cmdstat_hgetall:calls=3,');
   } finally {
     store.disconnect();
+  }
+});
+
+it.each([
+  { platform: 'socket.io', reason: 'io server disconnect' },
+  { platform: 'ws', reason: '1008 too many messages' },
+] as const)('a client of $platform with more messages than may wait is closed', async ({ platform, reason }) => {
+  await start({ platform });
+  const client = await connect(platform, agent);
+  process.kill(redis.pid, 'SIGSTOP');
+  try {
+    // One load is under way; the next ones wait for it.
+    for (let message = 0; message <= MOST_WAITING; message++) client.tell('marked');
+    expect(await client.closed).toBe(reason);
+  } finally {
+    process.kill(redis.pid, 'SIGCONT');
   }
 });
 
