@@ -212,25 +212,29 @@ it('the listener of expired sessions collects 10,000 at most, and finds the othe
   const publish = (id: string) => store.client.publish(`__keyspace@0__:${store.keys.shadow(id)}`, 'expired');
   try {
     await eventually(() => instance.notifications.health.state === 'listening');
-    let release = () => {};
-    const held = new Promise<void>((resolve) => (release = resolve));
-    claims.mockImplementationOnce(async function (this: SessionScripts, ...call) {
-      await held;
-      return claim.apply(this, call);
-    });
-    await publish(store.id());
-    await eventually(() => claims.mock.calls.length === 1);
-    await Promise.all(Array.from({ length: 10_000 }, () => publish(store.id())));
-    const id = await store.create({ a: '1' }, { interval: 2 });
-    await store.runOut(id);
-    await publish(id);
-    await eventually(() => received.mock.results.filter(({ value }) => value === id).length > 0);
-    release();
-    const heard = () =>
-      claims.mock.calls.filter(([, , minute]) => minute === undefined).flatMap(([, members]) => members);
-    await eventually(() => heard().length >= 10_001);
-    expect(heard()).not.toContain(`expires:${id}`);
-    await eventually(async () => expect(await store.eventTypes(id)).toEqual(['created', 'expired']));
+    // The second flood is as the first one.
+    for (let flood = 1; flood <= 2; flood++) {
+      claims.mockClear();
+      let release = () => {};
+      const held = new Promise<void>((resolve) => (release = resolve));
+      claims.mockImplementationOnce(async function (this: SessionScripts, ...call) {
+        await held;
+        return claim.apply(this, call);
+      });
+      await publish(store.id());
+      await eventually(() => claims.mock.calls.length === 1);
+      await Promise.all(Array.from({ length: 10_000 }, () => publish(store.id())));
+      const id = await store.create({ a: '1' }, { interval: 2 });
+      await store.runOut(id);
+      await publish(id);
+      await eventually(() => received.mock.results.filter(({ value }) => value === id).length > 0);
+      release();
+      const heard = () =>
+        claims.mock.calls.filter(([, , minute]) => minute === undefined).flatMap(([, members]) => members);
+      await eventually(() => heard().length >= 10_001);
+      expect(heard()).not.toContain(`expires:${id}`);
+      await eventually(async () => expect(await store.eventTypes(id)).toEqual(['created', 'expired']));
+    }
   } finally {
     jest.restoreAllMocks();
     await instance.stop();
