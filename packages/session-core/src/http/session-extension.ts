@@ -20,4 +20,9 @@ export class SessionExtension {
   withholds?: ((request: IncomingMessage) => boolean) | undefined;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
+  /**
+   * Called when this instance learns of `endEverySession()`: what has ended is not found any more, and its events follow
+   * one by one. May be called several times.
+   */
+  onEveryEnd?: (() => void) | undefined;
 }

@@ -63,7 +63,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions = {},
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
     @Inject(SessionLedger) ledger?: SessionLedger,
-    @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover'> = {},
+    @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover' | 'onEveryEnd'> = {},
     @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following'>,
   ) {
     super(options);
@@ -74,6 +74,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#epochs = epochs;
     this.#maxSessions = options.maxSessions;
     this.#extension = extension;
+    epochs.onRaise = () => extension.onEveryEnd?.();
     this.#ends = ends;
     this.#sessionLedger = ledger;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);

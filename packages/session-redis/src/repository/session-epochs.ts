@@ -22,6 +22,8 @@ interface Epoch {
 @Injectable()
 export class SessionEpochs {
   readonly #known = new Map<SessionKeys, Epoch>();
+  /** Called when an epoch was raised. */
+  onRaise: (() => void) | undefined;
 
   /** Asks for the epoch of a partition. */
   async ask(client: Redis, keys: SessionKeys): Promise<void> {
@@ -30,7 +32,9 @@ export class SessionEpochs {
     // Replies on two connections may come in another order than the questions.
     const known = this.#known.get(keys);
     if ((known?.askedAt ?? 0) > askedAt) return;
-    this.#known.set(keys, { at: Number(at ?? -Infinity), endedAt: Number(endedAt ?? -Infinity), askedAt });
+    const epoch = { at: Number(at ?? -Infinity), endedAt: Number(endedAt ?? -Infinity), askedAt };
+    this.#known.set(keys, epoch);
+    if (known && epoch.at > known.at) this.onRaise?.();
   }
 
   /** What is known of the epoch of a partition was true at a monotonic time. */

@@ -1,4 +1,4 @@
-import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Injectable, Optional } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import {
   OnSessionEvent,
@@ -8,6 +8,7 @@ import {
   SessionRepository,
 } from '@nest-session/core';
 import { PollingLoop } from '@nest-session/core/store';
+import { SessionExtension } from '@nest-session/core/transport';
 import { OpenConnections } from './open-connections.js';
 
 /** How many sessions are asked for at once. */
@@ -28,7 +29,11 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   constructor(
     @Inject(OpenConnections) private readonly connections: OpenConnections,
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
-  ) {}
+    @Optional() @Inject(SessionExtension) extension?: SessionExtension,
+  ) {
+    // The events of those sessions may be minutes away.
+    if (extension) extension.onEveryEnd = () => this.search();
+  }
 
   @OnSessionEvent(SessionDestroyedEvent, { broadcast: true })
   onDestroyed({ sessionId }: SessionDestroyedEvent): void {
@@ -40,7 +45,7 @@ export class SessionEndListener implements BeforeApplicationShutdown {
     this.connections.close(previousSessionId, 'session id changed');
   }
 
-  /** Events were missed, perhaps because Redis was down: looks which sessions are still there, until it replies. */
+  /** Events were missed, perhaps because Redis was down, or come late: looks which sessions are still there, until it replies. */
   @OnSessionEventGap()
   search(): void {
     this.#gaps++;

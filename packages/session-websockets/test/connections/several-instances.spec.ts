@@ -1,6 +1,7 @@
-import { SessionRepository } from '@nest-session/core';
+import { SessionRepository, Sessions } from '@nest-session/core';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, sessionOf, signIn } from '@nest-session/testing';
+import { Redis } from 'ioredis';
 import { OpenConnections } from '../../src/connections/open-connections.js';
 import { closeApps, PLATFORMS, SocketApp, VisitsGateway } from '../support/socket.app.js';
 import { closeClients, connect, type SocketClient } from '../support/socket.client.js';
@@ -42,6 +43,25 @@ describe.each(PLATFORMS)('the sockets of %s on another instance', (platform) => 
     await agent.post('/login/bob');
     await planted.closed;
     expect(await (await connectToTwo()).ask('read')).toMatchObject({ user: 'bob' });
+  });
+
+  it('are closed when every session ends, although what records the events of their ends has not come to them', async () => {
+    const client = await connectToTwo();
+    await eventually(() => expect(two!.nest.get(VisitsGateway).connected).toHaveLength(1));
+    const admin = new Redis(redis.url);
+    try {
+      // It looks for the sessions by this command.
+      await admin.acl('SETUSER', 'default', '-scan');
+      await one!.nest.get(Sessions).endEverySession();
+      await client.closed;
+      expect(await admin.keys('nest:session:sessions:*')).not.toEqual([]);
+      const later = await signIn(one!.nest, { principalName: 'bob' });
+      expect(await (await connect(platform, later, { origin: two!.origin })).ask('read')).toMatchObject({
+        user: 'bob',
+      });
+    } finally {
+      admin.disconnect();
+    }
   });
 
   it('keep a session alive that they use, and are closed when one that they do not use expires', async () => {
