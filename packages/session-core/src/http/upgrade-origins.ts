@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import { Injectable } from '@nestjs/common';
-import { isOriginOf } from '../resolvers/request-origin.js';
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
+import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { hostOf, isLocal, isOriginOf } from '../resolvers/request-origin.js';
 
 /**
  * From which pages browsers may open connections. A browser sends the cookies of a site with every WebSocket that a page
@@ -10,6 +12,11 @@ import { isOriginOf } from '../resolvers/request-origin.js';
 @Injectable()
 export class UpgradeOrigins {
   readonly #listed = new Set<string>();
+  readonly #isHttpsOnly: boolean;
+
+  constructor(@Optional() @Inject(SESSION_OPTIONS) options?: Pick<ResolvedSessionOptions, 'cookie'>) {
+    this.#isHttpsOnly = options?.cookie.secure === true;
+  }
 
   /** Allows pages of other origins, such as `https://app.example.com`. */
   allow(origins: Iterable<string>): void {
@@ -19,6 +26,15 @@ export class UpgradeOrigins {
   /** Whether a request comes from a page of its own host or of a listed origin, or from no page: no Origin header. */
   allows(request: IncomingMessage): boolean {
     const { origin, host } = request.headers;
-    return origin === undefined || this.#listed.has(origin) || isOriginOf(origin, request, [host]);
+    if (origin === undefined || this.#listed.has(origin)) return true;
+    return isOriginOf(origin, request, [host]) && !this.#mayHaveBeenChanged(origin, request);
+  }
+
+  /**
+   * Whether a page came over http, where anybody may have changed it on its way, although the application is on https.
+   * Behind a proxy, an upgrade does not tell: it never reaches the platform, which knows what proxies to trust.
+   */
+  #mayHaveBeenChanged(origin: string, request: IncomingMessage): boolean {
+    return this.#isHttpsOnly && origin.startsWith('http:') && !isLocal(hostOf(request) ?? '');
   }
 }

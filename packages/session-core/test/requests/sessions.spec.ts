@@ -5,6 +5,7 @@ import { Controller, Get, Inject, type INestApplication, Post, Req } from '@nest
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { type HttpAgent, ManualClock, sessionOf, signIn } from '@nest-session/testing';
 import { WebSocket, WebSocketServer } from 'ws';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import { UpgradeOrigins } from '../../src/http/upgrade-origins.js';
 import { Session, Sessions } from '../../src/index.js';
 import { GatedRepository } from '../support/gated.repository.js';
@@ -185,6 +186,22 @@ describe('the origin of a connection', () => {
   ] as [string, Record<string, string>, boolean][])('%s: %j is allowed: %s', (_, headers, allowed) => {
     expect(origins.allows(requestWith(headers))).toBe(allowed);
   });
+
+  it.each([
+    [true, { host: 'shop.example', origin: 'https://shop.example' }, true],
+    [true, { host: 'shop.example', origin: 'http://shop.example' }, false],
+    [true, { host: 'shop.example:80', origin: 'http://shop.example' }, false],
+    [true, { host: 'shop.example', origin: 'http://old.example.com' }, true],
+    [true, { host: 'localhost:3000', origin: 'http://localhost:3000' }, true],
+    ['auto', { host: 'shop.example', origin: 'http://shop.example' }, true],
+  ] as const)(
+    'with cookie.secure: %j and %j, behind a proxy that ends TLS, is allowed: %s',
+    (secure, headers, allowed) => {
+      const guarded = new UpgradeOrigins(resolveSessionOptions({ cookie: { secure } }));
+      guarded.allow(['http://old.example.com']);
+      expect(guarded.allows(requestWith(headers))).toBe(allowed);
+    },
+  );
 
   it('is foreign where a connection over TLS is opened by a page that was not', () => {
     const headers = { host: 'shop.example', origin: 'http://shop.example' };
