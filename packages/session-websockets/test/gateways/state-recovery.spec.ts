@@ -113,6 +113,11 @@ class Page {
     await eventually(() => expect(this.namespace.sockets.size).toBe(0));
   }
 
+  /** Resolves when the server has closed it. */
+  closed(): Promise<unknown> {
+    return new Promise((resolve) => this.client.once('disconnect', resolve));
+  }
+
   /** Comes back, without a cookie where there is no agent. Rejects when it is refused. */
   async comeBack(agent?: HttpAgent): Promise<void> {
     Object.assign(this.client.io.opts, { extraHeaders: agent ? cookieOf(agent) : {} });
@@ -156,8 +161,12 @@ describe('a client of socket.io that was interrupted', () => {
   it('gets nothing more of a session that has ended, with its cookie and without', async () => {
     const ada = await signIn(app.nest, { principalName: 'ada' });
     const page = await Page.open(ada);
+    const other = await Page.open(ada, app.nest.get(AdminRooms), '/admin');
     await page.lose();
+    const closed = other.closed();
     await app.nest.get(Sessions).endAll('ada');
+    // The instance has heard of the end. A client that comes during that is refused.
+    await closed;
     for (const agent of [ada, undefined]) {
       tell(page, 'missed');
       await page.comeBack(agent);
