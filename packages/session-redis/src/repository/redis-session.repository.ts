@@ -54,7 +54,6 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #maxSessions: SessionRepositoryOptions['maxSessions'];
   readonly #extension: Pick<SessionExtension, 'takeover'>;
   readonly #ends: Pick<ScheduledEnds, 'following'> | undefined;
-
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
     @Inject(RequestConnection) connection: RequestConnection,
