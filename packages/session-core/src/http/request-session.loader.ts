@@ -121,11 +121,16 @@ export class RequestSessionLoader {
   #endsOf(all: readonly PresentedToken[], sessions: readonly (Session | null)[], counts: string): SessionEnd[] {
     // Undefined: it was not looked up.
     const others = all.filter(({ id, foreign }, i) => id !== counts && (sessions[i] !== null || foreign));
-    return others.map(({ id, foreign }) => async () => {
+    return others.map((other) => this.#endOf(other));
+  }
+
+  /** It lives as long as the response. A function of the method above would keep all of its sessions in memory. */
+  #endOf({ id, foreign }: PresentedToken): SessionEnd {
+    return async () => {
       // Otherwise the other library would still have it, and the next request would open it.
       await foreign?.move(id);
       await this.repository.deleteById(id);
-    });
+    };
   }
 
   /** Also when it was moved before: the process may have ended before the other library lost it. */
