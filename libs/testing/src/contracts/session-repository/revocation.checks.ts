@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { SessionGoneError } from '@nest-session/core';
 import { eventually } from '../../wait/eventually.js';
 import type { CheckGroup } from './check.group.js';
 import { DAY, SECOND } from './contract.context.js';
@@ -39,6 +40,18 @@ export const REVOCATION: CheckGroup = {
       await t.rotates(session);
       await t.repository.endEverySession();
       await eventually(() => t.isOver(session.id));
+    },
+
+    'lets nobody sign in to a session that it ends, also before the store has ended it': async (t) => {
+      const visitor = await t.stored({ role: 'admin' });
+      const user = await t.stored({ role: 'admin' }, (session) => session.signIn('ann'));
+      const requests = [await t.load(visitor.id, t.other), await t.load(user.id, t.other)];
+      await t.repository.endEverySession();
+      for (const session of requests) {
+        session.signIn('eve');
+        await assert.rejects(session.save(), SessionGoneError);
+        await t.isOver(session.id);
+      }
     },
 
     'is repeated without effect': async (t) => {

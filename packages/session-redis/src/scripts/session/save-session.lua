@@ -40,7 +40,7 @@
   Returns
     {'saved'}            for a sign-in with its time in epoch ms
     {'forwarded'}        saved, under a later id than the given one, but for the attributes that a sign-in did not keep
-    {'gone'}             there is no live session. Or another request has rotated it, and this save changes more than
+    {'gone'}             there is no live session, or a sign-in to one that the epoch ends. Or another request has rotated it, and this save changes more than
                          attributes or its condition is false: a request that was open during a login must not change
                          or read what belongs to the login
     {'collision'}        the new id is taken
@@ -95,6 +95,11 @@ if id ~= ARGV[2] then
     return { 'saved', signs_in and redis.call('HGET', key, 'authenticatedAt') or nil }
   end
   if rotates or changes_index or new_timeout or (new_interval and new_interval ~= 0) then return { 'gone' } end
+end
+if signs_in then
+  local epoch = tonumber(redis.call('HGET', prefix .. 'epoch', 'at'))
+  -- A request that was open while every session was ended must not let one of them begin anew.
+  if epoch and math.max(tonumber(fields[7]) or 0, tonumber(fields[8]) or 0) <= epoch then return { 'gone' } end
 end
 if rotates or data_keys then
   -- include: data-key

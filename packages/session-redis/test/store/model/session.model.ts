@@ -447,6 +447,7 @@ export class SessionModel {
       return savedReply(change, session, false);
     const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0 || interval;
     if (isForwarded && isMore) return { outcome: 'gone' };
+    if (change.signIn && this.#isOutdated(session)) return { outcome: 'gone' };
     if (expected && session.attributes.get(expected.name) !== expected.text) {
       return isForwarded
         ? { outcome: 'gone' }
