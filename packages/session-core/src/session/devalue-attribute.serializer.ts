@@ -1,6 +1,6 @@
 import { parse, stringify } from 'devalue';
 import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
-import { forbiddenKey, jsonProblem, parseJson } from './json-attribute.serializer.js';
+import { forbiddenKey, jsonProblem, shortened, parseJson } from './json-attribute.serializer.js';
 
 /** How instances of your classes are stored, in the terms of `devalue`. */
 export interface DevalueTypes {
@@ -32,7 +32,7 @@ export class DevalueAttributeSerializer extends AttributeSerializer {
   serialize(value: unknown): string {
     const found = jsonProblem(value);
     if (!found) return JSON.stringify(value);
-    if (found.isForbidden) throw new SerializationProblem(forbiddenKey(found.path));
+    if (found.isForbidden) throw new SerializationProblem(forbiddenKey(shortened(found.path)));
     try {
       return PREFIX + stringify(value, this.#reducers);
     } catch (error) {
@@ -50,7 +50,7 @@ function describe(error: unknown): string {
   if (error instanceof RangeError) return 'holds a value that is nested too deeply: store a flatter value';
   const { path = '', message } = error as Partial<Error> & { readonly path?: string };
   // The keys of a Map are data, which belong in no message.
-  const place = path.replace(/\.get\(.*$/s, '.get(...)');
+  const place = shortened(path.replace(/\.get\(.*$/s, '.get(...)'));
   // The error of devalue itself: it has the path of the object.
   if (message?.includes('__proto__ keys')) return forbiddenKey(place);
   return (

@@ -1,5 +1,8 @@
 import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
 
+const LONGEST_KEY = 40;
+const LONGEST_PATH = 200;
+
 /**
  * Serializes attributes as JSON; the default. Members that are undefined are left out, as `JSON.stringify()` does.
  * Refuses what JSON would silently change, such as `Date`, `Map`, `BigInt`, `NaN`, `undefined` in an array, and
@@ -10,7 +13,8 @@ export class JsonAttributeSerializer extends AttributeSerializer {
   serialize(value: unknown): string {
     const found = jsonProblem(value);
     if (!found) return JSON.stringify(value);
-    const { path, what, instead, isForbidden } = found;
+    const { what, instead, isForbidden } = found;
+    const path = shortened(found.path);
     if (isForbidden) throw new SerializationProblem(forbiddenKey(path));
     throw new SerializationProblem(
       `${path === '' ? 'holds a value that' : `holds a value at ${path} that`} ${what}, which JSON cannot restore: ` +
@@ -51,6 +55,11 @@ const PERHAPS_PROTO = /"__proto__"\s*:|\\u00[4-7]/i;
 export function parseJson(text: string): unknown {
   if (!PERHAPS_PROTO.test(text)) return JSON.parse(text);
   return JSON.parse(text, (key, value: unknown) => (key === PROTO ? undefined : value));
+}
+
+/** A path, or the beginning of a long one. */
+export function shortened(path: string): string {
+  return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
 }
 
 /** Why a value with a key `__proto__` is not stored. `path`: that of the key, or of its object. */
@@ -130,9 +139,15 @@ function problemOfMember(object: object, ancestors: Set<object> | undefined): Js
     const member = (object as Record<string, unknown>)[key];
     if (member === undefined) continue;
     const found = findProblem(member, ancestors);
-    if (found) return { ...found, path: `.${key}${found.path}` };
+    if (found) return { ...found, path: step(key) + found.path };
   }
   return undefined;
+}
+
+/** A step of a path. Clients may have chosen the key, and the path is for logs: it is quoted there, and not long. */
+function step(key: string): string {
+  if (key.length > LONGEST_KEY) return step(`${key.slice(0, LONGEST_KEY - 1)}…`);
+  return /^[\w$]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 
 /** Whether an object is an instance of no class: of whichever realm, only `Object.prototype` has no prototype. */

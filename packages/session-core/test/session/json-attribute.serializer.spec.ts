@@ -36,6 +36,26 @@ describe('JsonAttributeSerializer', () => {
     expect(serializer.deserialize(serializer.serialize(value))).toStrictEqual(expected);
   });
 
+  it('names the place of a problem on one line, whatever the keys are', () => {
+    const hostile = 'a\n[Nest] 1 LOG admin signed in\u001b[2K';
+    const messageOf = (value: unknown) => {
+      try {
+        return serializer.serialize(value);
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(messageOf({ list: [{ [hostile]: 1n }] })).toContain(
+      String.raw`at .list[0]["a\n[Nest] 1 LOG admin signed in\u001b[2K"] that is a bigint`,
+    );
+    expect(messageOf({ [hostile]: JSON.parse('{"__proto__":{}}') as object })).not.toContain('\n');
+    const long = messageOf({ ['k'.repeat(90_000)]: { [`${hostile}${'x'.repeat(90_000)}`]: { a: 1n } } });
+    expect(long).toContain(`["${'k'.repeat(39)}…"]["a\\n`);
+    let nested: object = { at: 1n };
+    for (let i = 0; i < 500; i++) nested = { key: nested };
+    for (const message of [long, messageOf(nested)]) expect(message.length).toBeLessThan(400);
+  });
+
   it.each<[string, unknown, string]>([
     ['a Date', { at: new Date() }, '.at that is a Date'],
     ['a Map', { secret: [0, new Map([['secret', 1]])] }, '.secret[1] that is a Map'],
