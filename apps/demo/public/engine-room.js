@@ -24,7 +24,7 @@ export function showRoom(room) {
   );
   const rows = b ? row(`until ${timeOf(b.minute)}`, short(b.member), short(b.key)) : [];
   const ofIndexes = indexes.map(({ key, member, score }) =>
-    row(`index ${key.split(':').at(-1)}`, `${short(member)}, signed in ${timeOf(score)}`, key),
+    row(`index ${short(key.split(':').at(-1))}`, `${short(member)}, signed in ${timeOf(score)}`, key),
   );
   fill('bucket', [...rows, ...ofIndexes.flat()]);
   fill(

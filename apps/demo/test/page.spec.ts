@@ -117,7 +117,7 @@ describe('the page of the demo, in Chromium', () => {
     await signIn('ann');
     await shows('Welcome, ann. Your session has a new id, and still your cart.');
     await page.locator('#entries strong', { hasText: 'id-changed' }).waitFor();
-    await shows('index ann');
+    await shows('index SZFeDX');
     expect(await page.innerText('#id')).not.toBe(before);
     expect(await cart()).toEqual(['pear']);
     await press('Sign out');

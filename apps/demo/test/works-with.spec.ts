@@ -8,7 +8,7 @@ import { ROOT } from './support/program.js';
 const TOOLS = ['@jest/globals', '@opentelemetry/sdk-trace-node', 'expect-type', 'fast-check', 'playwright-core'];
 /** Imported for their types alone. */
 const TYPES = ['express', 'fastify'];
-const OF_THE_TESTS = [...TOOLS, ...TYPES, 'cluster-key-slot', 'selfsigned', 'tough-cookie', 'typescript'];
+const OF_THE_TESTS = [...TOOLS, ...TYPES, 'cluster-key-slot', 'ioredis-5', 'selfsigned', 'tough-cookie', 'typescript'];
 
 interface Row {
   readonly name: string;

@@ -53,6 +53,8 @@ function hideArgumentsOf(command: Command, seen: number): void {
     try {
       return toWritable.call(command, socket);
     } finally {
+      // A script is sent by its text, where the connection does not know it yet.
+      for (let i = 0; i < seen; i++) shown[i] = args[i]!;
       command.args = shown;
     }
   };

@@ -30,7 +30,10 @@ beforeEach(async () => {
   client.on('error', () => undefined);
   await client.connect();
 });
-afterEach(() => client.disconnect());
+afterEach(() => {
+  client.disconnect();
+  proxy.blackHole(false);
+});
 afterAll(async () => {
   direct.disconnect();
   await proxy.stop();
