@@ -8,6 +8,10 @@ import { eventually, freePort, HttpAgent, RedisServer } from '@nest-session/test
 import { Redis } from 'ioredis';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { OAuth2Provider } from '../../../packages/session-express/test/support/oauth2.provider.js';
+import {
+  closeClients,
+  connect as connectSocket,
+} from '../../../packages/session-websockets/test/support/socket.client.js';
 import { ask, connect, disposeClients, iterate } from '../../../packages/session-redis/test/support/graphql.client.js';
 import { codeBlocks, namedBlocks } from './support/markdown.js';
 import { compile, Program, ROOT } from './support/program.js';
@@ -90,6 +94,12 @@ class Instance {
 /** The running program of a recipe, for the tests of one block. */
 let instance: Instance;
 
+/** A browser with the cookies of all these clients, as one has two of one name after a change of the cookie's path. */
+function withCookiesOf(...agents: HttpAgent[]): HttpAgent {
+  const cookie = agents.map((agent) => agent.headersFor('/')['cookie']).join('; ');
+  return new HttpAgent(instance.origin, { headers: { cookie } });
+}
+
 /** Starts the program of a recipe once; its Redis is empty before each test. The environment is asked for before. */
 function describeRecipe(recipe: string, tests: () => void = () => undefined, environment?: () => NodeJS.ProcessEnv) {
   programs.push(recipe);
@@ -156,6 +166,15 @@ describeRecipe('sign-in-with-roles', () => {
     expect((await browser.get('/orders')).status).toBe(401);
   });
 
+  it('signs out of every session of the request', async () => {
+    const sessions = [instance.agent(), instance.agent()];
+    for (const each of sessions) await each.post('/sign-in', { name: 'ada', password: 'engine' });
+    const browser = withCookiesOf(...sessions);
+    expect((await browser.get('/orders')).status).toBe(200);
+    expect((await browser.post('/sign-out')).status).toBe(201);
+    for (const each of [browser, ...sessions]) expect((await each.get('/orders')).status).toBe(401);
+  });
+
   it('refuses to sign in with anything but a name and its password', async () => {
     const wrong = [
       { name: 'ada', password: 'builder' },
@@ -201,17 +220,25 @@ describeRecipe('my-devices', () => {
     expect([status, phone.cookies]).toEqual([204, {}]);
   });
 
-  it('signs out of every session that the browser presents', async () => {
-    const [phone, same] = await Promise.all([signedIn('ada'), signedIn('ada')]);
-    const { status } = await instance
-      .agent()
-      .request('DELETE', `/devices/${await idOf(phone)}`, cookiesOf(phone, same));
-    expect(status).toBe(204);
-    for (const agent of [phone, same]) expect((await agent.get('/devices')).status).toBe(401);
+  it('signs out of every session of the request', async () => {
+    const [phone, other, laptop] = await Promise.all(['ada', 'ada', 'ada'].map(signedIn));
+    const browser = withCookiesOf(phone!, other!);
+    expect((await browser.request('DELETE', `/devices/${await idOf(browser)}`)).status).toBe(204);
+    for (const each of [browser, phone!, other!]) expect((await each.get('/devices')).status).toBe(401);
+    expect(await devices(laptop!)).toHaveLength(1);
   });
 });
 
 describeRecipe('passport', () => {
+  it('signs out of every session of the request', async () => {
+    const sessions = [instance.agent(), instance.agent()];
+    for (const each of sessions) await each.post('/sign-in', { username: 'ada', password: 'engine' });
+    const browser = withCookiesOf(...sessions);
+    expect((await browser.get('/orders')).status).toBe(200);
+    expect((await browser.post('/sign-out')).status).toBe(201);
+    for (const each of [browser, ...sessions]) expect((await each.get('/orders')).status).toBe(401);
+  });
+
   it('takes the token from before the sign-in away', async () => {
     const browser = instance.agent();
     await browser.post('/cart', { item: 'apple' });
@@ -251,11 +278,13 @@ describe('with a provider of OAuth2,', () => {
         expect(await statusOf(ann, '/me')).toBe(401);
       });
 
-      it('signs out of every session that the browser presents', async () => {
-        const both = [instance.agent(), instance.agent()];
-        for (const agent of both) await agent.get(await provider.visit(await begin(agent)));
-        await instance.agent().post('/sign-out', undefined, cookiesOf(...both));
-        for (const agent of both) expect(await statusOf(agent, '/me')).toBe(401);
+      it('signs out of every session of the request', async () => {
+        const sessions = [instance.agent(), instance.agent()];
+        for (const each of sessions) await each.get(await provider.visit(await begin(each)));
+        const browser = withCookiesOf(...sessions);
+        expect(await statusOf(browser, '/me')).toBe(200);
+        expect((await browser.post('/sign-out')).status).toBe(201);
+        for (const each of [browser, ...sessions]) expect(await statusOf(each, '/me')).toBe(401);
       });
 
       it('refuses a code for another browser, one with another verifier, and a user who did not agree', async () => {
@@ -315,6 +344,20 @@ describe('in Chromium,', () => {
   });
 
   describeRecipe('websocket', () => {
+    afterEach(closeClients);
+
+    it('signs out of every session of the request', async () => {
+      const sessions = [instance.agent(), instance.agent()];
+      for (const each of sessions) await each.post('/sign-in');
+      const browser = withCookiesOf(...sessions);
+      const path = '/socket.io';
+      const sockets = await Promise.all(sessions.map((each) => connectSocket('socket.io', each, { path })));
+      expect((await browser.post('/sign-out')).status).toBe(201);
+      const late = await connectSocket('socket.io', browser, { path });
+      await expect(late.ask('add', 'apple')).rejects.toThrow('Sign in first');
+      for (const socket of sockets) expect(await socket.closed).toBe('io server disconnect');
+    });
+
     it('adds for a user who has signed in, in all tabs, until one of them signs out', async () => {
       await tab.goto(instance.origin);
       await click(tab, '#add', 'Sign in first');
@@ -363,7 +406,7 @@ describeRecipe('graphql', () => {
 
   it('refuses the subscription of a visitor', async () => {
     const { value } = await iterate(connect(instance.agent()), SUBSCRIPTION).next();
-    expect(JSON.stringify(value)).toContain('Unauthorized');
+    expect(JSON.stringify(value)).toContain('Sign in first');
   });
 });
 

@@ -1,5 +1,5 @@
-import { Body, Controller, Get, Post, UnauthorizedException } from '@nestjs/common';
-import { Session } from '@nest-session/core';
+import { Body, Controller, Get, Post } from '@nestjs/common';
+import { Authenticated, Session } from '@nest-session/core';
 
 declare module '@nest-session/core' {
   interface SessionAttributes {
@@ -11,6 +11,7 @@ declare module '@nest-session/core' {
 export class ShopController {
   @Post('login')
   login(@Session() session: Session, @Body('name') name: string): void {
+    // Check the password here.
     session.signIn(name);
   }
 
@@ -25,8 +26,8 @@ export class ShopController {
   }
 
   @Get('orders')
-  orders(@Session() session: Session): { readonly user: string } {
-    if (session.principalName === undefined) throw new UnauthorizedException();
-    return { user: session.principalName };
+  @Authenticated()
+  orders(@Session() { principalName }: Session): { readonly user: string | undefined } {
+    return { user: principalName };
   }
 }
