@@ -8,10 +8,37 @@ interface Row {
   readonly difference: string;
 }
 
+/** Options for which Spring Session has nothing. The page names all others. */
+const OF_OUR_OWN = [
+  'anonymousTimeout',
+  'clock',
+  'context',
+  'devices',
+  'encryption',
+  'grace',
+  'keepIdle',
+  'maxAttributeNameSize',
+  'maxAttributeSize',
+  'maxAttributes',
+  'maxSessionSize',
+  'mayCreate',
+  'partitions',
+  'replicas',
+  'requireAtStart',
+  'security',
+  'sentinelPassword',
+  'sentinelUsername',
+  'sessionIds',
+  'touchInterval',
+  'updateTimeout',
+  'visitorAttributes',
+];
+
 /** What the tables name in the column "here" exists: in the API reports, the options or the README. */
 describe('docs/from-spring-session.md', () => {
   let rows: Row[];
   let known: string;
+  let options: string[];
 
   const read = (path: string) => readFile(join(ROOT, path), 'utf8');
 
@@ -25,6 +52,8 @@ describe('docs/from-spring-session.md', () => {
     rows = all.filter(({ spring, here }) => here !== 'here' && !spring.startsWith('-'));
     const reports = (await readdir(join(ROOT, 'docs/api'))).map((file) => `docs/api/${file}`);
     known = (await Promise.all([...reports, 'docs/options.md', 'README.md'].map(read))).join('\n');
+    const names = (await read('docs/options.md')).matchAll(/^\| `(\w+)/gm);
+    options = [...new Set([...names].map(([, name]) => name!))];
   });
 
   it('names only what exists here', () => {
@@ -32,6 +61,14 @@ describe('docs/from-spring-session.md', () => {
     const names = rows.flatMap(({ here }) => [...here.matchAll(/`([^`]+)`/g)].map(([, code]) => code!));
     const unknown = names.filter((code) => !exists(code));
     expect(unknown).toEqual([]);
+  });
+
+  // So that no row says "not here" of what an option has added since.
+  it('names every option that Spring Session knows in some form', () => {
+    expect(options.length).toBeGreaterThan(40);
+    const here = rows.map((row) => row.here).join('\n');
+    const unnamed = options.filter((option) => !new RegExp(`\\b${option}\\b`).test(here));
+    expect(unnamed.toSorted()).toEqual(OF_OUR_OWN);
   });
 
   it('gives a reason for everything that is not here', () => {

@@ -95,7 +95,7 @@ export class SessionCreatedEvent extends SessionEvent {
 /** A session ended. Matches both deletion and expiry. */
 export abstract class SessionDestroyedEvent extends SessionEvent {}
 
-/** A session was ended by request: `invalidate()`, `deleteById()`, or a timeout of 0. */
+/** A session was ended by request: `signOut()`, `invalidate()`, `deleteById()`, by `Sessions`, or by a timeout of 0. */
 export class SessionDeletedEvent extends SessionDestroyedEvent {
   constructor(init: SessionEventInit) {
     super('deleted', init);

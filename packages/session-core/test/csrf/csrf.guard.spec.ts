@@ -112,6 +112,21 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
     return status === 403 && found ? found[1] : `${status} ${text}`;
   }
 
+  it('gives each session of a browser a token of its own, and refuses that of another', async () => {
+    await start({ multipleSessions: true });
+    const tokenIn = async (alias: number) => (await browser.get(`/form?_s=${alias}`)).json<{ token: string }>().token;
+    const tokens = [await tokenIn(0), await tokenIn(1)];
+    const transferIn = async (alias: number, token: string | undefined) =>
+      reasonOf(await browser.post(`/transfer?_s=${alias}`, {}, { headers: { 'X-CSRF-Token': token } }));
+    for (const [alias, other] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      expect(await transferIn(alias, tokens[alias])).toBe('accepted');
+      expect(await transferIn(alias, tokens[other])).toBe('invalid-token');
+    }
+  });
+
   describe('the token', () => {
     beforeEach(() => start());
 
