@@ -410,7 +410,7 @@ describeRecipe('graphql', () => {
   });
 });
 
-describeRecipe('back-channel-logout');
+describeRecipe('back-channel-logout', undefined, () => ({ CLIENT_SECRET: 'secret of the shop at its provider' }));
 
 describeRecipe('health-and-deploys');
 
