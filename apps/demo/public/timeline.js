@@ -8,7 +8,10 @@ const FAULTS = {
     'Switch notifications off',
     'Redis tells nobody that the session is over. A sweep finds it, within a minute.',
   ],
-  killed: ['Kill the instance', 'In the middle of the handler, before the mail is written. Another one takes over.'],
+  killed: [
+    'Kill the instance',
+    'In the middle of the handler, before the mail is written. Another one takes over after the lease: 5 s here, 30 s by default.',
+  ],
   'fails-twice': ['Fail twice', 'The handler throws two times. The library calls it again.'],
   'fails-always': ['Fail always', 'The handler never succeeds. Its event becomes a dead letter, which you replay.'],
   frozen: ['Freeze Redis', 'For five seconds it replies to nobody. What needs no session works all the same.'],
