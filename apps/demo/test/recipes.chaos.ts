@@ -149,11 +149,6 @@ function describeRecipe(recipe: string, tests: () => void = () => undefined, env
   });
 }
 
-/** The Cookie header of a browser that has two cookies of the name, as after a change of their path. */
-const cookiesOf = (...agents: readonly HttpAgent[]) => ({
-  headers: { cookie: agents.map((agent) => `SESSION=${agent.cookie('SESSION')}`).join('; ') },
-});
-
 describeRecipe('sign-in-with-roles', () => {
   it('takes the token from before the sign-in away, and signs out', async () => {
     const browser = instance.agent();
