@@ -574,10 +574,10 @@ const repository = [
   {
     mistake: 'A load is forwarded to the session after the login',
     in: 'RedisSessionRepository.#loadIn',
-    code: 'return Promise.all([...ids.flatMap((id) => readIn(client, keys, id)), ...asked]);',
+    code: 'return Promise.all([...ids.flatMap((id) => readSession(client, keys, id, only)), ...asked]);',
     instead: `return Promise.all(
         ids.map(async (id) => (await client.get(keys.forwardingMark(id))) ?? id),
-      ).then((current) => Promise.all([...current.flatMap((id) => readIn(client, keys, id)), ...asked]));`,
+      ).then((current) => Promise.all([...current.flatMap((id) => readSession(client, keys, id, only)), ...asked]));`,
     killedBy: byContract('rotation ends the old id for loading at once'),
   },
   {

@@ -10,7 +10,6 @@ import { ALIASES, DEFAULT_ALIAS, withAlias } from '../resolvers/session-alias.js
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
-import { countingSession } from './counting-session.js';
 import { findPresented } from './find-presented.js';
 import type { SessionExchange } from './session-exchange.js';
 import { SessionScope } from './session.scope.js';
@@ -69,7 +68,7 @@ export class BrowserSessions {
 
   /**
    * The live, stored sessions of this browser, by alias. One round trip to the store, and a second one when the browser
-   * has more than five cookies for an alias, of which the first five open no session of a principal.
+   * has more than five cookies, and several for an alias.
    */
   async list(): Promise<Map<string, ReadonlySession>> {
     const presented = [...this.#tokens].map(([alias, tokens]) => ({ alias, ids: this.#idsOf(tokens) }));
@@ -78,9 +77,9 @@ export class BrowserSessions {
       presented.map(({ ids }) => ids),
     );
     const sessions = new Map<string, ReadonlySession>();
-    for (const [place, { alias }] of presented.entries()) {
-      const session = found[place]?.[countingSession(found[place])];
-      if (session) sessions.set(alias, session);
+    for (const [place, { sessions: ofAlias, counts }] of found.entries()) {
+      const session = ofAlias[counts];
+      if (session) sessions.set(presented[place]!.alias, session);
     }
     return sessions;
   }

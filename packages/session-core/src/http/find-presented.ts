@@ -1,44 +1,62 @@
-import type { SessionRepository } from '../repository/session.repository.js';
+import { findPrincipals, type SessionRepository } from '../repository/session.repository.js';
 import { MOST_TOKENS } from '../resolvers/session-id.resolver.js';
 import type { Session } from '../session/session.js';
-import { principalOf } from './counting-session.js';
+import { countingSession } from './counting-session.js';
 
 // Browsers send one token of their own. More are old ones of other paths, or planted: only these cost a second round trip.
-const LOOKED_UP_FIRST = 5;
+const LOADED_UNSEEN = 5;
 
-/**
- * The live sessions with the ids that a request presents in several places, such as the cookies of several names. One
- * round trip looks up the first five ids of each place. Where none of them opens the session of a principal, a second
- * round trip looks up the others, 64 at most in all: otherwise, planted cookies would hide the user's own.
- *
- * @param all looks up the others in any case, for a caller that has to know whether there are two principals
- */
-export async function findPresented(
-  repository: Pick<SessionRepository, 'findByIds'>,
-  places: readonly (readonly string[])[],
-  all = false,
-): Promise<(Session | null)[][]> {
-  const found = await inOneRoundTrip(
-    repository,
-    places.map((ids) => ids.slice(0, LOOKED_UP_FIRST)),
-  );
-  if (!places.some(({ length }) => length > LOOKED_UP_FIRST)) return found;
-  let room = MOST_TOKENS;
-  const others = places.map((ids, place) => {
-    if (!all && found[place]!.some((session) => principalOf(session) !== undefined)) return [];
-    const more = ids.slice(LOOKED_UP_FIRST, LOOKED_UP_FIRST + room);
-    room -= more.length;
-    return more;
-  });
-  if (room === MOST_TOKENS) return found;
-  const foundLater = await inOneRoundTrip(repository, others);
-  return found.map((sessions, place) => [...sessions, ...foundLater[place]!]);
+/** The live sessions with the ids that a request presents in one place, such as the cookies of one name. */
+export interface PresentedSessions {
+  /** In the order of the ids, null where there is none. Of those that do not count, maybe only the principal is known. */
+  readonly sessions: readonly (Session | null)[];
+  /** The index of the session that counts; -1 without one. */
+  readonly counts: number;
 }
 
-async function inOneRoundTrip(
-  repository: Pick<SessionRepository, 'findByIds'>,
+/**
+ * The sessions with the ids that a request presents, 64 at most besides the first five of each place. One round trip loads
+ * five in all, or one of each place. Where there are more, it only asks which of them are alive and whose they are, and a
+ * second one loads those that count: a header of cookies must not cost 64 sessions.
+ */
+export async function findPresented(
+  repository: SessionRepository,
   places: readonly (readonly string[])[],
-): Promise<(Session | null)[][]> {
-  const sessions = await repository.findByIds(places.flat());
-  return places.map(({ length }) => sessions.splice(0, length));
+): Promise<PresentedSessions[]> {
+  const ids = bounded(places);
+  const areFew = ids.flat().length <= LOADED_UNSEEN;
+  const isLoaded = ids.map(({ length }) => areFew || length === 1);
+  const [loaded, asked] = await Promise.all([
+    repository.findByIds(ids.filter((_, place) => isLoaded[place]).flat()),
+    findPrincipals(repository, ids.filter((_, place) => !isLoaded[place]).flat()),
+  ]);
+  return Promise.all(
+    ids.map(async ({ length }, place) => {
+      if (!isLoaded[place]) return loadCounting(repository, asked.splice(0, length));
+      const sessions = loaded.splice(0, length);
+      return { sessions, counts: countingSession(sessions) };
+    }),
+  );
+}
+
+function bounded(places: readonly (readonly string[])[]): (readonly string[])[] {
+  let room = MOST_TOKENS;
+  return places.map((ids) => {
+    const more = ids.slice(LOADED_UNSEEN, LOADED_UNSEEN + room).length;
+    room -= more;
+    return ids.slice(0, LOADED_UNSEEN + more);
+  });
+}
+
+/** Loads the session that counts among those of which only the principals are known. */
+async function loadCounting(repository: SessionRepository, sessions: (Session | null)[]): Promise<PresentedSessions> {
+  for (;;) {
+    const counts = countingSession(sessions);
+    const known = sessions[counts];
+    if (!known) return { sessions, counts };
+    const loaded = await repository.findById(known.id);
+    sessions[counts] = loaded;
+    // Otherwise it has ended meanwhile, and the next one counts.
+    if (loaded) return { sessions, counts };
+  }
 }

@@ -9,8 +9,8 @@ import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionEnd } from '../session/session.saver.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { countingSession, principalOf } from './counting-session.js';
-import { findPresented } from './find-presented.js';
+import { principalOf } from './counting-session.js';
+import { findPresented, type PresentedSessions } from './find-presented.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { lifetimeOf } from './session-lifetime.js';
@@ -77,17 +77,15 @@ export class RequestSessionLoader {
   async #find(request: IncomingMessage, all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {
     const presentedIds = all.map(({ id }) => id);
     try {
-      // Where two principals are refused, all have to be known.
-      const isStrict = this.options.security === 'strict';
-      const [sessions = []] = await findPresented(this.repository, [presentedIds], isStrict);
+      const [found = NONE] = await findPresented(this.repository, [presentedIds]);
+      const { sessions, counts } = found;
       this.failures.succeeded();
-      const loadError = all.length > 1 ? this.#conflictIn(request, sessions) : undefined;
+      const loadError = all.length > 1 ? this.#conflictIn(request, found) : undefined;
       if (loadError) return { presented: first.token, presentedIds, loadError };
       const unknown = sessions.indexOf(null);
       if (unknown >= 0) this.#reportUnknown(request, all[unknown]);
-      const found = countingSession(sessions);
-      const { token, id, foreign } = all[found] ?? all.at(-1) ?? first;
-      const existing = sessions[found] ?? null;
+      const { token, id, foreign } = all[counts] ?? all.at(-1) ?? first;
+      const existing = sessions[counts] ?? null;
       const loaded = foreign ? await this.#move(foreign, id, existing) : existing;
       const presented = loaded ? token : first.token;
       const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : SessionTouch.none;
@@ -100,11 +98,11 @@ export class RequestSessionLoader {
   }
 
   /** Warns of a request that presents sessions of two principals; its error when that is refused. */
-  #conflictIn(request: IncomingMessage, sessions: readonly (Session | null)[]): ConflictException | undefined {
+  #conflictIn(request: IncomingMessage, { sessions, counts }: PresentedSessions): ConflictException | undefined {
     const principals = new Set(sessions.map(principalOf));
     principals.delete(undefined);
     if (principals.size < 2) return undefined;
-    const { id: sessionId, principalName } = sessions[countingSession(sessions)] ?? {};
+    const { id: sessionId, principalName } = sessions[counts] ?? {};
     const isHeard = this.options.securityEvents.report('two-principals', { request, sessionId, principalName });
     if (!isHeard) this.#log.warn('two principals', TWO_PRINCIPALS);
     return this.options.security === 'strict' ? new ConflictException(CONFLICT) : undefined;
@@ -119,7 +117,6 @@ export class RequestSessionLoader {
 
   /** How to end the sessions that a request presents besides the one that counts. */
   #endsOf(all: readonly PresentedToken[], sessions: readonly (Session | null)[], counts: string): SessionEnd[] {
-    // Undefined: it was not looked up.
     const others = all.filter(({ id, foreign }, i) => id !== counts && (sessions[i] !== null || foreign));
     return others.map((other) => this.#endOf(other));
   }
@@ -157,6 +154,8 @@ export class RequestSessionLoader {
     return SessionTouch.of(this.repository, session, isRolling);
   }
 }
+
+const NONE: PresentedSessions = { sessions: [], counts: -1 };
 
 const TWO_PRINCIPALS =
   'A request presented live sessions of two principals, and the first counted: a cookie may have been planted in the ' +

@@ -4,7 +4,7 @@ import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { AttributeUpdates } from '../session/attribute-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { type SessionBounds, UNBOUNDED } from '../session/session-bounds.js';
-import type { SaveOutcome, Session } from '../session/session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
 import { SessionIds } from '../session/session-ids.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { MaxSessions } from '../session/session-limit.js';
@@ -55,7 +55,7 @@ export interface SessionRepositoryOptions {
 /** What a store implements of its repository, for checks that call a store directly. */
 export interface StorePrimitives {
   /** The live sessions of these ids, in any order. */
-  load(ids: readonly string[]): Promise<readonly SessionRecord[]>;
+  load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]>;
   /** One atomic step. Rejects with what the store throws, not with a `SessionStoreError` around it. */
   write(change: SessionChange): Promise<WriteReply>;
   /** Whether a session may change its id from `replaced` to `id`. */
@@ -63,10 +63,16 @@ export interface StorePrimitives {
 }
 
 let toPrimitives: (repository: SessionRepository) => StorePrimitives;
+let toPrincipals: typeof findPrincipals;
 
 /** Gives the methods that a store implements, which are protected in its repository. Applications do not call them. */
 export function storePrimitivesOf(repository: SessionRepository): StorePrimitives {
   return toPrimitives(repository);
+}
+
+/** `findByIds()`, but of the attributes only the principal is known: do not change these sessions. */
+export function findPrincipals(repository: SessionRepository, ids: readonly string[]): Promise<(Session | null)[]> {
+  return toPrincipals(repository, ids);
 }
 
 /**
@@ -80,10 +86,11 @@ export function storePrimitivesOf(repository: SessionRepository): StorePrimitive
 export abstract class SessionRepository {
   static {
     toPrimitives = (repository) => ({
-      load: (ids) => repository.load(ids),
+      load: (ids, only) => repository.load(ids, only),
       write: (change) => repository.write(change),
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
     });
+    toPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_NAME_INDEX_NAME]);
   }
 
   readonly #ids: SessionIds;
@@ -136,14 +143,18 @@ export abstract class SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
+    return this.#find(ids);
+  }
+
+  async #find(ids: readonly string[], only?: readonly string[]): Promise<(Session | null)[]> {
     const wellFormed = ids.filter(isWellFormedSessionId);
     // Most requests present one id.
     const distinct = wellFormed.length > 1 ? [...new Set(wellFormed)] : wellFormed;
-    const records = distinct.length > 0 ? await this.readRecords(() => this.load(distinct)) : [];
+    const records = distinct.length > 0 ? await this.readRecords(() => this.load(distinct, only)) : [];
     const found = new Map(records.map((record) => [record.id, record]));
     return ids.map((id) => {
       const record = found.get(id);
-      return record ? this.restore(record) : null;
+      return record ? this.restore(only ? withOnly(only, record) : record) : null;
     });
   }
 
@@ -207,8 +218,11 @@ export abstract class SessionRepository {
     throw new SessionStoreError('The repository of the sessions does not implement endEvery()');
   }
 
-  /** The live sessions with these ids, in any order. The ids are distinct. Old ids of rotated sessions find nothing. */
-  protected abstract load(ids: readonly string[]): Promise<readonly SessionRecord[]>;
+  /**
+   * The live sessions with these ids, in any order. The ids are distinct. Old ids of rotated sessions find nothing.
+   * @param only the names of the attributes that the caller reads; unset: all. A store that can, saves itself the others.
+   */
+  protected abstract load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]>;
 
   /**
    * Makes one change and records its events, atomically: either all of it or nothing, whatever other instances do at
@@ -235,6 +249,10 @@ export abstract class SessionRepository {
   protected restore(record: SessionRecord): Session {
     return TrackedSession.restore(this.#writer, record);
   }
+}
+
+function withOnly(names: readonly string[], record: SessionRecord): SessionRecord {
+  return { ...record, attributes: [...record.attributes].filter(([name]) => names.includes(name)) };
 }
 
 function boundsOf(options: SessionRepositoryOptions): SessionBounds {

@@ -113,7 +113,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     );
   });
 
-  it('are listed in spite of planted cookies, which cost one more round trip and 64 look-ups at most', async () => {
+  it('are listed in spite of planted cookies, which cost 64 questions at most', async () => {
     const { browser, agent, store } = await start();
     await browser.post('/login/ann');
     await browser.post('/login/bob?_s=1');
@@ -124,9 +124,9 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     store.lookUps.splice(0);
     const response = await list(own[0]!, ...planted('SESSION', 9), ...planted('SESSION.1', 7), own[1]!);
     expect(response.json()).toEqual({ 0: 'ann', 1: 'bob' });
-    expect(store.lookUps.splice(0).map((ids) => ids.length)).toEqual([10, 3]);
+    expect(store.lookUps.splice(0).map((ids) => ids.length)).toEqual([18, 1, 1]);
     await list(...planted('SESSION', 40), ...planted('SESSION.1', 40), ...planted('SESSION.2', 40));
-    expect(store.lookUps.map((ids) => ids.length)).toEqual([15, 64]);
+    expect(store.lookUps.map((ids) => ids.length)).toEqual([15 + 64]);
   });
 
   it('have cookies that begin with __Host- where they are always Secure', async () => {

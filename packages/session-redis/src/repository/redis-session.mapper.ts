@@ -4,6 +4,16 @@ import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 import type { ListedSession } from '../scripts/session/listed-session.js';
 
+/** The fields of a session hash that a record is made of, besides the attributes. */
+export const SESSION_FIELDS = [
+  'creationTime',
+  'lastAccessedTime',
+  'maxInactiveInterval',
+  'absoluteExpiry',
+  'authenticatedAt',
+  'dataKey',
+] as const;
+
 /** The session in a session hash; undefined when the hash is empty or incomplete. */
 export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): StoredRecord | undefined {
   return toLiveRecord(id, Object.entries(hash).flat());

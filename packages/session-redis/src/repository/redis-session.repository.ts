@@ -11,8 +11,6 @@ import type {
   WriteReply,
 } from '@nest-session/core/store';
 import { SessionExtension } from '@nest-session/core/transport';
-import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
@@ -25,6 +23,7 @@ import { throughStages } from '../scripts/repartitioned.error.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
+import { NO_KEY, readSession } from './read-session.js';
 import { toLiveRecord } from './redis-session.mapper.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
@@ -86,10 +85,10 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   /** Loads the live sessions with these ids, in one round trip; of many ids, asks which are alive in one before that. */
-  protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
-    if (ids.length <= LOADED_UNSEEN) return this.#loadAll(ids);
+  protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
+    if (ids.length <= LOADED_UNSEEN) return this.#loadAll(ids, only);
     const live = await this.#liveOf(ids);
-    return live.length > 0 ? this.#loadAll(live) : [];
+    return live.length > 0 ? this.#loadAll(live, only) : [];
   }
 
   /** The ids of live sessions among these, by one command in each of their partitions. */
@@ -105,18 +104,18 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   /** Loads the live sessions with these ids, in one round trip. */
-  async #loadAll(ids: readonly string[]): Promise<SessionRecord[]> {
+  async #loadAll(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
     const byPartition = this.#partitions.grouped(ids);
-    if (byPartition.length === 1) return this.#loadIn(this.#partitions.of(ids[0]!), ids);
-    const found = await Promise.all(byPartition.map(([keys, its]) => this.#loadIn(keys, its)));
+    if (byPartition.length === 1) return this.#loadIn(this.#partitions.of(ids[0]!), ids, only);
+    const found = await Promise.all(byPartition.map(([keys, its]) => this.#loadIn(keys, its, only)));
     const records = new Map(found.flat().map((record) => [record.id, record]));
     return ids.flatMap((id) => records.get(id) ?? []);
   }
 
-  async #loadIn(keys: SessionKeys, ids: readonly string[]): Promise<SessionRecord[]> {
+  async #loadIn(keys: SessionKeys, ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
     const replies = await this.#connection.run((client) => {
       const asked = this.#epochs.isStale(keys) ? [this.#epochs.ask(client, keys)] : [];
-      return Promise.all([...ids.flatMap((id) => readIn(client, keys, id)), ...asked]);
+      return Promise.all([...ids.flatMap((id) => readSession(client, keys, id, only)), ...asked]);
     }, keys.prefix);
     const records = ids.map((id, i) => {
       const fields = replies[2 * i] as string[];
@@ -280,21 +279,6 @@ const LOADED_UNSEEN = 20;
 // For a session that is nobody's, as far as the request knows.
 const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
 
-// The reply of PTTL for a key that does not exist.
-const NO_KEY = -2;
-
 function isUnfinished(reply: StoreReply<WriteReply>): reply is Exclude<StoreReply<WriteReply>, WriteReply> {
   return reply.outcome === 'again' || reply.outcome === 'late' || reply.outcome === 'unplaced';
-}
-
-function readIn(client: Redis, keys: SessionKeys, id: string): Promise<unknown>[] {
-  // HGETALL in upper case: ioredis then makes no object of the reply. The shadow key last: a session that ends between
-  // the two commands counts as ended.
-  return [client.call('HGETALL', keys.session(id)).catch(noFieldsIfForeign), client.pttl(keys.shadow(id))];
-}
-
-/** A foreign key in the place of a session hash is no session. */
-function noFieldsIfForeign(error: unknown): string[] {
-  if (isReply(error, 'WRONGTYPE')) return [];
-  throw error;
 }

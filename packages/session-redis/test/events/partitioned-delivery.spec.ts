@@ -424,6 +424,7 @@ describe('a broadcast', () => {
     const { events } = store.partitions.all[0]!;
     await store.client.del(events);
     await store.client.set(events, 'foreign');
+    await store.client.spublish(events, 'events');
     const said = () => EventInstance.log.matching(/Broadcast events cannot be read/);
     await eventually(() => expect(said()).toHaveLength(1));
     const names: string[] = [];

@@ -82,7 +82,8 @@ describe('a pass of the cleanup', () => {
     // A Redis that stalls is left to the next pass.
     do await cleanup.run(60 * DAY, signal);
     while ((await takes.mock.results.at(-1)!.value) === 'silent');
-    expect(await store.eventTypesOf(ids)).toEqual(ids.map(() => ['created', 'expired']));
+    // Whether anybody wants creations is known only some time after the start.
+    for (const types of await store.eventTypesOf(ids)) expect(types).toContain('expired');
     await instance.stop();
   });
 

@@ -164,8 +164,8 @@ export class ContractContext {
   }
 
   /** The record that the store returns for a session; fails when there is none. */
-  async recordOf(id: string): Promise<SessionRecord> {
-    const [record, ...others] = await this.primitives.load([id]);
+  async recordOf(id: string, only?: readonly string[]): Promise<SessionRecord> {
+    const [record, ...others] = await this.primitives.load([id], only);
     assert.ok(record, 'The session is not found');
     assert.deepEqual(others, []);
     const attributes = [...record.attributes].map(

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { generateSessionKey } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, MINUTE } from './contract.context.js';
@@ -58,6 +59,21 @@ export const LOADING: CheckGroup = {
       const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
       for (const [name, time] of Object.entries(times))
         assert.ok(Number.isSafeInteger(time), `${name} is ${typeof time}`);
+    },
+
+    'returns the times, and at least the attributes that a caller asks for': async (t) => {
+      const { id } = await t.stored({ a: 1, b: 2 }, (each) => {
+        each.absoluteTimeout = 20 * 60;
+        each.signIn('ann');
+      });
+      const only = ['b', 'missing', PRINCIPAL_NAME_INDEX_NAME];
+      const [whole, asked] = [await t.recordOf(id), await t.recordOf(id, only)];
+      for (const time of ['creationTime', 'authenticatedAt', 'lastAccessedTime', 'maxInactiveInterval'] as const)
+        assert.equal(asked[time], whole[time]);
+      assert.equal(asked.absoluteTimeout, whole.absoluteTimeout);
+      t.isAbout(asked.timeToLive!, whole.timeToLive!);
+      const texts = new Map(asked.attributes);
+      for (const [name, text] of whole.attributes) if (only.includes(name)) assert.equal(texts.get(name), text);
     },
 
     'finds a session until its end, and no longer even before the expiry is noticed': async (t) => {
