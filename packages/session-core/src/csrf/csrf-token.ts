@@ -16,13 +16,14 @@ export async function csrfTokenOf(session: Session): Promise<string> {
   if (known) return mask(known);
   const token = randomBytes(TOKEN_BYTES);
   const drawn = `${id}:${token.toString('base64url')}`;
-  if (TrackedSession.of(session).storedId !== id) {
+  const tracked = TrackedSession.of(session);
+  if (tracked.storedId !== id) {
     // No other request knows this id yet.
-    session.setAttribute(CSRF_ATTRIBUTE, drawn);
+    tracked.setOwnAttribute(CSRF_ATTRIBUTE, drawn);
     return mask(token);
   }
   // The first of several pages that load at once decides, or only the last of them would have a valid token.
-  const kept = await session.updateAttribute<unknown>(CSRF_ATTRIBUTE, (current) =>
+  const kept = await tracked.updateOwnAttribute<unknown>(CSRF_ATTRIBUTE, (current) =>
     tokenFor(id, current) ? current : drawn,
   );
   return mask(tokenFor(id, kept) ?? token);

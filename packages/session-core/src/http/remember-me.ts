@@ -5,6 +5,7 @@ import { REMEMBER_ME_ATTRIBUTE } from '../session/own-attributes.js';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import type { Session } from '../session/session.js';
+import { TrackedSession } from '../session/tracked-session.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 
 /**
@@ -27,7 +28,7 @@ export class RememberMe {
     rotate(session);
     const maxAge = this.resolver.maxAge({ isRemembered: true });
     if (maxAge === undefined) throw new SessionStateError(NOT_REMEMBERED);
-    session.setAttribute(REMEMBER_ME_ATTRIBUTE, true);
+    TrackedSession.of(session).setOwnAttribute(REMEMBER_ME_ATTRIBUTE, true);
     session.maxInactiveInterval = maxAge;
   }
 

@@ -7,6 +7,13 @@ export function lifetimeOf(session: TrackedSession | undefined): Pick<SessionCli
   const maxAge = session?.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE);
   return {
     isRemembered: session?.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true,
-    maxAge: typeof maxAge === 'number' ? maxAge : undefined,
+    maxAge: isLifetime(maxAge) ? Math.min(maxAge, LONGEST_LIFETIME) : undefined,
   };
+}
+
+// Seconds: 400 days, the longest that browsers keep a cookie.
+const LONGEST_LIFETIME = 400 * 86_400;
+
+function isLifetime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

@@ -1,7 +1,5 @@
-import { SessionAttributeError } from '../errors/session.errors.js';
 import { VISITOR_PREFIX } from './own-attributes.js';
 import type { KeptAttributes } from './session-change.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 
 export const NOT_SIGNED_IN =
   'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
@@ -17,13 +15,4 @@ export function assertPrincipalName(name: unknown): void {
   if (typeof name !== 'string' || name === '' || /\p{Surrogate}/u.test(name)) {
     throw new TypeError('The name of a principal is a non-empty string of well-formed Unicode');
   }
-}
-
-/** @throws SessionAttributeError for the attribute of the principal: what comes with a sign-in must not be forgotten */
-export function assertFree(name: string): void {
-  if (name !== PRINCIPAL_NAME_INDEX_NAME) return;
-  throw new SessionAttributeError(
-    name,
-    'is the principal: call session.signIn(name) or session.signOut(), or assign session.principalName',
-  );
 }

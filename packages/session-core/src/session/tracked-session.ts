@@ -3,6 +3,7 @@ import { forDisconnected } from './attribute-updates.js';
 import { ChangeGate } from './change-gate.js';
 import type { SessionResponse } from './session-response.js';
 import { explainDetachedCalls } from './detached-methods.js';
+import { assertFree } from './own-attributes.js';
 import { insteadOf, NoExpandoProperties } from './no-expando-properties.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionToken } from './session-token.js';
@@ -12,7 +13,7 @@ import type { SessionWriter } from './session-writer.js';
 import { shownBy } from './shown-session.js';
 import { type SessionEnd, SessionSaver } from './session.saver.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SignInOptions } from './session.js';
-import { assertFree, assertPrincipalName } from './sign-in.js';
+import { assertPrincipalName } from './sign-in.js';
 import { assertName } from './tracked-attributes.js';
 import type { SessionTimeouts } from './tracked-timeouts.js';
 
@@ -131,14 +132,20 @@ export class TrackedSession extends NoExpandoProperties implements Session {
 
   setAttribute(name: string, value: unknown): void {
     this.#gate.assertStartable();
-    assertFree(name);
+    assertFree(name, value);
+    this.#state.attributes.set(name, value);
+  }
+
+  /** The same, for the attributes that only the library sets. */
+  setOwnAttribute(name: string, value: unknown): void {
+    this.#gate.assertStartable();
     this.#state.attributes.set(name, value);
   }
 
   /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
   assignAttribute(name: string, value: unknown): void {
     this.#gate.assertStartable();
-    assertFree(name);
+    assertFree(name, value);
     this.#state.attributes.assign(name, value);
   }
 
@@ -147,15 +154,24 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   updateAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
+    return forDisconnected(this.#updateAttribute(name, update, assertFree));
+  }
+
+  /** The same, for the attributes that only the library sets. */
+  updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
     return forDisconnected(this.#updateAttribute(name, update));
   }
 
-  async #updateAttribute<T>(name: string, update: Update<T>): Promise<T | undefined> {
+  async #updateAttribute<T>(
+    name: string,
+    update: Update<T>,
+    assertAllowed?: typeof assertFree,
+  ): Promise<T | undefined> {
     this.#gate.assertWritable();
     assertName(name);
-    assertFree(name);
+    assertAllowed?.(name, update);
     if (this.isNew || this.#state.isLeftBehind(name)) {
-      this.setAttribute(name, update(this.getAttribute<T>(name)));
+      this.setOwnAttribute(name, update(this.getAttribute<T>(name)));
       return this.getAttribute<T>(name);
     }
     const outcome = await this.#saver.updateAttribute(name, (current) => update(current as T | undefined));

@@ -180,9 +180,9 @@ describe('a session with bounds', () => {
     writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128 };
     const session = writer.restore({ ...attributes(3), a2: JSON.stringify('x'.repeat(180)) });
     session.signIn('ann');
-    session.setAttribute(CSRF_ATTRIBUTE, 'token');
-    session.setAttribute(REMEMBER_ME_ATTRIBUTE, true);
-    session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, 60);
+    session.setOwnAttribute(CSRF_ATTRIBUTE, 'token');
+    session.setOwnAttribute(REMEMBER_ME_ATTRIBUTE, true);
+    session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, 60);
     await session.save();
     expect(writer.writes[0]).toMatchObject({ kind: 'update', signIn: expect.anything() });
     expect(() => session.setAttribute('nest-session.mine', 1)).toThrow(SessionBoundError);

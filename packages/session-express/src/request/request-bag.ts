@@ -113,7 +113,7 @@ export class RequestBag implements BagOwner {
     session.maxInactiveInterval = maxAge === null ? this.#settings.timeoutOf(session.principalName) : seconds;
     if (session.isNew) return void (this.#maxAge = seconds);
     if (seconds === this.#lifetime) return;
-    session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
+    session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
     this.#holder.session.sendAgain();
   }
 
@@ -122,7 +122,7 @@ export class RequestBag implements BagOwner {
     const session = this.#session;
     if (!this.#bag || session.attributeNames.length === 0) return;
     const maxAge = this.#maxAge;
-    if (maxAge !== undefined && maxAge !== this.#lifetime) session.setAttribute(COOKIE_MAX_AGE_ATTRIBUTE, maxAge);
+    if (maxAge !== undefined && maxAge !== this.#lifetime) session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, maxAge);
     this.#maxAge = undefined;
     this.#principal.record(this.#bag);
   }
@@ -130,8 +130,9 @@ export class RequestBag implements BagOwner {
   #initialize(): void {
     const { session, commit } = this.#holder;
     if (!this.#settings.saveUninitialized || !this.#session.isNew) return;
-    if (!session.isUnavailable && commit?.headersSent === false)
-      this.#session.setAttribute(INITIALIZED_ATTRIBUTE, true);
+    if (!session.isUnavailable && commit?.headersSent === false) {
+      this.#session.setOwnAttribute(INITIALIZED_ATTRIBUTE, true);
+    }
   }
 }
 
