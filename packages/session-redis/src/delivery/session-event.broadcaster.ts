@@ -26,6 +26,7 @@ const BATCH_SIZE = 100;
 // Milliseconds. The others need not wait for a node that is down.
 const PATIENCE = 1000;
 const PAUSE_AFTER_ERROR = 500;
+const PAUSE_AFTER_FAILED_WISH = 1000;
 // How long the wishes of broadcast handlers outlive their last instance.
 const WISH = 86_400_000;
 
@@ -52,6 +53,10 @@ export class SessionEventBroadcaster {
   readonly #wishes = new PartitionReplies<[partition: SessionKeys, words: WishReply[]]>();
   /** Monotonic time, which no clock step changes. */
   #nextRenewal = 0;
+  readonly #wishFailures = new FailureLog(
+    'Redis could not be told that broadcast handlers want events, trying again',
+    'Redis knows again that broadcast handlers want events',
+  );
 
   constructor(
     @Inject(EventArrivals) private readonly arrivals: EventArrivals,
@@ -176,15 +181,25 @@ export class SessionEventBroadcaster {
     if (performance.now() < this.#nextRenewal) return lapsed;
     const types = this.#wanted;
     const { all } = this.partitions;
+    this.#nextRenewal = performance.now() + this.pace.wishRenewal;
     await this.#wishes.round(all.filter(this.#wishes.isFree), async (partition) => {
-      return [partition, await this.delivery.wantBroadcast(partition, types, WISH)];
+      const told = this.delivery.wantBroadcast(partition, types, WISH);
+      return [partition, await told.catch((error: unknown) => this.#tellAgain(error))];
     });
-    for (const [partition, words] of this.#wishes.take()) {
+    const told = this.#wishes.take();
+    if (told.length === all.length && told.every(([, words]) => words.length > 0)) this.#wishFailures.succeeded();
+    for (const [partition, words] of told) {
       const position = this.#positions.get(partition);
       if (words[types.indexOf('created')] === 'begun' && position !== undefined) lapsed.set(partition, position);
     }
-    this.#nextRenewal = performance.now() + this.pace.wishRenewal;
     return lapsed;
+  }
+
+  /** A partition that cannot be told holds up no event of the others. */
+  #tellAgain(error: unknown): WishReply[] {
+    if (!this.#stopping.signal.aborted) this.#wishFailures.failed(error);
+    this.#nextRenewal = performance.now() + PAUSE_AFTER_FAILED_WISH;
+    return [];
   }
 
   async #skip(gaps: ReadonlyMap<SessionKeys, string>): Promise<void> {

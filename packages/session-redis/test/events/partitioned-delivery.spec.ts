@@ -438,6 +438,31 @@ describe('a broadcast', () => {
     expect(said()).toHaveLength(1);
   });
 
+  it('delivers the events of the other partitions while one cannot be told what is wanted, and says so once', async () => {
+    const { heard, Cache } = broadcastCache();
+    const wanted = store.partitions.all[0]!.broadcastWanted('created');
+    await store.client.hset(wanted, 'foreign', '1');
+    await start(Cache);
+    const said = () => EventInstance.log.matching(/^error Redis could not be told that broadcast handlers want events/);
+    const names: string[] = [];
+    // Creations of the other partition may have gone unrecorded, and so there are gaps.
+    const isDelivered = () => eventually(() => expect(heard.filter((name) => name !== 'gap')).toEqual(names));
+    for (let outage = 1; outage <= 2; outage++) {
+      await eventually(() => expect(said()).toHaveLength(outage));
+      for (let round = 1; round <= 3; round++) {
+        names.push(`created:${await store.create({}, { id: idIn(1) })}`);
+        await isDelivered();
+      }
+      expect(said()).toHaveLength(outage);
+      await store.client.del(wanted);
+      await eventually(async () => expect(await store.client.exists(wanted)).toBe(1));
+      names.push(`created:${await store.create({}, { id: idIn(0) })}`);
+      await isDelivered();
+      await store.client.del(wanted);
+      await store.client.hset(wanted, 'foreign', '1');
+    }
+  });
+
   it('reports a gap in several partitions once, before any later event', async () => {
     const proxy = await TcpProxy.start({ port: store.server.port });
     try {
