@@ -61,7 +61,8 @@ export class RequestBag implements BagOwner {
 
   async destroy(): Promise<void> {
     const values = this.#values.copy();
-    this.#session.invalidate();
+    // A logout, so nothing that the request presents may stay signed in.
+    this.#session.signOut();
     this.#leave(this.#session.id, values);
     this.#bag = undefined;
     await this.#session.save();
@@ -80,7 +81,7 @@ export class RequestBag implements BagOwner {
 
   #unset(): void {
     this.#leave(this.#session.id, this.#values.copy());
-    if (this.#settings.unset === 'destroy') this.#session.invalidate();
+    if (this.#settings.unset === 'destroy') this.#session.signOut();
     else this.#session.discard();
   }
 

@@ -1,6 +1,6 @@
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { IndexedSessionRepository } from '@nest-session/core';
-import type { HttpAgent } from '@nest-session/testing';
+import { HttpAgent } from '@nest-session/testing';
 import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
 import { request, runIn, type Step, StepController } from '../support/step.controller.js';
 
@@ -133,6 +133,17 @@ describe('destroy()', () => {
   it('returns a promise without a callback', async () => {
     await run(({ session }) => void (session.a = 1));
     expect(await run((req) => req.session.destroy().then(() => req.session === undefined))).toBe(true);
+  });
+
+  it.each(['destroy()', 'null'])('ends every session that the request presents, by %s', async (way) => {
+    const strict = await startApp({ controllers: [StepController], express: { unset: 'destroy' } });
+    const browsers = [strict.agent(), strict.agent()];
+    for (const browser of browsers) await run(({ session }) => void (session.a = 1), browser);
+    const cookie = browsers.map((each) => `SESSION=${each.cookie('SESSION')}`).join('; ');
+    const both = new HttpAgent(strict.origin, { headers: { cookie } });
+    await run(way === 'null' ? (req) => void (req.session = null) : (req) => req.session.destroy().then(() => 1), both);
+    const left = await Promise.all(browsers.map((each) => run(({ session }) => session.isNew as boolean, each.fork())));
+    expect(left).toEqual([true, true]);
   });
 
   it('is not undone by a slow request of the same session', async () => {
