@@ -2,9 +2,7 @@ import { SessionAttributeError } from '../errors/session.errors.js';
 import { forDisconnected } from './attribute-updates.js';
 import { ChangeGate } from './change-gate.js';
 import type { SessionResponse } from './session-response.js';
-import { explainDetachedCalls } from './detached-methods.js';
 import { assertFree } from './own-attributes.js';
-import { insteadOf, NoExpandoProperties } from './no-expando-properties.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
@@ -20,7 +18,7 @@ import type { SessionTimeouts } from './tracked-timeouts.js';
 type Update<T> = (current: T | undefined) => T | undefined;
 
 /** The one implementation of `Session`: it tracks its own changes, and its repository writes them. */
-export class TrackedSession extends NoExpandoProperties implements Session {
+export class TrackedSession implements Session {
   readonly #writer: SessionWriter;
   readonly #state: SessionState;
   readonly #saver: SessionSaver;
@@ -48,11 +46,12 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   private constructor(writer: SessionWriter, state: SessionState) {
-    super();
     this.#writer = writer;
     this.#state = state;
     this.#gate = new ChangeGate(state);
     this.#saver = new SessionSaver(state, writer);
+    // A property would be lost silently.
+    Object.preventExtensions(this);
   }
 
   get id(): string {
@@ -208,8 +207,7 @@ export class TrackedSession extends NoExpandoProperties implements Session {
   }
 
   save(callback?: never): Promise<SaveOutcome> {
-    if (typeof callback === 'function')
-      throw new TypeError(insteadOf('session.save(callback)', 'await session.save()'));
+    if (typeof callback === 'function') throw new TypeError('save() takes no callback: await session.save()');
     return this.#saver.save();
   }
 
@@ -312,5 +310,3 @@ export class TrackedSession extends NoExpandoProperties implements Session {
     return this.toJSON();
   }
 }
-
-explainDetachedCalls(TrackedSession);
