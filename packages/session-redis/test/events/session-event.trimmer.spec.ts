@@ -391,18 +391,47 @@ describe('the log', () => {
     expect(lines).toEqual(['The events of group "reports" are read again']);
   });
 
-  it('names an unread group again that was removed and created anew', async () => {
+  it('names an unread group again that was removed and created anew, beside one that stays', async () => {
     const job = trimmer();
     for (let round = 0; round < 2; round++) {
       await read('reports', 9);
+      await read('there', 9);
       await endSessions(1);
       await later(10);
+      await read('there', 9);
       await job.runOnce();
       await store.client.xgroup('DESTROY', store.keys.events, 'reports');
       await job.runOnce();
     }
     const line: unknown = expect.stringMatching(/^Nobody reads the events of group "reports"/);
     expect(lines).toEqual([line, line]);
+  });
+
+  it('names each of two unread groups once, and has one line for the removed events of each', async () => {
+    const job = trimmer();
+    const both = ['audit', 'reports'];
+    for (const group of both) await read(group, 9);
+    for (let round = 0; round < 2; round++) {
+      await endSessions(1);
+      await later(10);
+      await job.runOnce();
+    }
+    expect(lines.splice(0)).toEqual(
+      both.map((group) => expect.stringContaining(`reads the events of group "${group}"`)),
+    );
+    for (let round = 0; round < 2; round++) {
+      await later(61);
+      await endSessions(1);
+      await job.runOnce();
+    }
+    expect(lines.splice(0)).toEqual(both.map((group) => expect.stringContaining(`removed that group "${group}" had`)));
+    await read('reports', 9);
+    await job.runOnce();
+    expect(lines.splice(0)).toEqual(['The events of group "reports" are read again']);
+    await endSessions(1);
+    await later(10);
+    await job.runOnce();
+    expect(lines).toEqual([expect.stringContaining('reads the events of group "reports"')]);
   });
 
   it('has nothing of an aborted pass, which removes nothing', async () => {

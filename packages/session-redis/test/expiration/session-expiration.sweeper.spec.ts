@@ -3,6 +3,7 @@ import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KEEPING_RULES, MINUTE, Store } from '../support/store.fixture.js';
 
@@ -116,25 +117,43 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: here.length });
   });
 
-  it('finds the sessions of a sorted set each time that a foreign key has taken its place', async () => {
+  it('finds the sessions of each sorted set once, each time that a foreign key has taken its place', async () => {
     const client = store.client.duplicate();
     const scripts = new SessionScripts(client, store.partitions, { ...KEEPING_RULES, store: 'sorted-set' });
     const limiter = new BackgroundLimiter();
     const own = new SessionExpirationSweeper(client, scripts, store.partitions, { batchSize: 10 }, limiter);
-    for (let round = 1; round <= 2; round++) {
-      const id = store.id();
-      const [keys, change] = [store.keysOf(id), { kind: 'create', id, presentedIds: [] } as const];
-      const rest = { maxInactiveInterval: 1800, absoluteTimeout: -1, attributes: new Map(), indexes: new Map() };
-      await scripts.create({ ...change, ...rest });
+    const scans = jest.spyOn(client, 'scan');
+    const create = async (id: string) => {
+      const [change, times] = [{ kind: 'create', presentedIds: [] } as const, { absoluteTimeout: -1 }];
+      const content = { maxInactiveInterval: 1800, attributes: new Map(), indexes: new Map() };
+      await scripts.create({ ...change, id, ...times, ...content });
       await store.runOut(id);
-      await store.client.set(keys.ends, 'foreign');
-      await own.runOnce();
-      expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
-      await store.client.del(keys.ends);
-      await own.runOnce();
+    };
+    try {
+      for (let round = 1; round <= 2; round++) {
+        const ids = store.partitions.all.map((keys) => idIn(keys));
+        for (const id of ids) await create(id);
+        for (const id of ids) await store.client.set(store.keysOf(id).ends, 'foreign');
+        await own.runOnce();
+        expect(await store.eventTypesOf(ids)).toEqual(ids.map(() => ['created', 'expired']));
+        // The last partition works again: the scan of all keys is not repeated in the others.
+        await store.client.del(store.partitions.all.at(-1)!.ends);
+        scans.mockClear();
+        for (let pass = 1; pass <= 2; pass++) await own.runOnce();
+        expect(scans).not.toHaveBeenCalled();
+        for (const { ends } of store.partitions.all) await store.client.del(ends);
+        await own.runOnce();
+      }
+    } finally {
+      client.disconnect();
     }
-    client.disconnect();
   });
+
+  /** An unused id of a partition. */
+  function idIn(keys: SessionKeys): string {
+    const id = store.id();
+    return store.keysOf(id) === keys ? id : idIn(keys);
+  }
 
   it('moves a session that was renewed while no sweeper ran to its right minute', async () => {
     const id = await store.create({ a: '1' }, { interval: 60 });

@@ -13,7 +13,7 @@ export class HandSignals implements Pick<PartitionSignals, 'onSignal' | 'onConfi
     // There are none.
   }
 
-  heardSince(): number {
+  heardSince(_partition: SessionKeys): number {
     return Infinity;
   }
 
