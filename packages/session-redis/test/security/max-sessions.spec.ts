@@ -11,6 +11,7 @@ import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
+import type { KnownReservation } from '../../src/limits/sign-in.js';
 import { LedgerScripts, type Place, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
 import type { Room } from '../../src/scripts/session/session-arguments.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
@@ -227,6 +228,81 @@ describe('the ledger', () => {
     });
     expect(reply.outcome).toBe('gone');
     expect(await create()).toMatchObject({ outcome: 'created' });
+  });
+
+  it('gives back the place of a rotation that a bound refuses, and keeps that of a session without a new id', async () => {
+    const { indexes } = creation();
+    const attributes = new Map(['b', 'c'].map((name) => [name, '1']));
+    const bounds = { maxAttributes: 1, maxAttributeNameSize: 100, maxAttributeSize: 100, maxSessionSize: 100 };
+    const more = { kind: 'update', attributes, indexes, bounds, limit: { ...refusing, atMost: 1 } } as const;
+    const write = (change: LimitedChange & UpdateSession) =>
+      ledger.write(change, (room) => connection.run(() => store.scripts.save(change, room)));
+    const places = () => store.client.hkeys(store.partitions.of(ANN).ledger(ANN));
+    const full = { outcome: 'full', bound: 'maxAttributes' };
+    const id = await store.create({ a: '1' });
+    expect(await write({ ...more, id, newId: store.id(id) })).toEqual(full);
+    expect(await places()).toEqual([]);
+    const signedIn = await signIn(more.limit);
+    expect(await write({ ...more, id: signedIn })).toEqual(full);
+    expect(await places()).toEqual([signedIn]);
+  });
+
+  it('gives back the place that a rotation has with a principal whose session it is not', async () => {
+    const id = await signIn();
+    const other = { ...limit, principal: hashOfValue('bob') };
+    const rest = { newId: store.id(id), attributes: new Map(), indexes: new Map(), limit: other };
+    const change: LimitedChange & UpdateSession = { kind: 'update', id, ...rest };
+    const reply = await ledger.write(change, (room) => connection.run(() => store.scripts.save(change, room)));
+    expect(reply).toEqual({ outcome: 'unplaced', principal: ANN });
+    expect(await store.client.exists(store.partitions.of(other.principal).ledger(other.principal))).toBe(0);
+  });
+
+  it('gives back the place of a sign-in that cannot find out what has become of the others, each time', async () => {
+    const ids = [await signIn(), await signIn()];
+    const index = store.keysOf(ids[0]!).index(PRINCIPAL_NAME_INDEX_NAME, ANN);
+    await store.client.rename(index, 'aside');
+    await store.client.set(index, 'foreign');
+    for (let round = 1; round <= 2; round++) {
+      await expect(signIn()).rejects.toThrow('WRONGTYPE');
+      const places = await store.client.hkeys(store.partitions.of(ANN).ledger(ANN));
+      expect(places.toSorted()).toEqual(ids.toSorted());
+    }
+  });
+
+  it('keeps the place that another request has asked for since a look at its session', async () => {
+    const scripts = new LedgerScripts(store.client, store.partitions);
+    const request = { atMost: 2, whenReached: 'refuse', duration: 5000 } as const;
+    const reserve = async (id: string, replaced?: string, findings?: PlaceFindings) => {
+      const place = await scripts.reserve(ANN, { ...request, id, replaced }, findings);
+      return place.word === 'full' ? place.others : [];
+    };
+    const sessions = [['a', '1'] as const, ['over', '2'] as const];
+    const seen = (await reserve('new', undefined, { sessions })).filter(({ field }) => field === 'over');
+    expect(seen).toHaveLength(1);
+    await reserve('rotated', 'over');
+    const fields = async (over: readonly Place[]) =>
+      (await reserve('new', undefined, { over })).map(({ field }) => field).toSorted();
+    expect(await fields(seen)).toEqual(['a', 'over']);
+    const now = (await reserve('new')).filter(({ field }) => field === 'over');
+    expect(await fields(now)).toEqual([]);
+  });
+
+  it('keeps a place open for the later of two requests that store a session under one id', async () => {
+    const scripts = new LedgerScripts(store.client, store.partitions);
+    const request = { atMost: 1, whenReached: 'refuse', replaced: undefined } as const;
+    const reserve = (id: string, duration: number) =>
+      scripts.reserve(ANN, { ...request, id, duration }, { sessions: [] }) as Promise<KnownReservation>;
+    const [first, second] = [await reserve('one', 5000), await reserve('one', 6000)];
+    const isOpen = async () => {
+      const place = await reserve('other', 5000);
+      return place.word === 'full' && place.others[0]!.isOpen;
+    };
+    const settle = ({ latest }: KnownReservation) =>
+      scripts.settle(ANN, { id: 'one', replaced: undefined, latest, isStored: true });
+    await settle(first);
+    expect(await isOpen()).toBe(true);
+    await settle(second);
+    expect(await isOpen()).toBe(false);
   });
 
   it('ends no session for which another sign-in may still leave room', async () => {

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent, Sessions } from '@nest-session/core';
 import { RedisSessionRepository } from '@nest-session/redis';
@@ -93,9 +94,14 @@ it('the background work looks at the sessions once more when requests that rotat
     new HandSignals(),
   );
   const ended = () => Promise.all(store.partitions.all.map(({ epoch }) => store.client.hget(epoch, 'ended')));
+  const scans = jest.spyOn(store.client, 'scan');
   const raisedAt = await Promise.all(store.partitions.all.map(({ epoch }) => store.client.hget(epoch, 'at')));
   await sweeper.runOnce();
   expect(await ended()).toEqual([null, null, null, null]);
+  // Nobody is looked for again until then.
+  scans.mockClear();
+  await sweeper.runOnce();
+  expect(scans).not.toHaveBeenCalled();
   // A request that was open rotates its session past the scan.
   const [keys] = store.partitions.all;
   const id = await store.create();
@@ -103,6 +109,9 @@ it('the background work looks at the sessions once more when requests that rotat
   await store.server.stepClock(MINUTE + 1000);
   expect(await sweeper.runOnce()).toEqual({ ended: 1 });
   expect(await store.isAlive(id)).toBe(false);
+  // Another one may have been rotated past this scan.
+  const isHere = ({ epoch }: SessionKeys) => epoch === store.keysOf(id).epoch;
+  expect(await ended()).toEqual(store.partitions.all.map((each, i) => (isHere(each) ? null : raisedAt[i])));
   await sweeper.runOnce();
   expect(await ended()).toEqual(raisedAt);
   await epochs.ask(store.client, keys!);
@@ -116,6 +125,22 @@ it('the background work looks at the sessions once more when requests that rotat
   expect(await sweeper.runOnce()).toEqual({ ended: 2 });
   expect(await store.eventTypesOf(others)).toEqual(others.map(() => ['created', 'deleted']));
   expect(await sweeper.runOnce()).toEqual({ ended: 0 });
+});
+
+it('the background work ends the sessions of the partitions that have something to end, and of no other ones', async () => {
+  const { client, scripts, partitions } = store;
+  const last = partitions.all.at(-1)!;
+  const ids: string[] = [];
+  const areIn = (keys: SessionKeys) => ids.some((id) => store.keysOf(id) === keys);
+  while (!partitions.all.every(areIn)) ids.push(await store.create());
+  await scripts.raiseEpoch(last);
+  const epochs = new SessionEpochs();
+  for (const keys of partitions.all) await epochs.ask(client, keys);
+  const limiter = new BackgroundLimiter();
+  const sweeper = new OlderSessionSweeper(client, scripts, partitions, epochs, limiter, new HandSignals());
+  const over = ids.filter((id) => store.keysOf(id) === last);
+  expect(await sweeper.runOnce()).toEqual({ ended: over.length });
+  expect(await Promise.all(ids.map((id) => store.isAlive(id)))).toEqual(ids.map((id) => !over.includes(id)));
 });
 
 it('a pass that is aborted ends no more sessions, and is not recorded as done', async () => {
