@@ -379,7 +379,7 @@ export const delivery = [
     instead: 'void name',
     killedBy: {
       spec: 'session-event.trimmer.spec.ts',
-      test: 'the log names an unread group again that was removed and created anew',
+      test: 'the log names an unread group again that was removed and created anew, beside one that stays',
     },
   },
   {

@@ -207,6 +207,32 @@ describe('the poller', () => {
     expect(performance.now() - begun).toBeGreaterThan(500);
   });
 
+  it('looks within a second at a partition whose signals are heard since its last look, and then within a minute', async () => {
+    const [keys, other] = store.partitions.all;
+    const clock = new HandClock();
+    const since = performance.now() + 1;
+    jest.spyOn(signals, 'heardSince').mockImplementation((each) => (each === keys ? since : -Infinity));
+    const looks = jest.spyOn(store.scripts, 'claimDue');
+    poller.start();
+    await atRest(looks);
+    /** The next look at the partition comes after this time, and not before it. */
+    const nextLook = async (milliseconds: number) => {
+      const looked = () => looks.mock.calls.map(([each]) => each);
+      clock.pass(milliseconds - 1);
+      // Then it looks at all that are due.
+      signals.tell(other!, 'missed');
+      await eventually(() => expect(looked()).toContain(other));
+      expect(looked()).not.toContain(keys);
+      clock.pass(1);
+      signals.tell(other!, 'missed');
+      await eventually(() => expect(looked()).toContain(keys));
+      await Promise.all(looks.mock.results.map(({ value }) => value));
+      looks.mockClear();
+    };
+    await nextLook(1000);
+    for (let minute = 1; minute <= 2; minute++) await nextLook(60_000);
+  });
+
   it('looks as soon as before at a signal when it has failed several times, twice', async () => {
     const [keys] = store.partitions.all;
     const clock = new HandClock();

@@ -292,7 +292,8 @@ describe('the ledger', () => {
     const request = { atMost: 1, whenReached: 'refuse', replaced: undefined } as const;
     const reserve = (id: string, duration: number) =>
       scripts.reserve(ANN, { ...request, id, duration }, { sessions: [] }) as Promise<KnownReservation>;
-    const [first, second] = [await reserve('one', 5000), await reserve('one', 6000)];
+    const [first, second] = [await reserve('one', 6000), await reserve('one', 5000)];
+    expect(second.latest).toBeGreaterThan(first.latest);
     const isOpen = async () => {
       const place = await reserve('other', 5000);
       return place.word === 'full' && place.others[0]!.isOpen;
