@@ -364,6 +364,18 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     expect([await said(ann, '/orders'), await said(ann, '/password')]).toEqual(['orders', 'password']);
   });
 
+  it('refuses whom a late check refuses, when a guard of the application asked only to know', async () => {
+    const { ann, store } = await start({ platform, providers: [{ provide: APP_GUARD, useClass: Asks }] });
+    store.time.advance(5 * MINUTE + 1);
+    called = [];
+    for (let visit = 1; visit <= 2; visit++) {
+      expect(await said(ann, '/password')).toBe(401);
+      expect(called).toHaveLength(visit);
+    }
+    store.isClockBroken = true;
+    expect([await said(ann, '/password'), await said(ann, '/orders')]).toEqual([503, 'orders']);
+  });
+
   it('answers 503 while the store is down, and never 401 to a client that may be signed in', async () => {
     const { ann, agent, store } = await start({ platform });
     store.break('load');

@@ -295,6 +295,51 @@ describe('a subscription', () => {
     await eventually(async () => expect(await client.pubsub('NUMPAT')).toBe(0));
   });
 
+  it('hears its channels and patterns until it is closed, although another one to the same is closed before', async () => {
+    const open = () => listener.listen({ keys: ['a', 'b:*'], events: 'set', handler });
+    const [first, second, third] = [open(), open(), open()];
+    await isListening(first, second, third);
+    const hears = async (subscriptions: number) => {
+      // On the same connection: what was sent before has been executed.
+      const latest = listener.listen({ keys: `c${subscriptions}`, events: 'set', handler });
+      await isListening(latest);
+      await latest.close();
+      heard.length = 0;
+      await client.mset('a', 'x', 'b:1', 'x');
+      // Redis sends it after the notifications.
+      await client.publish('__keyspace@0__:b:2', 'set');
+      await eventually(() => expect(keys().filter((key) => key === 'b:2')).toHaveLength(subscriptions));
+      for (const key of ['a', 'b:1']) expect(keys().filter((each) => each === key)).toHaveLength(subscriptions);
+    };
+    await hears(3);
+    await second.close();
+    await hears(2);
+    await first.close();
+    await hears(1);
+    await third.close();
+    await eventually(async () =>
+      expect([await client.pubsub('CHANNELS'), await client.pubsub('NUMPAT')]).toEqual([[], 0]),
+    );
+  });
+
+  it('that is closed while there is no connection is not renewed with the next one', async () => {
+    const proxy = await TcpProxy.start({ port: server.port });
+    const listener = started(proxy.url);
+    const left = listener.listen({ keys: ['a', 'a:*'], events: 'set', handler });
+    const kept = listener.listen({ keys: ['b', 'b:*'], events: 'set', handler });
+    await isListening(left, kept);
+    proxy.refuse();
+    proxy.cut();
+    await eventually(() => left.health.state === 'connecting');
+    await left.close();
+    await proxy.accept();
+    await isListening(kept);
+    expect([await client.pubsub('CHANNELS'), await client.pubsub('NUMPAT')]).toEqual([['__keyspace@0__:b'], 1]);
+    expect(left.health.state).toBe('stopped');
+    await listener.stop();
+    await proxy.stop();
+  });
+
   it('leaves nothing when it is closed, however often', async () => {
     const kept = new KeptEntries();
     try {
@@ -554,9 +599,12 @@ it('what a listener has learned on a lost connection says nothing about the next
   );
   opened.push({ listener, commands });
   await commands.ping();
+  // The held reply is then the last one of the check.
+  await setFlags('E$');
   toCommands.hold('reply');
   listener.start();
-  const subscription = listener.listen({ events: 'set', handler });
+  let gaps = 0;
+  const subscription = listener.listen({ events: 'set', handler, onGap: () => void gaps++ });
   await toCommands.untilHeld('reply');
   toSubscriber.refuse();
   toSubscriber.cut();
@@ -564,9 +612,10 @@ it('what a listener has learned on a lost connection says nothing about the next
   toCommands.release('reply');
   await commands.ping();
   await commands.ping();
-  expect(subscription.health.state).toBe('connecting');
+  expect([subscription.health.state, gaps]).toEqual(['connecting', 0]);
   await toSubscriber.accept();
   await isListening(subscription);
+  await eventually(() => expect(gaps).toBe(1));
   await client.set('a', 'x');
   await eventually(() => heard.length === 1);
   await listener.stop();

@@ -75,12 +75,17 @@ export const TIMER_SERVERS: readonly (readonly [name: string, open: () => Promis
 ];
 
 /** How many connections a beanstalkd has, this one left out. */
-async function connectionsTo({ port }: BeanstalkdServer): Promise<number> {
+export async function connectionsTo(server: BeanstalkdServer): Promise<number> {
+  return Number(/current-connections: (\d+)/.exec(await askBeanstalkd(server, 'stats'))?.[1]) - 1;
+}
+
+/** The reply of a beanstalkd to a command, on a connection of its own. */
+export async function askBeanstalkd({ port }: BeanstalkdServer, command: string): Promise<string> {
   const socket = createConnection(port, '127.0.0.1');
-  socket.write('stats\r\n');
+  socket.write(`${command}\r\n`);
   const [reply] = (await once(socket, 'data')) as [Buffer];
   socket.destroy();
-  return Number(/current-connections: (\d+)/.exec(reply.toString())?.[1]) - 1;
+  return reply.toString();
 }
 
 /** How many clients a Redis has, this one left out. */
