@@ -2,6 +2,7 @@ import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { IndexedSessionRepository } from '@nest-session/core';
 import { HttpAgent } from '@nest-session/testing';
 import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
+import { GatedStore, STORE_FAILURE } from '../support/gated.store.js';
 import { request, runIn, type Step, StepController } from '../support/step.controller.js';
 
 LeakGuard.install();
@@ -146,6 +147,30 @@ describe('destroy()', () => {
     expect(left).toEqual([true, true]);
   });
 
+  it('unsets req.session at once, also when the store fails later, each time', async () => {
+    const store = new GatedStore();
+    app = await startApp({ controllers: [StepController], store: store.module });
+    agent = app.agent();
+    for (let visit = 1; visit <= 2; visit++) {
+      await run(({ session }) => void (session.a = visit));
+      const seen = await run(async (req) => {
+        const writing = store.gate('write');
+        const called = calledBack((done) => req.session.destroy(done));
+        const states = [req.session];
+        await writing.reached();
+        states.push(req.session);
+        writing.fail(STORE_FAILURE);
+        const [error] = await called;
+        states.push(req.session);
+        store.repair();
+        return [(error as Error).message, states.every((state) => state === undefined)];
+      });
+      expect(seen).toEqual([STORE_FAILURE.message, true]);
+      // The end of the request tries once more.
+      expect(agent.cookie('SESSION')).toBeUndefined();
+    }
+  });
+
   it('is not undone by a slow request of the same session', async () => {
     await run(({ session }) => void (session.a = 1));
     await during((req) => calledBack((done) => req.session.destroy(done)));
@@ -175,6 +200,27 @@ describe('reload()', () => {
       await session.reload();
     });
     expect(await run(({ session }) => session.a)).toBe(1);
+  });
+
+  it('leaves req.session as it is until the store has replied, and when the store fails', async () => {
+    const store = new GatedStore();
+    app = await startApp({ controllers: [StepController], store: store.module });
+    agent = app.agent();
+    await run(({ session }) => void (session.n = { a: 1 }));
+    const seen = await run(async (req) => {
+      const { session } = req;
+      const loading = store.gate('load');
+      const called = calledBack((done) => session.reload(done));
+      await loading.reached();
+      session.n.a = 2;
+      loading.fail(STORE_FAILURE);
+      const [error] = await called;
+      store.repair();
+      session.b = 3;
+      return [(error as Error).message, req.session === session];
+    });
+    expect(seen).toEqual([STORE_FAILURE.message, true]);
+    expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ n: { a: 2 }, b: 3 });
   });
 
   it('fails when there is no session in the store', async () => {

@@ -1,14 +1,17 @@
 import { ExpressSessionModule, type ExpressSessionModuleOptions } from '../../src/index.js';
+import { Controller, Get, Req } from '@nestjs/common';
 import {
   InvalidSessionOptionsError,
   MapSessionModule,
   SessionModule,
   type SessionModuleOptions,
+  SessionOutagePolicy,
 } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { NestFactory } from '@nestjs/core';
 import { closeApps, startApp } from '../support/express-session.app.js';
-import { request, runIn, StepController } from '../support/step.controller.js';
+import { GatedStore } from '../support/gated.store.js';
+import { request, runIn, StepController, type StepRequest } from '../support/step.controller.js';
 
 LeakGuard.install();
 afterEach(closeApps);
@@ -124,6 +127,44 @@ describe('saveUninitialized', () => {
     const id = await runIn(client, ({ sessionID }) => sessionID);
     expect(client.cookie('SESSION')).toBeDefined();
     expect(await runIn(client, ({ session }) => [session.id, Object.keys(session)])).toEqual([id, ['cookie']]);
+  });
+
+  it('true: a handler that goes on during an outage gets an empty session, which leaves that of the client alone', async () => {
+    @Controller()
+    class ShopController {
+      @Get('shop')
+      @SessionOutagePolicy('anonymous')
+      shop(@Req() { session }: StepRequest) {
+        return Object.keys(session);
+      }
+    }
+    const store = new GatedStore();
+    const { agent } = await startApp({
+      controllers: [StepController, ShopController],
+      express: { saveUninitialized: true },
+      store: store.module,
+    });
+    const client = agent();
+    await runIn(client, ({ session }) => void (session.a = 1));
+    for (let outage = 1; outage <= 2; outage++) {
+      store.break('load');
+      const { status, text, setCookies } = await client.get('/shop');
+      expect([status, text, setCookies]).toEqual([200, '["cookie"]', []]);
+      store.repair();
+      expect((await client.get('/shop')).json()).toEqual(['cookie', 'a']);
+    }
+  });
+
+  it('true: a visitor gets no session where the headers were sent before the first use', async () => {
+    const { agent } = await startApp({ controllers: [StepController], express: { saveUninitialized: true } });
+    const client = agent();
+    const response = await request(client, (req) => {
+      const { res } = req as unknown as { res: import('node:http').ServerResponse };
+      res.write('begun');
+      res.end(`: ${Object.keys(req.session).join()}`);
+      return new Promise(() => undefined);
+    });
+    expect([response.text, client.cookie('SESSION')]).toEqual(['begun: cookie', undefined]);
   });
 });
 
