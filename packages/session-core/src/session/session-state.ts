@@ -21,7 +21,7 @@ import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 import { TrackedAttributes } from './tracked-attributes.js';
 import { type AuthenticationChange, TrackedAuthentication } from './tracked-authentication.js';
 import type { SessionResponse } from './session-response.js';
-import { idleTimeOf, TrackedTimeouts } from './tracked-timeouts.js';
+import { idleTimeOf, type SessionTimeouts, TrackedTimeouts } from './tracked-timeouts.js';
 
 /** The state of one session object: the changes of the application, and what the store has. */
 export class SessionState {
@@ -52,6 +52,14 @@ export class SessionState {
   #clears = false;
   /** The attributes that the last save was made of: `clear()` and others may have replaced them during the save. */
   #written: TrackedAttributes;
+
+  /** Of a new session. `presentedIds`: the ids that the client presented and that opened nothing. */
+  static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[]): SessionState {
+    const { id, token } = writer.drawKey();
+    const now = Date.now();
+    const record = { id, creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined, attributes: [] };
+    return new SessionState(record, writer, token, presentedIds);
+  }
 
   constructor(
     record: SessionRecord,
@@ -90,6 +98,12 @@ export class SessionState {
     const name = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME);
     const principalName = typeof name === 'string' ? name : undefined;
     this.report('limit-reached', { limit, sessionId: this.storedId, principalName });
+  }
+
+  /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
+  get tokenToSend(): SessionToken | undefined {
+    const isStored = !this.isOver && this.ended === undefined && this.storedId === this.id;
+    return isStored ? this.token : undefined;
   }
 
   get isNew(): boolean {

@@ -2,13 +2,13 @@ import { SessionAttributeError } from '../errors/session.errors.js';
 import { forDisconnected } from './attribute-updates.js';
 import { ChangeGate } from './change-gate.js';
 import type { SessionResponse } from './session-response.js';
-import { assertFree } from './own-attributes.js';
+import { assertFree, isOwnAttribute } from './own-attributes.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
-import { shownBy } from './shown-session.js';
+import { describe, shownBy } from './shown-session.js';
 import { type SessionEnd, SessionSaver } from './session.saver.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SignInOptions } from './session.js';
 import { assertPrincipalName } from './sign-in.js';
@@ -27,10 +27,7 @@ export class TrackedSession implements Session {
 
   /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
   static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[] = []) {
-    const { id, token } = writer.drawKey();
-    const now = Date.now();
-    const record = { id, creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined, attributes: [] };
-    return new TrackedSession(writer, new SessionState(record, writer, token, presentedIds));
+    return new TrackedSession(writer, SessionState.create(writer, timeouts, presentedIds));
   }
 
   /** A session that the store returned. */
@@ -50,8 +47,7 @@ export class TrackedSession implements Session {
     this.#state = state;
     this.#gate = new ChangeGate(state);
     this.#saver = new SessionSaver(state, writer);
-    // A property would be lost silently.
-    Object.preventExtensions(this);
+    Object.preventExtensions(this); // A property would be lost silently.
   }
 
   get id(): string {
@@ -130,9 +126,8 @@ export class TrackedSession implements Session {
   }
 
   setAttribute(name: string, value: unknown): void {
-    this.#gate.assertStartable();
     assertFree(name, value);
-    this.#state.attributes.set(name, value);
+    this.setOwnAttribute(name, value);
   }
 
   /** The same, for the attributes that only the library sets. */
@@ -143,8 +138,8 @@ export class TrackedSession implements Session {
 
   /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
   assignAttribute(name: string, value: unknown): void {
-    this.#gate.assertStartable();
     assertFree(name, value);
+    this.#gate.assertStartable();
     this.#state.attributes.assign(name, value);
   }
 
@@ -153,22 +148,18 @@ export class TrackedSession implements Session {
   }
 
   updateAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return forDisconnected(this.#updateAttribute(name, update, assertFree));
+    return forDisconnected(this.#updateAttribute(name, update, isOwnAttribute(name)));
   }
 
   /** The same, for the attributes that only the library sets. */
   updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return forDisconnected(this.#updateAttribute(name, update));
+    return forDisconnected(this.#updateAttribute(name, update, false));
   }
 
-  async #updateAttribute<T>(
-    name: string,
-    update: Update<T>,
-    assertAllowed?: typeof assertFree,
-  ): Promise<T | undefined> {
+  async #updateAttribute<T>(name: string, update: Update<T>, isRefused: boolean): Promise<T | undefined> {
     this.#gate.assertWritable();
     assertName(name);
-    assertAllowed?.(name, update);
+    if (isRefused) assertFree(name, update);
     if (this.isNew || this.#state.isLeftBehind(name)) {
       this.setOwnAttribute(name, update(this.getAttribute<T>(name)));
       return this.getAttribute<T>(name);
@@ -238,8 +229,7 @@ export class TrackedSession implements Session {
 
   /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
   get tokenToSend(): SessionToken | undefined {
-    const { isOver, ended, storedId, id, token } = this.#state;
-    return !isOver && ended === undefined && storedId === id ? token : undefined;
+    return this.#state.tokenToSend;
   }
 
   /** Whether this object ended the session. False when another request did. */
@@ -299,11 +289,9 @@ export class TrackedSession implements Session {
     this.#gate.refusal = refusal;
   }
 
-  /** What logs may show of the session: no token and no value of an attribute. */
+  /** What logs may show of the session. */
   toJSON(): object {
-    const { shownId: id, isNew, creationTime, lastAccessedTime, attributeNames } = this;
-    const { maxInactiveInterval, absoluteTimeout } = this;
-    return { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames };
+    return describe(this, this.shownId);
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): object {
