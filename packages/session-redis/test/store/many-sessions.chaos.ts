@@ -19,7 +19,7 @@ let store: Store;
 afterEach(() => store.close());
 
 async function openSessions(): Promise<string[]> {
-  const indexes = new Map([[PRINCIPAL, 'eve']]);
+  const indexes = new Map([[PRINCIPAL, hashOfValue('eve')]]);
   const attributes = new Map([[PRINCIPAL, '"eve"']]);
   const session = { kind: 'create', presentedIds: [], maxInactiveInterval: 1800, absoluteTimeout: -1 } as const;
   const ids: string[] = [];
