@@ -1,14 +1,16 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
 import type { SessionView } from '../src/shop/session.controller.js';
 import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';
-import { ROOT } from './support/program.js';
 
 LeakGuard.install();
+
+const SOURCE = fileURLToPath(new URL('../src/', import.meta.url));
 
 describe('demo', () => {
   let demo: DemoApplication;
@@ -267,9 +269,8 @@ describe('demo', () => {
   });
 
   it('has server code that one can read: at most 600 lines of code, none longer than a page', async () => {
-    const folder = join(ROOT, 'apps/demo/src');
-    const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith('.ts'));
-    const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+    const files = (await readdir(SOURCE, { recursive: true })).filter((file) => file.endsWith('.ts'));
+    const texts = await Promise.all(files.map((file) => readFile(join(SOURCE, file), 'utf8')));
     const isCode = (line: string) => !/^\s*($|\/\/|\/?\*)/.test(line);
     const lengths = texts.map((text) => text.split('\n').filter(isCode).length);
     expect(lengths.reduce((total, length) => total + length, 0)).toBeLessThanOrEqual(600);
@@ -277,9 +278,8 @@ describe('demo', () => {
   });
 
   it('imports nothing of the packages but what they offer to everybody', async () => {
-    const folder = join(ROOT, 'apps/demo/src');
-    const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith('.ts'));
-    const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+    const files = (await readdir(SOURCE, { recursive: true })).filter((file) => file.endsWith('.ts'));
+    const texts = await Promise.all(files.map((file) => readFile(join(SOURCE, file), 'utf8')));
     const named = texts.flatMap((text) => [...text.matchAll(/from '(@nest-session[^']*)'/g)].map(([, name]) => name));
     expect(new Set(named)).toEqual(new Set(['@nest-session/core', '@nest-session/redis']));
   });

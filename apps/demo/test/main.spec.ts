@@ -1,10 +1,9 @@
 import { networkInterfaces } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, Program } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
 import { change } from './support/change.js';
 import { EventStream } from './support/event.stream.js';
-import { Program } from './support/program.js';
 
 LeakGuard.install();
 

@@ -14,6 +14,9 @@ export { Gate } from './gate/gate.js';
 export { LogRecorder } from './logging/log.recorder.js';
 export { standStill } from './time/stand-still.js';
 
+// a process of Node.js
+export { Program } from './processes/program.js';
+
 // nothing left behind
 export { KeptEntries } from './leaks/kept-entries.js';
 export { LeakGuard } from './leaks/leak.guard.js';

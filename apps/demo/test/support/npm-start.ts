@@ -3,8 +3,11 @@ import { once } from 'node:events';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { eventually } from '@nest-session/testing';
-import { ROOT } from './program.js';
+
+/** The top of the repository. */
+const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 
 // Enough time to build the demo on a busy machine.
 const SLOWLY = { timeout: 180_000 };

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ROOT } from './support/program.js';
+import { ROOT } from './support/compiler.js';
 
 interface Row {
   readonly spring: string;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const REPORTER = join(ROOT, '.dev/guarantees.reporter.mjs');
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');

@@ -2,19 +2,19 @@ import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { LeakGuard, Program, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { launchChromium } from '@nest-session/test-infrastructure/browser';
 import { eventually, freePort, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { OAuth2Provider } from '../../../packages/session-express/test/support/oauth2.provider.js';
+import { OAuth2Provider } from '../../packages/session-express/test/support/oauth2.provider.js';
 import {
   closeClients,
   connect as connectSocket,
-} from '../../../packages/session-websockets/test/support/socket.client.js';
-import { ask, connect, disposeClients, iterate } from '../../../packages/session-redis/test/support/graphql.client.js';
+} from '../../packages/session-websockets/test/support/socket.client.js';
+import { ask, connect, disposeClients, iterate } from '../../packages/session-redis/test/support/graphql.client.js';
 import { codeBlocks, namedBlocks } from './support/markdown.js';
-import { compile, Program, ROOT } from './support/program.js';
+import { compile, ROOT } from './support/compiler.js';
 import { curlStandIn, differences, hasCurl, systemShell } from './support/transcript.js';
 
 LeakGuard.install();

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { codeBlocks, section } from './support/markdown.js';
-import { ROOT } from './support/program.js';
+import { ROOT } from './support/compiler.js';
 
 /** What the tests use as tools: not beside sessions. */
 const TOOLS = ['@jest/globals', '@opentelemetry/sdk-trace-node', 'expect-type', 'fast-check', 'playwright-core'];

@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BeanstalkdServer, LeakGuard } from '@nest-session/test-infrastructure';
+import { BeanstalkdServer, LeakGuard, Program } from '@nest-session/test-infrastructure';
 import { eventually, freePort, HttpAgent, RedisServer } from '@nest-session/testing';
 import { codeBlocks } from './support/markdown.js';
-import { compile, Program, ROOT } from './support/program.js';
+import { compile, ROOT } from './support/compiler.js';
 
 LeakGuard.install();
 

@@ -2,15 +2,15 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { JsonAttributeSerializer } from '@nest-session/core';
-import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { LeakGuard, Program, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, freePort, HttpAgent } from '@nest-session/testing';
-import { resolveSessionOptions } from '../../../packages/session-core/src/configuration/session.options.js';
-import { resolveMapSessionOptions } from '../../../packages/session-core/src/memory/map-session.options.js';
-import { resolveRedisSessionOptions } from '../../../packages/session-redis/src/configuration/redis-session.options.js';
-import { resolveSessionWebSocketOptions } from '../../../packages/session-websockets/src/configuration/session-web-socket.options.js';
-import { SECURITY_HEADERS } from '../src/http/security-headers.js';
+import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
+import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
+import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
+import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
+import { SECURITY_HEADERS } from '../../apps/demo/src/http/security-headers.js';
 import { codeBlocks, section } from './support/markdown.js';
-import { compile, Program, ROOT } from './support/program.js';
+import { compile, ROOT } from './support/compiler.js';
 import { curlStandIn, differences, hasCurl, type Shell, systemShell } from './support/transcript.js';
 
 LeakGuard.install();
