@@ -12,7 +12,7 @@ interface DurationRules {
 
 /**
  * Reads the options of a module one by one and collects the problems. `finish()` reports all of them in one error,
- * unknown options included, each with the nearest known name.
+ * unknown options included.
  */
 export class OptionReader {
   readonly #given: Readonly<Record<string, unknown>>;
@@ -92,13 +92,6 @@ export class OptionReader {
     return new OptionReader(this.module, value as object | undefined, this.#nameOf(name), this.problems);
   }
 
-  /** Refuses an option that an earlier version had. */
-  removed(name: string, instead: string): void {
-    // Only where it is given, so that no error suggests it.
-    if (this.#given[name] !== undefined && this.#read(name) !== undefined)
-      this.#refuse(name, `was removed: ${instead}`, undefined);
-  }
-
   /** Adds a problem, such as one of two options together. */
   problem(sentence: string): void {
     this.problems.push(sentence);
@@ -111,9 +104,7 @@ export class OptionReader {
   finish(): void {
     for (const name of Object.keys(this.#given)) {
       if (this.#names.includes(name) || this.#given[name] === undefined) continue;
-      const nearest = nearestName(name, this.#names);
-      const hint = nearest ? `did you mean \`${this.#nameOf(nearest)}\`?` : `known are ${this.#names.join(', ')}.`;
-      this.problems.push(`Unknown option \`${this.#nameOf(name)}\`: ${hint}`);
+      this.problems.push(`Unknown option \`${this.#nameOf(name)}\`: known are ${this.#names.join(', ')}.`);
     }
     if (this.path === '' && this.problems.length > 0) throw new InvalidSessionOptionsError(this.module, this.problems);
   }
@@ -142,26 +133,4 @@ function durationProblem(value: Duration, ms: number, rules: DurationRules): str
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function nearestName(name: string, known: readonly string[]): string | undefined {
-  const ranked = known
-    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance);
-  const best = ranked[0];
-  return best && best.distance <= Math.max(2, name.length / 2) ? best.candidate : undefined;
-}
-
-/** Levenshtein's distance, one row at a time. */
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= from.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= to.length; j++) {
-      const replaced = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return row[to.length]!;
 }

@@ -116,7 +116,6 @@ export function readCookieOptions(reader: OptionReader, security: SecurityLevel)
     rememberMe: readMaxAge(reader, 'rememberMe'),
     attributes: reader.value('attributes', isFunction, 'a function that takes the request and returns attributes'),
   };
-  reader.removed('domainPattern', "list the domains instead, such as `cookie: { domains: ['example.com'] }`");
   const cookie: ResolvedCookieOptions = { name: name ?? defaultName(unnamed), ...unnamed };
   for (const problem of policyProblems(cookie)) reader.problem(problem);
   reader.finish();

@@ -57,12 +57,7 @@ const BAD: readonly (readonly [object, RegExp])[] = [
   [{ domains: [/example.org/] }, /`cookie.domains` must be a list of domains/],
   [{ domains: ['example.com', '.example.org'] }, /`cookie.domains\[1\]` is not a host name: write it without/],
   [{ domains: ['*.example.org'] }, /`cookie.domains\[0\]` is not a host name/],
-  [
-    { domainPattern: '(.+)' },
-    /`cookie.domainPattern` was removed: list the domains instead, such as `cookie: \{ domains/,
-  ],
-  [{ domainPattern: /(a)(b)/ }, /`cookie.domainPattern` was removed: list the domains instead/],
-  [{ domain_s: ['example.com'] }, /Unknown option `cookie.domain_s`: did you mean `cookie.domains`\?/],
+  [{ domain_s: ['example.com'] }, /Unknown option `cookie.domain_s`: known are/],
   [{ maxAge: 3600 }, /`cookie.maxAge` is the bare number 3600: name its unit, such as '3600s'/],
   [{ maxAge: 'tomorrow' }, /`cookie.maxAge` is not a duration: write a number and its unit/],
   [{ maxAge: '500ms' }, /`cookie.maxAge` is 500ms: it must be at least 1s/],
@@ -91,11 +86,11 @@ const BAD: readonly (readonly [object, RegExp])[] = [
   [{ signingKeys: ['Change-Me-Change-Me-Change-Me-1234'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
   [{ signingKeys: ['a'.repeat(64)] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
   [{ signingKeys: [key, key] }, /`cookie.signingKeys\[1\]` is there twice: remove it/],
-  [{ samesite: 'lax' }, /Unknown option `cookie.samesite`: did you mean `cookie.sameSite`\?/],
+  [{ samesite: 'lax' }, /Unknown option `cookie.samesite`: known are/],
   [{ expires: '1d' }, /Unknown option `cookie.expires`: /],
-  [{ max_age: '1d' }, /Unknown option `cookie.max_age`: did you mean `cookie.maxAge`\?/],
-  [{ httponly: false }, /Unknown option `cookie.httponly`: did you mean `cookie.httpOnly`\?/],
-  [{ signingKey: key }, /Unknown option `cookie.signingKey`: did you mean `cookie.signingKeys`\?/],
+  [{ max_age: '1d' }, /Unknown option `cookie.max_age`: known are/],
+  [{ httponly: false }, /Unknown option `cookie.httponly`: known are/],
+  [{ signingKey: key }, /Unknown option `cookie.signingKey`: known are/],
 ];
 
 describe('the cookie options', () => {
@@ -126,8 +121,8 @@ describe('the cookie options', () => {
       expect.stringContaining('needs `cookie.path` "/"'),
       expect.stringContaining("'none' needs `cookie.secure` true"),
       expect.stringContaining('`cookie.partitioned` needs `cookie.secure` true'),
-      expect.stringContaining('did you mean `cookie.httpOnly`?'),
-      expect.stringContaining('did you mean `touchInterval`?'),
+      expect.stringContaining('`cookie.httponly`: known are'),
+      expect.stringContaining('`touchinterval`: known are'),
     ]);
   });
 
@@ -138,7 +133,7 @@ describe('the cookie options', () => {
     { name: '__Secure-sid', secure: true, domain: 'example.org', path: '/app' },
     { name: 'sid', domain: 'localhost' },
     { domains: ['example.org'] },
-    { domains: ['example.com', 'example.org', 'Shop.example.org', 'localhost'], domainPattern: undefined },
+    { domains: ['example.com', 'example.org', 'Shop.example.org', 'localhost'] },
     { maxAge: '400d', rememberMe: '1h' },
     { maxAge: '61s' },
     { sameSite: false },

@@ -241,8 +241,6 @@ export function options(): unknown[] {
     SessionModule.forRoot({ cookie: { domains: ['example.com', 'example.org'] as const } }),
     // @ts-expect-error no regular expression runs on what clients send
     SessionModule.forRoot({ cookie: { domains: [/example/] } }),
-    // @ts-expect-error an option of earlier versions
-    SessionModule.forRoot({ cookie: { domainPattern: '(.+)' } }),
     // @ts-expect-error an option of Redis
     SessionModule.forRoot({ url: 'redis://localhost' }),
     // @ts-expect-error no such policy

@@ -69,7 +69,7 @@ describe('configuration', () => {
     const { message } = error as Error;
     for (const part of [
       '`url` must be a redis:// or rediss:// url',
-      '`namespce`: did you mean `namespace`?',
+      '`namespce`: known are',
       '`namespace` must not contain',
       "`grace` is the bare number 300: name its unit, such as '300s'",
       '`commandTimeout` is not a duration',
@@ -79,7 +79,7 @@ describe('configuration', () => {
       '`events.deadLetters.retention` is 1s: it must be at least 60s',
       '`events.deadLetters.maxSize` must be a whole number from 1024',
       '`events.deadLetters.maxDataSize` must be a whole number from 0',
-      '`events.deadLetters.maxBytes`: did you mean `events.deadLetters.maxSize`?',
+      '`events.deadLetters.maxBytes`: known are',
       '`notifications` must be one of "auto", "off"',
     ]) {
       expect(message).toContain(part);

@@ -393,7 +393,7 @@ describe('a subscription', () => {
           'Option `canary` must be a prefix of keys, or a list of prefixes.',
           'Option `handler` is missing.',
           'Option `onGap` must be a function.',
-          'Unknown option `concurency`: did you mean `concurrency`?',
+          'Unknown option `concurency`: known are events, keys, database, canary, concurrency, handler, onError, onGap, onHealth.',
         ],
       }),
     );

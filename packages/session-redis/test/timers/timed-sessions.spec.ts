@@ -345,11 +345,7 @@ describe('the option `expirations`', () => {
       { store: 'buckets', timer: Promise.resolve(new HandTimer()) },
       `Option \`expirations.timer\` must be a SessionTimer, but is ${AWAITED}.`,
     ],
-    [
-      'a misspelt option',
-      { timr: new HandTimer() },
-      'Unknown option `expirations.timr`: did you mean `expirations.timer`?',
-    ],
+    ['a misspelt option', { timr: new HandTimer() }, 'Unknown option `expirations.timr`: known are store, timer.'],
   ])('refuses %s, and says what is wrong', (_, given, problem) => {
     expect(() => resolved(given as never)).toThrow(expect.objectContaining({ problems: [problem] }) as Error);
   });
