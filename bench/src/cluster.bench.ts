@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent, SessionIdChangedEvent } from '@nest-session/core';
-import type { StorePrimitives } from '@nest-session/core/store';
+import type { StorePrimitives } from '@nest-session/core/internal';
 import { RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { clusterReport } from './cluster.report.js';

@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { type CookieOptions, CookieSessionIdResolver } from '@nest-session/core';
-import { SessionIds } from '@nest-session/core/store';
+import { SessionIds } from '@nest-session/core/internal';
 import { table } from './table.js';
 
 // What a request costs before the store is asked, when its cookie header has the 16 KB that Node.js accepts.

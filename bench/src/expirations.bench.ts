@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BeanstalkdServer } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { Redis } from 'ioredis';
 import { BenchServer } from './bench.server.js';
 import { WAYS } from './expirations.applications.js';

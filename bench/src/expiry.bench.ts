@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisServer } from '@nest-session/testing';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { Redis } from 'ioredis';
 import { BenchServer } from './bench.server.js';
 import { expiryReport } from './expiry.report.js';

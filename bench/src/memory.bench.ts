@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { RedisServer } from '@nest-session/testing';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { Redis } from 'ioredis';
 import { memoryReport } from './memory.report.js';
 import { type Comparison, isQuick, writeResults } from './results.js';

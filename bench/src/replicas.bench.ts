@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { generateSessionKey, type StorePrimitives } from '@nest-session/core/store';
+import { generateSessionKey, type StorePrimitives } from '@nest-session/core/internal';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { redisUsage } from './redis.usage.js';

@@ -1,7 +1,7 @@
 import { type INestApplicationContext, Module, type Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { SessionModule, SessionRepository } from '@nest-session/core';
-import { type StorePrimitives, storePrimitivesOf } from '@nest-session/core/store';
+import { type StorePrimitives, storePrimitivesOf } from '@nest-session/core/internal';
 import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
 
 @Module({})

@@ -1,4 +1,4 @@
-import { generateSessionKey, type StorePrimitives } from '@nest-session/core/store';
+import { generateSessionKey, type StorePrimitives } from '@nest-session/core/internal';
 import type { RedisUsage } from './redis.usage.js';
 import { inFlight } from './store.context.js';
 

@@ -1,4 +1,4 @@
-import { generateSessionKey, type StorePrimitives } from '@nest-session/core/store';
+import { generateSessionKey, type StorePrimitives } from '@nest-session/core/internal';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { redisUsage } from './redis.usage.js';

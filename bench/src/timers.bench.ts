@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
 import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import type { SessionTimer } from '@nest-session/redis';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { BeanstalkdServer } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

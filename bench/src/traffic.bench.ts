@@ -1,5 +1,5 @@
 import { RedisServer } from '@nest-session/testing';
-import { generateSessionKey, type StorePrimitives } from '@nest-session/core/store';
+import { generateSessionKey, type StorePrimitives } from '@nest-session/core/internal';
 import { Redis } from 'ioredis';
 import { redisUsage } from './redis.usage.js';
 import { inFlight, startStore } from './store.context.js';

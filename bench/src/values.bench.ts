@@ -8,8 +8,8 @@ import {
   Session,
   SessionModule,
 } from '@nest-session/core';
+import { storePrimitivesOf } from '@nest-session/core/internal';
 import { DevalueAttributeSerializer } from '@nest-session/core/devalue';
-import { storePrimitivesOf } from '@nest-session/core/store';
 import { HttpAgent } from '@nest-session/testing';
 import { byFigure, isQuick, writeResults } from './results.js';
 import { type Contender, printTable, runRounds } from './rounds.js';

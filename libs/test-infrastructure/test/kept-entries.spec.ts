@@ -1,4 +1,4 @@
-import { TurnQueue } from '@nest-session/core/store';
+import { TurnQueue } from '@nest-session/core/internal';
 import { Gate, KeptEntries } from '@nest-session/test-infrastructure';
 
 describe('KeptEntries', () => {

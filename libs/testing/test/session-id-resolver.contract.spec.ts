@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HeaderSessionIdResolver, type SessionToken } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { sessionIdResolverContract } from '@nest-session/testing/contracts';
 

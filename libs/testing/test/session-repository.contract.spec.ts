@@ -6,8 +6,8 @@ import {
   type SessionEvent,
   SessionExpiredEvent,
 } from '@nest-session/core';
+import type { MapSessionRepositoryOptions } from '@nest-session/core/internal';
 import {
-  type MapSessionRepositoryOptions,
   type SessionChange,
   type SessionRecord,
   SessionSnapshot,

@@ -118,6 +118,7 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
     return explainInjection('SessionModule', super.forRootAsync(options));
   }
 
+  /** @internal Import it with `forRoot()`. */
   constructor(@Inject(SessionEnhancers) private readonly enhancers: SessionEnhancers) {
     super();
   }

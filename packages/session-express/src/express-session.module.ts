@@ -2,12 +2,12 @@ import { type DynamicModule, Inject, Module, type OnModuleInit, Optional } from 
 import { ModuleRef } from '@nestjs/core';
 import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
 import {
+  ForeignSessions,
   OneLineLogger,
   type ResolvedCookieOptions,
-  type ResolvedSessionOptions,
-  SESSION_OPTIONS,
-} from '@nest-session/core/store';
-import { ForeignSessions, SessionExtension } from '@nest-session/core/transport';
+  SessionExtension,
+} from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import type { CookieDescription } from './bag/session-cookie.js';
 import {
   EXPRESS_SESSION_MODULE_OPTIONS,
@@ -42,6 +42,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
   readonly #options: ResolvedExpressSessionOptions;
   readonly #extension: SessionExtension;
 
+  /** @internal Import it with `forRoot()`. */
   constructor(
     @Inject(EXPRESS_SESSION_MODULE_OPTIONS) options: ExpressSessionModuleOptions,
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,

@@ -1,9 +1,7 @@
 // the module
 export { RedisSessionModule } from './redis-session.module.js';
 export type { RedisSessionOptionsFactory } from './configuration/redis-session.module-definition.js';
-export type { EncryptionKey, EncryptionOptions } from './configuration/encryption.options.js';
-export type { ExpirationsOptions } from './configuration/expirations.options.js';
-export type { RedisAddressOptions, RedisNodeAddress } from './configuration/redis-address.options.js';
+export type { RedisAddressOptions } from './configuration/redis-address.options.js';
 export type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 
 // sessions
@@ -15,20 +13,12 @@ export { SessionEncryptionError } from './encryption/session-encryption.error.js
 // expiry
 export { SESSION_CLEANUP_JOB } from './expiration/session-cleanup.job.js';
 export { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-export type { SweepOptions } from './expiration/session-expiration.store.js';
-export type { SweepResult } from './expiration/sweep.counter.js';
-export { moveExpirations, type MovedExpirations } from './move-expirations.js';
+export { moveExpirations } from './move-expirations.js';
 export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
 
 // delivery of events
-export {
-  SessionEventGroups,
-  type DeadLetterFilter,
-  type SessionEventGroupInfo,
-} from './delivery/session-event-groups.js';
-export type { ConsumerState } from './delivery/group-state.js';
+export { SessionEventGroups, type SessionEventGroupInfo } from './delivery/session-event-groups.js';
 export type { SessionDeadLetter } from './delivery/session-dead-letter.js';
-export type { RemoveGroupReply, ReplayReply } from './scripts/stream/event-stream.scripts.js';
 
 // partitions
 export { repartition } from './repartitioning/repartition.js';

@@ -57,6 +57,7 @@ export class RedisSessionModule {
  */
 @Module({ imports: [RedisSessionModule], exports: [REDIS_SESSION_MODULE_OPTIONS] })
 class RedisSessionOptionsModule extends RedisSessionModuleDefinition {
+  /** @internal Import it with `forRoot()`. */
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
     super();
     const own = [...modules.values()].filter(({ metatype }) => metatype === RedisSessionOptionsModule);

@@ -3,13 +3,8 @@ import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import {
-  injectDependencies,
-  type ResolvedSessionOptions,
-  SESSION_OPTIONS,
-  SessionEventDispatcher,
-} from '@nest-session/core/store';
-import { ForeignSessions } from '@nest-session/core/transport';
+import { ForeignSessions, injectDependencies } from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
 import {

@@ -1,6 +1,6 @@
 import { type DynamicModule, Inject, Module, Optional } from '@nestjs/common';
 import { ApplicationConfig, MetadataScanner } from '@nestjs/core';
-import type { RequestSessions } from '@nest-session/core/transport';
+import type { RequestSessions } from '@nest-session/core/internal';
 import {
   SESSION_WEB_SOCKET_MODULE_OPTIONS,
   SessionWebSocketModuleDefinition,
@@ -39,6 +39,7 @@ export class SessionWebSocketModule extends SessionWebSocketModuleDefinition {
     return super.forRoot(options);
   }
 
+  /** @internal Import it with `forRoot()`. */
   constructor(
     @Inject(SESSION_WEB_SOCKET_MODULE_OPTIONS) options: SessionWebSocketModuleOptions,
     @Inject(REQUEST_SESSIONS) sessions: RequestSessions,

@@ -1,5 +1,6 @@
 import type { Duration, MapSessionRepository } from '@nest-session/core';
-import { parseDuration, type SessionEventDispatcher } from '@nest-session/core/store';
+import { parseDuration } from '@nest-session/core/internal';
+import type { SessionEventDispatcher } from '@nest-session/core/store';
 import { ManualClock } from './manual.clock.js';
 
 /** The clock of the sessions of an application under `TestSessionModule`. It stands still until you advance it. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { SessionIdResolver, SessionToken } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { HttpAgent, type HttpResponse } from '../http/http.agent.js';
 import type { ContractCheck } from './contract.check.js';
 

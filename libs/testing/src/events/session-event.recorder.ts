@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { OnSessionEvent, SessionEvent, type SessionEventClass, type SessionEventType } from '@nest-session/core';
+import { OnSessionEvent, SessionEvent } from '@nest-session/core';
+import type { SessionEventClass, SessionEventType } from '@nest-session/core/internal';
 
 // A suspended process receives nothing, so the timeout is counted in this many parts, however long each of them takes.
 const PARTS = 20;

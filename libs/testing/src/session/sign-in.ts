@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { type SessionAttributes, SessionIdResolver, SessionRepository } from '@nest-session/core';
-import { TrackedSession } from '@nest-session/core/store';
+import { TrackedSession } from '@nest-session/core/internal';
 import { HttpAgent } from '../http/http.agent.js';
 import { exchangeOf } from './client-exchange.js';
 

@@ -1,5 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import { MapSessionModule, type MapSessionModuleOptions, MapSessionRepository } from '@nest-session/core';
+import { MapSessionModule, MapSessionRepository } from '@nest-session/core';
+import type { MapSessionModuleOptions } from '@nest-session/core/internal';
 import { SessionEventDispatcher } from '@nest-session/core/store';
 import { ManualClock } from '../clock/manual.clock.js';
 import { SessionClock } from '../clock/session.clock.js';

@@ -2,7 +2,7 @@ import type { HttpRequestLike } from '../option-reading/http-request-like.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 
 /** How much of the client's address is recorded. */
-export type DeviceAddress = (typeof DEVICE_ADDRESSES)[number];
+type DeviceAddress = (typeof DEVICE_ADDRESSES)[number];
 
 const DEVICE_ADDRESSES = ['network', 'full', 'none'] as const;
 

@@ -2,7 +2,7 @@ import type { OptionReader } from '../option-reading/option.reader.js';
 import type { MaxSessions } from '../session/session-limit.js';
 
 /** What happens to a sign-in when its principal has as many sessions as allowed. */
-export type WhenMaxSessionsReached = (typeof WAYS)[number];
+type WhenMaxSessionsReached = (typeof WAYS)[number];
 
 const WAYS = ['end-oldest', 'refuse'] as const;
 

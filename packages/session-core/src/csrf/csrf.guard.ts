@@ -21,6 +21,7 @@ const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
  */
 @Injectable()
 export class CsrfGuard implements CanActivate {
+  /** @internal Inject it. */
   constructor(
     @Inject(Reflector) private readonly reflector: Reflector,
     @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'csrf' | 'securityEvents'>,

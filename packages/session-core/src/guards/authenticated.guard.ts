@@ -17,6 +17,7 @@ const passed = new WeakSet<ExecutionContext>();
  */
 @Injectable()
 export class AuthenticatedGuard implements CanActivate {
+  /** @internal Inject it. */
   constructor(
     @Inject(Reflector) private readonly reflector: Reflector,
     @Inject(RequestSessions) private readonly sessions: RequestSessions,

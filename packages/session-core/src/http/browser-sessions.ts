@@ -26,6 +26,7 @@ import { SessionScope } from './session.scope.js';
 export class BrowserSessions {
   readonly #log = new WarnOnce();
 
+  /** @internal Inject it. */
   constructor(
     @Inject(SessionScope) private readonly scope: SessionScope,
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,

@@ -14,6 +14,7 @@ import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
  */
 @Injectable()
 export class RememberMe {
+  /** @internal Inject it. */
   constructor(
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
     @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'timeout'>,

@@ -5,6 +5,7 @@ import { SessionScope } from './session.scope.js';
 /** Gives services the session of the current request. Inject it where no request is at hand. */
 @Injectable()
 export class SessionContext {
+  /** @internal Inject it. */
   constructor(@Inject(SessionScope) private readonly scope: SessionScope) {}
 
   /**

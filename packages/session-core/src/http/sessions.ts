@@ -11,6 +11,7 @@ import { SessionExchange } from './session-exchange.js';
 /** The sessions of the application: those of a principal, and that of a request for code that has no `@Session()`. */
 @Injectable()
 export class Sessions {
+  /** @internal Inject it. */
   constructor(@Inject(RequestSessions) private readonly requests: RequestSessions) {}
 
   /**

@@ -27,6 +27,7 @@ const SWEEP_INTERVAL = 1000;
 export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #sweeps: PollingLoop;
 
+  /** @internal Import it with `forRoot()`. */
   constructor(@Inject(MapSessionRepository) repository: MapSessionRepository) {
     this.#sweeps = new PollingLoop('The sweep for expired sessions', SWEEP_INTERVAL, () => repository.endExpired());
   }

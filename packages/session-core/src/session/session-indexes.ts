@@ -5,7 +5,7 @@ import type { AttributeChanges, IndexChanges } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
 
 /** What a function of the option `indexes` may read of a session: one attribute, or the name of the principal. */
-export type IndexedSession = Pick<ReadonlySession, 'principalName' | 'getAttribute' | 'getAttributeOrDefault'>;
+type IndexedSession = Pick<ReadonlySession, 'principalName' | 'getAttribute' | 'getAttributeOrDefault'>;
 
 /** Gives the value under which an index lists a session; undefined, null or an empty string: it is not listed. */
 export type SessionIndex = (session: IndexedSession) => string | undefined | null;

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Logger, type LoggerService } from '@nestjs/common';
-import { OneLineLogger, shownError, shownStack, shownText } from '../../src/store.js';
+import { OneLineLogger, shownError, shownText } from '../../src/internal.js';
+import { shownStack } from '../../src/logging/shown-error.js';
 import { WarnOnce } from '../../src/logging/warn-once.js';
 
 const PACKAGES = fileURLToPath(new URL('../../../', import.meta.url));

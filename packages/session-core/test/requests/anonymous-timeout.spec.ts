@@ -1,7 +1,7 @@
 import { Controller, Get, Param, Post } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock } from '@nest-session/testing';
-import { Session, SessionRepository, type SessionModuleOptions } from '../../src/index.js';
+import { Session, type SessionModuleOptions, SessionRepository } from '../../src/index.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
 

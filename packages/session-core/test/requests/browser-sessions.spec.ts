@@ -1,8 +1,8 @@
 import { Controller, Delete, Get, Param, Post, Query, Redirect, Res } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { Session, BrowserSessions, SessionStateError } from '../../src/index.js';
-import { generateSessionKey } from '../../src/store.js';
+import { BrowserSessions, Session, SessionStateError } from '../../src/index.js';
+import { generateSessionKey } from '../../src/internal.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 

@@ -1,7 +1,7 @@
 import { Controller, ForbiddenException, Get, type INestApplication, Post, Res, UseGuards } from '@nestjs/common';
 import type { CanActivate } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { Session, SessionCreationRefusedError, SessionRepository, type SessionModuleOptions } from '../../src/index.js';
+import { Session, SessionCreationRefusedError, type SessionModuleOptions, SessionRepository } from '../../src/index.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';

@@ -10,7 +10,7 @@ import {
   Session,
   SessionStateError,
 } from '../../src/index.js';
-import { generateSessionKey } from '../../src/store.js';
+import { generateSessionKey } from '../../src/internal.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, type SessionApp, type SessionAppOptions, startApp } from '../support/session.app.js';

@@ -4,7 +4,8 @@ import type { HttpAgent } from '@nest-session/testing';
 import fc from 'fast-check';
 import type { IncomingMessage } from 'node:http';
 import { deviceOf } from '../../src/http/session-device.js';
-import { Session, type SessionDevice, type SessionModuleOptions, Sessions } from '../../src/index.js';
+import { Session, type SessionModuleOptions, Sessions } from '../../src/index.js';
+import type { SessionDevice } from '../../src/session/session-info.js';
 import { closeApps, type SessionAppOptions, startApp } from '../support/session.app.js';
 
 LeakGuard.install();

@@ -29,7 +29,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, ManualClock } from '@nest-session/testing';
 import { interval, map, take } from 'rxjs';
 import { Session, SessionAttribute, SessionContext, SessionId } from '../../src/index.js';
-import { TrackedSession } from '../../src/store.js';
+import { TrackedSession } from '../../src/internal.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';

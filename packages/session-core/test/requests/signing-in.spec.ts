@@ -9,7 +9,7 @@ import {
   PRINCIPAL_NAME_INDEX_NAME,
   Session,
 } from '../../src/index.js';
-import { generateSessionKey } from '../../src/store.js';
+import { generateSessionKey } from '../../src/internal.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, type SessionApp, type SessionAppOptions, startApp } from '../support/session.app.js';

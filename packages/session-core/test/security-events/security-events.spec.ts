@@ -29,14 +29,15 @@ import {
   MapSessionModule,
   OnSecurityEvent,
   SecurityEvent,
-  type SecurityEventKind,
   Session,
   SessionModule,
   type SessionModuleOptions,
   Sessions,
 } from '../../src/index.js';
+import type { SecurityEventKind } from '../../src/security-events/security-event.js';
+import type { SecurityEvents } from '../../src/security-events/security.events.js';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '../../src/store.js';
 import { SecurityEventHandler } from '../../src/security-events/security-event-handler.js';
-import { SESSION_OPTIONS, type ResolvedSessionOptions, type SecurityEvents } from '../../src/store.js';
 import { requestWith } from '../support/node.request.js';
 
 LeakGuard.install();

@@ -13,7 +13,8 @@ import {
   Sessions,
   sessionTokenOf,
 } from '../../src/index.js';
-import { generateSessionKey, type ResolvedSessionOptions, SESSION_OPTIONS } from '../../src/store.js';
+import { generateSessionKey } from '../../src/internal.js';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '../../src/store.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { requestWith } from '../support/node.request.js';
 import { closeApps, type SessionApp, startApp } from '../support/session.app.js';

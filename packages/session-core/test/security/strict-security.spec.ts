@@ -5,14 +5,13 @@ import { LogRecorder } from '@nest-session/test-infrastructure';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import {
   CompositeSessionIdResolver,
-  CookieSessionIdResolver,
   type CookieOptions,
+  CookieSessionIdResolver,
   HeaderSessionIdResolver,
   InvalidSessionOptionsError,
-  RandomSessionIdGenerator,
   type SessionModuleOptions,
 } from '../../src/index.js';
-import { generateSessionKey } from '../../src/store.js';
+import { generateSessionKey, RandomSessionIdGenerator } from '../../src/internal.js';
 import { requestWith } from '../support/node.request.js';
 import { startApp } from '../support/session.app.js';
 

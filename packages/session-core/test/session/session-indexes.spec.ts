@@ -5,12 +5,12 @@ import {
   MapSessionRepository,
   PRINCIPAL_NAME_INDEX_NAME,
   Session,
-  SessionIndexError,
-  type SessionIndex,
   sessionAttribute,
+  type SessionIndex,
+  SessionIndexError,
 } from '../../src/index.js';
+import { SessionIndexes } from '../../src/internal.js';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
-import { SessionIndexes } from '../../src/store.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
 

@@ -1,7 +1,7 @@
 import { ManualClock } from '@nest-session/testing';
 import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
 import { MapSessionRepository, type SessionEvent } from '../../src/index.js';
-import { storePrimitivesOf } from '../../src/store.js';
+import { storePrimitivesOf } from '../../src/internal.js';
 
 const checks = sessionRepositoryContract({
   offers: ['indexes', 'events', 'revocations'],

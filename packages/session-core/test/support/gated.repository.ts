@@ -1,5 +1,5 @@
-import { SessionStoreError, MapSessionRepository } from '../../src/index.js';
-import type { MapSessionRepositoryOptions } from '../../src/store.js';
+import { MapSessionRepository, SessionStoreError } from '../../src/index.js';
+import type { MapSessionRepositoryOptions } from '../../src/internal.js';
 import type { SessionChange, SessionRecord, WriteReply } from '../../src/store.js';
 import { Gate } from '@nest-session/test-infrastructure';
 

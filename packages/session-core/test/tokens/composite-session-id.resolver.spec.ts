@@ -10,7 +10,7 @@ import {
   SessionContext,
   type SessionIdResolver,
 } from '../../src/index.js';
-import { generateSessionKey } from '../../src/store.js';
+import { generateSessionKey } from '../../src/internal.js';
 import { AccountController } from '../support/account.routes.js';
 import { requestWith } from '../support/node.request.js';
 import { closeApps, startApp } from '../support/session.app.js';

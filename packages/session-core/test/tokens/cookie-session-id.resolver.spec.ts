@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { Logger } from '@nestjs/common';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { CookieSessionIdResolver, type SessionModuleOptions } from '../../src/index.js';
-import { generateSessionKey } from '../../src/store.js';
+import { generateSessionKey } from '../../src/internal.js';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import { requestWith } from '../support/node.request.js';
 import { SIGNING_KEYS } from '../support/signing.keys.js';

@@ -2,7 +2,7 @@ import { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { HeaderSessionIdResolver, InvalidSessionOptionsError } from '../../src/index.js';
-import { generateSessionKey } from '../../src/store.js';
+import { generateSessionKey } from '../../src/internal.js';
 import { AccountController } from '../support/account.routes.js';
 import { requestWith } from '../support/node.request.js';
 import { closeApps, startApp } from '../support/session.app.js';

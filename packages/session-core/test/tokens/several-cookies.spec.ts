@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/index.js';
-import { generateSessionKey } from '../../src/store.js';
+import { generateSessionKey } from '../../src/internal.js';
 import { AccountController } from '../support/account.routes.js';
 import { closeApps, type SessionApp, startApp } from '../support/session.app.js';
 

@@ -8,14 +8,12 @@ import {
   Public,
   RecentlyAuthenticated,
   SecurityEvent,
-  type SecurityEventKind,
   Session,
   SessionAttribute,
-  type SessionBound,
-  type SessionBoundError,
-  SessionCreationRefusedError,
   sessionAttribute,
+  type SessionBoundError,
   type SessionContext,
+  SessionCreationRefusedError,
   type SessionDestroyedEvent,
   SessionEvent,
   SessionExpiredEvent,
@@ -278,9 +276,9 @@ export async function principals(sessions: Sessions, session: Session, event: Se
 
 export function context(sessions: SessionContext): void {
   expectTypeOf(sessions.session).toEqualTypeOf<Session>();
-  // @ts-expect-error of @nest-session/core/transport
+  // @ts-expect-error of @nest-session/core/internal
   void sessions.request;
-  // @ts-expect-error of @nest-session/core/transport
+  // @ts-expect-error of @nest-session/core/internal
   sessions.run(() => undefined);
 }
 
@@ -293,7 +291,7 @@ export type NotForApplications = [
   Core['SessionEventDispatcher'],
   // @ts-expect-error of @nest-session/core/store
   Core['OptionReader'],
-  // @ts-expect-error of @nest-session/core/transport
+  // @ts-expect-error of @nest-session/core/internal
   Core['SessionExchange'],
   // @ts-expect-error of @nest-session/redis
   Core['RedisSessionModule'],
@@ -353,14 +351,14 @@ export const asked = SessionModule.forRoot({ mayCreate: (_, address) => Promise.
 
 export function refused(error: SessionBoundError | SessionCreationRefusedError): number {
   if (error instanceof SessionCreationRefusedError) return error.getStatus();
-  expectTypeOf(error.bound).toEqualTypeOf<SessionBound>();
+  expectTypeOf(error.bound).toEqualTypeOf<SessionBoundError['bound']>();
   return error.limit;
 }
 
 export class SecurityHandlers {
   @OnSecurityEvent()
   all({ kind, remoteAddress, suppressed }: SecurityEvent): void {
-    expectTypeOf(kind).toEqualTypeOf<SecurityEventKind>();
+    expectTypeOf(kind).toEqualTypeOf<SecurityEvent['kind']>();
     expectTypeOf(remoteAddress).toEqualTypeOf<string | undefined>();
     expectTypeOf(suppressed).toEqualTypeOf<number>();
   }

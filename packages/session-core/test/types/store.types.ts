@@ -1,15 +1,14 @@
 // What authors of stores write, and what must not compile, against the built types. Checked by npm run typecheck.
 import { expectTypeOf } from 'expect-type';
 import { type ReadonlySession, type Session, SessionExpiredEvent, SessionRepository } from '@nest-session/core';
-import {
-  parseDuration,
-  type SessionChange,
-  type SessionEventDispatcher,
-  type SessionRecord,
-  type SessionSnapshot,
-  TrackedSession,
-  type UpdateReply,
-  type WriteReply,
+import { parseDuration, TrackedSession } from '@nest-session/core/internal';
+import type {
+  SessionChange,
+  SessionEventDispatcher,
+  SessionRecord,
+  SessionSnapshot,
+  UpdateReply,
+  WriteReply,
 } from '@nest-session/core/store';
 
 export function replies(): WriteReply[] {
@@ -78,7 +77,7 @@ type Store = typeof import('@nest-session/core/store');
 export type NotForStores = [
   // @ts-expect-error of @nest-session/core
   Store['SessionModule'],
-  // @ts-expect-error of @nest-session/core/transport
+  // @ts-expect-error of @nest-session/core/internal
   Store['SessionExchange'],
   // @ts-expect-error internal
   Store['resolveSessionOptions'],

@@ -1,5 +1,5 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from '@nest-session/core';
-import type { TrackedSession } from '@nest-session/core/store';
+import type { TrackedSession } from '@nest-session/core/internal';
 import type { SessionCookie } from './session-cookie.js';
 
 // Attributes of the library: they are no properties of the session.

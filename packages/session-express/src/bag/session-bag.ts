@@ -1,5 +1,5 @@
-import type { SaveOutcome, Session } from '@nest-session/core';
-import { SHOWN_SESSION } from '@nest-session/core/store';
+import type { Session } from '@nest-session/core';
+import { type SaveOutcome, SHOWN_SESSION } from '@nest-session/core/internal';
 import type { BagValues } from './bag-values.js';
 import type { SessionCookie } from './session-cookie.js';
 

@@ -1,4 +1,4 @@
-import type { SetCookieAttributes } from '@nest-session/core';
+import type { SetCookieAttributes } from '@nest-session/core/internal';
 import { stringifySetCookie } from 'cookie';
 
 /** What a session does when the lifetime of its cookie is changed; milliseconds, null: until the browser is closed. */

@@ -1,4 +1,5 @@
-import type { SaveOutcome, Session as CoreSession } from '@nest-session/core';
+import type { Session as CoreSession } from '@nest-session/core';
+import type { SaveOutcome } from '@nest-session/core/internal';
 
 /** What a property bag has besides the members of express-session. None of it can be assigned. */
 export type SessionMembers = Readonly<Omit<CoreSession, 'id' | 'save'>>;

@@ -1,4 +1,4 @@
-import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/store';
+import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/internal';
 
 /** What an option amounts to here, or, as `problem`, why it cannot be kept and what to do instead. */
 type Answer = string | { readonly problem: string };

@@ -1,5 +1,5 @@
 import type { CookieOptions } from 'express-session';
-import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/store';
+import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/internal';
 
 /** Where browsers keep the old cookie. */
 export interface OldCookie {

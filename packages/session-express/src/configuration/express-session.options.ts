@@ -1,5 +1,5 @@
 import type { CookieOptions, SessionOptions } from 'express-session';
-import { OptionReader, type ResolvedCookieOptions } from '@nest-session/core/store';
+import { OptionReader, type ResolvedCookieOptions } from '@nest-session/core/internal';
 import { answerOptions } from './answer-options.js';
 import { type OldCookie, readCookie } from './cookie-answers.js';
 import { type PrincipalOfSession, type PrincipalRule, principalRule } from './principal-rule.js';

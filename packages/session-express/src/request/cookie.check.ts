@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { SessionIdResolver } from '@nest-session/core';
-import { OneLineLogger } from '@nest-session/core/store';
-import { cookieAttributes } from '@nest-session/core/transport';
+import { cookieAttributes, OneLineLogger } from '@nest-session/core/internal';
 
 /** Keeps the session where express-session has it: below the path of its cookie, and a Secure cookie on https. */
 export class CookieCheck {

@@ -1,4 +1,4 @@
-import type { TrackedSession } from '@nest-session/core/store';
+import type { TrackedSession } from '@nest-session/core/internal';
 import type { Update } from '../bag/session-bag.js';
 import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
 

@@ -1,5 +1,9 @@
-import { TrackedSession } from '@nest-session/core/store';
-import { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, type SessionHolder } from '@nest-session/core/transport';
+import {
+  COOKIE_MAX_AGE_ATTRIBUTE,
+  INITIALIZED_ATTRIBUTE,
+  type SessionHolder,
+  TrackedSession,
+} from '@nest-session/core/internal';
 import { BagValues } from '../bag/bag-values.js';
 import { propertyBag } from '../bag/property-bag.js';
 import { type BagOwner, CONTENT, type SessionBag, type Update } from '../bag/session-bag.js';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { holderOf, type SessionHolder } from '@nest-session/core/transport';
+import { holderOf, type SessionHolder } from '@nest-session/core/internal';
 import type { BagSettings } from './bag-settings.js';
 import { RequestBag } from './request-bag.js';
 

@@ -1,6 +1,5 @@
 import type { Session, SessionRepository } from '@nest-session/core';
-import { TrackedSession } from '@nest-session/core/store';
-import { lifetimeOf } from '@nest-session/core/transport';
+import { lifetimeOf, TrackedSession } from '@nest-session/core/internal';
 import { propertiesOf } from '../bag/bag-values.js';
 import type { SessionBag } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';

@@ -6,7 +6,7 @@ import {
   type ForeignSession,
   type ForeignSessions,
   type SessionTakeover,
-} from '@nest-session/core/transport';
+} from '@nest-session/core/internal';
 import { stringifySetCookie } from 'cookie';
 import type { ResolvedExpressSessionOptions } from '../configuration/express-session.options.js';
 import { presentedSid, type PresentedSid } from './connect-sid.js';

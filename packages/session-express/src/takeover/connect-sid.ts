@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { cookieValues } from '@nest-session/core/transport';
+import { cookieValues } from '@nest-session/core/internal';
 import type { Secret } from '../configuration/express-session.options.js';
 
 /** A session id of express-session, with the secret that its cookie was signed with. */

@@ -1,5 +1,5 @@
 import { JsonAttributeSerializer } from '@nest-session/core';
-import type { ForeignSessionData } from '@nest-session/core/transport';
+import type { ForeignSessionData } from '@nest-session/core/internal';
 import { isOwn } from '../bag/bag-values.js';
 import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
 

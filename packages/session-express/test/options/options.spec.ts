@@ -199,7 +199,7 @@ describe('ExpressSessionModule', () => {
   });
 
   it('refuses to take sessions over where their tokens would be refused', async () => {
-    const { RandomSessionIdGenerator } = await import('@nest-session/core');
+    const { RandomSessionIdGenerator } = await import('@nest-session/core/internal');
     class Short extends RandomSessionIdGenerator {
       override generate() {
         return super.generate().slice(0, 30);

@@ -1,6 +1,6 @@
 import { Controller, Get, type INestApplication, Injectable, Post, Req, Res, UseGuards } from '@nestjs/common';
 import { AuthGuard, PassportModule, PassportSerializer, PassportStrategy } from '@nestjs/passport';
-import { IndexedSessionRepository, SessionIdChangedEvent, OnSessionEvent } from '@nest-session/core';
+import { IndexedSessionRepository, OnSessionEvent, SessionIdChangedEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import passport from 'passport';
 import { Strategy } from 'passport-local';

@@ -2,10 +2,10 @@ import { createHash, createHmac, randomUUID } from 'node:crypto';
 import { Controller, Get, Req } from '@nestjs/common';
 import {
   IndexedSessionRepository,
-  SessionCreatedEvent,
   OnSecurityEvent,
   OnSessionEvent,
   type SecurityEvent,
+  SessionCreatedEvent,
   type SessionModuleOptions,
   Sessions,
 } from '@nest-session/core';

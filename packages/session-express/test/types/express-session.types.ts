@@ -1,7 +1,8 @@
 // What applications write, against the built types. Checked by npm run typecheck.
 import { expectTypeOf } from 'expect-type';
 import type { Request } from 'express';
-import type { Session as CoreSession, SaveOutcome } from '@nest-session/core';
+import type { Session as CoreSession } from '@nest-session/core';
+import type { SaveOutcome } from '@nest-session/core/internal';
 import { ExpressSessionModule, type ExpressSessionModuleOptions } from '@nest-session/express-session';
 
 interface Item {

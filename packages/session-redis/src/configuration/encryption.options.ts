@@ -1,4 +1,4 @@
-import type { OptionReader } from '@nest-session/core/store';
+import type { OptionReader } from '@nest-session/core/internal';
 import { isKeyId, KeyRing, type RingKey } from '../encryption/key-ring.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
 

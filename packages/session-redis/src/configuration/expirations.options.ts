@@ -1,4 +1,4 @@
-import type { OptionReader } from '@nest-session/core/store';
+import type { OptionReader } from '@nest-session/core/internal';
 import { isSessionTimer, missingTimerMethods, type SessionTimer, TIMER_METHODS } from '../timers/session-timer.js';
 
 const STORES = ['buckets', 'sorted-set'] as const;

@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'node:tls';
-import type { OptionReader } from '@nest-session/core/store';
+import type { OptionReader } from '@nest-session/core/internal';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 
 /** The host and the port of a server. */

@@ -1,5 +1,5 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
-import { explainInjection } from '@nest-session/core/store';
+import { explainInjection } from '@nest-session/core/internal';
 import type { RedisSessionModuleOptions } from './redis-session.options.js';
 
 /** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */

@@ -1,5 +1,5 @@
 import { AttributeSerializer, type Duration, JsonAttributeSerializer } from '@nest-session/core';
-import { OptionReader } from '@nest-session/core/store';
+import { OptionReader } from '@nest-session/core/internal';
 import { validateCronExpression } from 'cron';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../keys/session-keys.js';

@@ -1,9 +1,9 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
+import { shownText } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { nodeWith } from './node-with.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
-import { shownText } from '@nest-session/core/store';
 
 /** Version of the data format in Redis; see docs/redis-data-model.md. */
 const FORMAT = '2';

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
 

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';

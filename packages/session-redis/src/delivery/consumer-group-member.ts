@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import type { SessionEventType } from '@nest-session/core';
+import type { SessionEventType } from '@nest-session/core/internal';
 import { BACKGROUND_STREAM_SCRIPTS, CONSUMER_IDENTITY, EVENT_RULES } from '../configuration/redis-session.tokens.js';
 import { PartitionSignals } from '../connection/partition-signals.js';
 import { isReply } from '../connection/reply.errors.js';

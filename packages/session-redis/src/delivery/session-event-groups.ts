@@ -65,7 +65,7 @@ export class SessionEventGroups {
   readonly #liveness: number;
   readonly #ask: AskPartition = (partition, command) => this.connection.run(command, partition.prefix);
 
-  /** @internal `RedisSessionModule` does this: inject it. */
+  /** @internal Inject it. */
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
     @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import type { SessionEvent, SessionEventType } from '@nest-session/core';
+import type { SessionEvent } from '@nest-session/core';
+import type { SessionEventType } from '@nest-session/core/internal';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
 import {
   BACKGROUND_STREAM_SCRIPTS,

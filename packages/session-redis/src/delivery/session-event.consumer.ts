@@ -1,12 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import {
-  PollingLoop,
-  type SessionEventDispatcher,
-  SessionEventHandlingError,
-  shownError,
-  shownText,
-} from '@nest-session/core/store';
+import { SessionEventHandlingError, shownError, shownText } from '@nest-session/core/internal';
+import { PollingLoop, type SessionEventDispatcher } from '@nest-session/core/store';
 import { EVENT_RULES, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
 import type { PendingEvent } from './pending-event.js';
 import { ConcurrencyLimiter } from './concurrency.limiter.js';

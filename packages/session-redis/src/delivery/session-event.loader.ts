@@ -1,6 +1,7 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
-import { type ResolvedSessionOptions, SESSION_OPTIONS, shownText } from '@nest-session/core/store';
+import { shownText } from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';

@@ -6,7 +6,8 @@ import {
   SessionExpiredEvent,
   SessionIdChangedEvent,
 } from '@nest-session/core';
-import { type SessionEventInit, type SessionIds, SessionSnapshot } from '@nest-session/core/store';
+import type { SessionEventInit, SessionIds } from '@nest-session/core/internal';
+import { SessionSnapshot } from '@nest-session/core/store';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { toSessionRecord } from '../repository/redis-session.mapper.js';
 import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';

@@ -1,4 +1,5 @@
-import type { AttributeChanges, UnreadText, UpdateSession } from '@nest-session/core/store';
+import type { UnreadText } from '@nest-session/core/internal';
+import type { AttributeChanges, UpdateSession } from '@nest-session/core/store';
 import { logger } from '../logging/redis-session.logger.js';
 import { DataKey } from './data-key.js';
 import type { KeyRing } from './key-ring.js';

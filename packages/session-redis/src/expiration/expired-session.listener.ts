@@ -18,7 +18,7 @@ import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 import type { SweepResult } from './sweep.counter.js';
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 
 // Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
 // differ at random: what one instance has claimed costs the others little.

@@ -1,4 +1,4 @@
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { logger } from '../logging/redis-session.logger.js';
 import type { ClaimOutcome } from '../scripts/session/due-session.js';

@@ -1,4 +1,4 @@
-import type { SessionEventType } from '@nest-session/core';
+import type { SessionEventType } from '@nest-session/core/internal';
 
 // These have a meaning in a pattern of Redis or in a hash tag, so a namespace with them could reach foreign keys.
 const FORBIDDEN = /[{}*[\]?\\]/;

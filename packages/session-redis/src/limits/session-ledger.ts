@@ -1,13 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, SessionStoreError } from '@nest-session/core';
-import {
-  type CreateSession,
-  type SessionLimit,
-  TurnQueue,
-  type UpdateSession,
-  type WriteReply,
-} from '@nest-session/core/store';
+import { TurnQueue } from '@nest-session/core/internal';
+import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';

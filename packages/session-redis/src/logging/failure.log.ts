@@ -1,5 +1,5 @@
 import { logger } from './redis-session.logger.js';
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 
 /** One line when something that is repeated begins to fail, and one when it succeeds again. */
 export class FailureLog {

@@ -1,4 +1,4 @@
-import { OptionReader } from '@nest-session/core/store';
+import { OptionReader } from '@nest-session/core/internal';
 import { classesOf, type KeyEventName } from './key-event-names.js';
 import type { KeyspaceNotification } from './keyspace-notification.js';
 

@@ -1,4 +1,4 @@
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
 import type { KeyspaceNotification } from './keyspace-notification.js';

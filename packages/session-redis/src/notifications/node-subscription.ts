@@ -1,4 +1,4 @@
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 import type { KeyspaceNotification } from './keyspace-notification.js';
 import type { KeyspaceState, ResolvedSubscription } from './keyspace-subscription.options.js';
 import { NotificationProbe, type ProbeConnections, type ProbeResult } from './notification.probe.js';

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { isAnswer } from '../connection/reply.errors.js';
 import { requireFlags } from './notification-flags.js';
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 
 /** The result of a probe. */
 export interface ProbeResult {

@@ -1,6 +1,6 @@
 import type { KeyspaceNotification } from './keyspace-notification.js';
 import { logger } from '../logging/redis-session.logger.js';
-import { shownError } from '@nest-session/core/store';
+import { shownError } from '@nest-session/core/internal';
 
 // A bound, so that notifications for a slow handler do not fill the memory.
 const LONGEST_QUEUE = 10_000;

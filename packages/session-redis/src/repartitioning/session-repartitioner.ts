@@ -70,7 +70,7 @@ export class SessionRepartitioner {
   #moved = 0;
   #reportedAt = -Infinity;
 
-  /** @internal `RedisSessionModule` does this: inject it. */
+  /** @internal Inject it. */
   constructor(
     private readonly client: Redis,
     options: ResolvedRedisSessionOptions,

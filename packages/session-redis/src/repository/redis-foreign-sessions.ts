@@ -1,7 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { JsonAttributeSerializer, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { SessionIndexes } from '@nest-session/core/store';
-import { type ForeignSessionData, ForeignSessions } from '@nest-session/core/transport';
+import { type ForeignSessionData, ForeignSessions, SessionIndexes } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { RequestConnection } from '../connection/request.connection.js';

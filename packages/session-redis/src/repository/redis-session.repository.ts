@@ -1,5 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { IndexedSessionRepository, type SessionInfo } from '@nest-session/core';
+import { SessionExtension } from '@nest-session/core/internal';
 import type {
   CreateReply,
   CreateSession,
@@ -10,7 +11,6 @@ import type {
   UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
-import { SessionExtension } from '@nest-session/core/transport';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { OptionReader } from '@nest-session/core/store';
+import { OptionReader } from '@nest-session/core/internal';
 import { FailureLog } from '../logging/failure.log.js';
 import { type BeanstalkdAddress, BeanstalkdConnection, type ReservedJob } from './beanstalkd.connection.js';
 import type { AskAboutSession, SessionTimer } from './session-timer.js';

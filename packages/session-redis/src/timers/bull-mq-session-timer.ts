@@ -1,4 +1,4 @@
-import { OptionReader } from '@nest-session/core/store';
+import { OptionReader } from '@nest-session/core/internal';
 import { type ConnectionOptions, DelayedError, type Job, Queue, Worker } from 'bullmq';
 import { FailureLog } from '../logging/failure.log.js';
 import { settledWithin } from '../timing/settled-within.js';

@@ -280,7 +280,9 @@ it(
     expect([...sessions.keys()].toSorted()).toEqual(expected.map(({ id }) => id).toSorted());
     for (const { id, n, principal } of expected)
       expect({ id, ...sessions.get(id)! }).toEqual({ id, n: `${n}`, principal });
-    const entries = expected.flatMap(({ id, principal }) => (principal === null ? [] : [`${hashOfValue(principal)} ${id}`]));
+    const entries = expected.flatMap(({ id, principal }) =>
+      principal === null ? [] : [`${hashOfValue(principal)} ${id}`],
+    );
     expect(index.toSorted()).toEqual(entries.toSorted());
     print(`${sessions.size} sessions and ${index.length} index entries are as the instances have left them`);
   },

@@ -10,7 +10,7 @@ import {
   SessionExpiredEvent,
   Sessions,
 } from '@nest-session/core';
-import { ForeignSessions } from '@nest-session/core/transport';
+import { ForeignSessions } from '@nest-session/core/internal';
 import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';

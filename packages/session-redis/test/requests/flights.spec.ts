@@ -1,4 +1,4 @@
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';

@@ -1,4 +1,4 @@
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

@@ -1,4 +1,4 @@
-import type { SessionEventType } from '@nest-session/core';
+import type { SessionEventType } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { DeliveryScripts, type EntryFailure } from '../../src/scripts/delivery/delivery.scripts.js';
 import { dump } from '../support/store.dump.js';

@@ -12,7 +12,7 @@ import {
   type SessionModuleOptions,
   SessionRepository,
 } from '@nest-session/core';
-import { storePrimitivesOf } from '@nest-session/core/store';
+import { storePrimitivesOf } from '@nest-session/core/internal';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';

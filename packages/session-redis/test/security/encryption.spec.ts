@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session, SessionStoreError } from '@nest-session/core';
-import { storePrimitivesOf, type UnreadText } from '@nest-session/core/store';
+import { storePrimitivesOf, type UnreadText } from '@nest-session/core/internal';
 import { SessionEncryptionError } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisForeignSessions } from '../../src/repository/redis-foreign-sessions.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { CompositeSessionIdResolver, CookieSessionIdResolver, HeaderSessionIdResolver } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { LeakGuard, LogRecorder, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import fc from 'fast-check';

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

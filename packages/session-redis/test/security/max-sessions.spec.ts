@@ -1,11 +1,7 @@
 import { Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError } from '@nest-session/core';
-import {
-  type CreateSession,
-  generateSessionKey,
-  type SessionLimit,
-  type UpdateSession,
-} from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
+import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';

@@ -7,8 +7,7 @@ import {
   SessionCreatedEvent,
   SessionEvent,
 } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/store';
-import { ForeignSessions, SessionExtension } from '@nest-session/core/transport';
+import { ForeignSessions, generateSessionKey, SessionExtension } from '@nest-session/core/internal';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';

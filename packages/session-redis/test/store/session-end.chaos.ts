@@ -1,5 +1,5 @@
-import type { SaveOutcome, Session, TouchOutcome } from '@nest-session/core';
-import { TrackedSession } from '@nest-session/core/store';
+import type { Session } from '@nest-session/core';
+import { type SaveOutcome, type TouchOutcome, TrackedSession } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import fc from 'fast-check';
 import { MINUTE } from '../support/store.fixture.js';

@@ -9,7 +9,7 @@ import {
   SessionEvent,
   Sessions,
 } from '@nest-session/core';
-import { ForeignSessions } from '@nest-session/core/transport';
+import { ForeignSessions } from '@nest-session/core/internal';
 import { SessionEventGroups, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import { App } from './app.fixture.js';

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, type Session, SessionExpiredEvent } from '@nest-session/core';
-import { ForeignSessions } from '@nest-session/core/transport';
+import { ForeignSessions } from '@nest-session/core/internal';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, SessionEventRecorder } from '@nest-session/testing';

@@ -1,4 +1,4 @@
-import { OptionReader } from '@nest-session/core/store';
+import { OptionReader } from '@nest-session/core/internal';
 
 /** Options of `SessionWebSocketModule.forRoot()`. */
 export interface SessionWebSocketModuleOptions {

@@ -1,5 +1,5 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
-import { RequestSessions } from '@nest-session/core/transport';
+import { RequestSessions } from '@nest-session/core/internal';
 import type { Provider } from '@nestjs/common';
 
 /** The `RequestSessions` of the application. */

@@ -7,8 +7,8 @@ import {
   SessionIdChangedEvent,
   SessionRepository,
 } from '@nest-session/core';
+import { SessionExtension } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
-import { SessionExtension } from '@nest-session/core/transport';
 import { OpenConnections } from './open-connections.js';
 
 /** How many sessions are asked for at once. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
-import { DetachedSession, rememberRequest, type RequestSessions } from '@nest-session/core/transport';
+import { DetachedSession, rememberRequest, type RequestSessions } from '@nest-session/core/internal';
 import { isObservable, Observable } from 'rxjs';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
 import { OpenConnections } from '../connections/open-connections.js';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { SessionStoreError } from '@nest-session/core';
-import type { DetachedSession, RequestSessions } from '@nest-session/core/transport';
+import type { DetachedSession, RequestSessions } from '@nest-session/core/internal';
 import type { CloseReason, OpenConnection, OpenConnections } from '../connections/open-connections.js';
 
 /** How many messages of a client may wait for their session: as many come while the store is slow, or on purpose. */

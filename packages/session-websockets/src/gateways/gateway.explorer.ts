@@ -1,6 +1,6 @@
 import { Inject, Injectable, type Type } from '@nestjs/common';
 import { type ApplicationConfig, MetadataScanner, ModulesContainer } from '@nestjs/core';
-import { type Handler, putFilterLast, putFirst } from '@nest-session/core/transport';
+import { type Handler, putFilterLast, putFirst } from '@nest-session/core/internal';
 import { AuthenticationFilter } from './authentication-filter.js';
 import { bindToAdapter, type GatewayBinding } from './bind-to-adapter.js';
 import { MessageInterceptor } from './message.interceptor.js';

@@ -1,6 +1,6 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { DetachedSession, KEEP_SESSION_IDLE } from '@nest-session/core/transport';
+import { DetachedSession, KEEP_SESSION_IDLE } from '@nest-session/core/internal';
 import { catchError, concat, concatMap, defer, EMPTY, ignoreElements, type Observable, of, throwError } from 'rxjs';
 
 const reflector = new Reflector();

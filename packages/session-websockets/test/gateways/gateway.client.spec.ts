@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Test } from '@nestjs/testing';
 import { MapSessionModule, MapSessionRepository, SessionModule, SessionStoreError } from '@nest-session/core';
-import { RequestSessions } from '@nest-session/core/transport';
-import { TrackedSession } from '@nest-session/core/store';
+import { RequestSessions, TrackedSession } from '@nest-session/core/internal';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { OpenConnections } from '../../src/connections/open-connections.js';
 import { GatewayClient } from '../../src/gateways/gateway.client.js';

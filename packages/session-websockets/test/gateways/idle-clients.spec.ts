@@ -5,7 +5,7 @@ import { type INestApplication, Inject } from '@nestjs/common';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { SubscribeMessage, WebSocketGateway, WebSocketServer } from '@nestjs/websockets';
 import { Session, SessionContext } from '@nest-session/core';
-import { DetachedSession } from '@nest-session/core/transport';
+import { DetachedSession } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer, signIn } from '@nest-session/testing';
 import { io } from 'socket.io-client';

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Test } from '@nestjs/testing';
 import { MapSessionModule, MapSessionRepository, SessionModule } from '@nest-session/core';
-import { type SessionChange, TrackedSession } from '@nest-session/core/store';
-import { RequestSessions } from '@nest-session/core/transport';
+import { RequestSessions, TrackedSession } from '@nest-session/core/internal';
+import type { SessionChange } from '@nest-session/core/store';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { OpenConnections } from '../../src/connections/open-connections.js';
 import { GatewayClient, MOST_SHARING, MOST_WAITING } from '../../src/gateways/gateway.client.js';

@@ -11,7 +11,7 @@ import {
 import { NestFactory } from '@nestjs/core';
 import { Ack, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { Session, SessionContext } from '@nest-session/core';
-import { DetachedSession } from '@nest-session/core/transport';
+import { DetachedSession } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
 import { Redis } from 'ioredis';

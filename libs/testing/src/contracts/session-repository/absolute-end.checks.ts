@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { TrackedSession } from '@nest-session/core/store';
+import type { TrackedSession } from '@nest-session/core/internal';
 import type { CheckGroup, Checks } from './check.group.js';
 import { DAY, INTERVAL, MINUTE, type ContractContext } from './contract.context.js';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { PRINCIPAL_NAME_INDEX_NAME, SessionBoundError } from '@nest-session/core';
-import { isOwnAttribute, storePrimitivesOf, type UpdateSession } from '@nest-session/core/store';
+import { isOwnAttribute, storePrimitivesOf } from '@nest-session/core/internal';
+import type { UpdateSession } from '@nest-session/core/store';
 import { ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
 import { BOUNDS, type ContractContext, INTERVAL, SECOND } from './contract.context.js';

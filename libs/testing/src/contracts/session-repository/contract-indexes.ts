@@ -1,4 +1,4 @@
-import { SessionIndexes } from '@nest-session/core/store';
+import { SessionIndexes } from '@nest-session/core/internal';
 
 /** The value of the attribute `account`. */
 export interface Account {

@@ -8,14 +8,12 @@ import {
 } from '@nest-session/core';
 import {
   generateSessionKey,
-  type SessionChange,
   SessionIds,
-  type SessionRecord,
   type StorePrimitives,
   storePrimitivesOf,
   TrackedSession,
-  type WriteReply,
-} from '@nest-session/core/store';
+} from '@nest-session/core/internal';
+import type { SessionChange, SessionRecord, WriteReply } from '@nest-session/core/store';
 import { CONTRACT_INDEXES } from './contract-indexes.js';
 import type { ContractStore, SessionRepositoryContractOptions } from './contract.store.js';
 import { PreparedIds } from './prepared-ids.js';

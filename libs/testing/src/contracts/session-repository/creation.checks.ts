@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import type { CheckGroup } from './check.group.js';
 import { DAY, FOLLOWED, INTERVAL, MINUTE, type Place, SECOND, type ContractContext } from './contract.context.js';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import type { CheckGroup } from './check.group.js';
 import { FOLLOWED } from './contract.context.js';
 

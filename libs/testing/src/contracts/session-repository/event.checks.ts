@@ -8,7 +8,7 @@ import {
   SessionExpiredEvent,
   SessionIdChangedEvent,
 } from '@nest-session/core';
-import type { TrackedSession } from '@nest-session/core/store';
+import type { TrackedSession } from '@nest-session/core/internal';
 import { atOnce, ROUNDS } from './at-once.js';
 import type { CheckGroup, Checks } from './check.group.js';
 import { DAY, INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { TrackedSession } from '@nest-session/core/store';
+import { TrackedSession } from '@nest-session/core/internal';
 import { ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { IndexedSessionRepository } from '@nest-session/core';
-import type { TrackedSession } from '@nest-session/core/store';
+import type { TrackedSession } from '@nest-session/core/internal';
 import { atOnce, ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
 import type { Account } from './contract-indexes.js';

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import {
-  type CreateSession,
-  generateSessionKey,
-  type SessionLimit,
-  storePrimitivesOf,
-  type UpdateSession,
-} from '@nest-session/core/store';
+import { generateSessionKey, storePrimitivesOf } from '@nest-session/core/internal';
+import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, SECOND, type ContractContext } from './contract.context.js';

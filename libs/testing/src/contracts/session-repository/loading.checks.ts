@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, MINUTE } from './contract.context.js';
 

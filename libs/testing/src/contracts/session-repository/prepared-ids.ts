@@ -1,4 +1,5 @@
-import { RandomSessionIdGenerator, SessionIdGenerator, type SessionToken } from '@nest-session/core';
+import { SessionIdGenerator, type SessionToken } from '@nest-session/core';
+import { RandomSessionIdGenerator } from '@nest-session/core/internal';
 
 /** Draws the prepared tokens first, then random ones. */
 export class PreparedIds extends SessionIdGenerator {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { SessionRepository } from '@nest-session/core';
-import { type CreateSession, generateSessionKey } from '@nest-session/core/store';
+import { generateSessionKey } from '@nest-session/core/internal';
+import type { CreateSession } from '@nest-session/core/store';
 import { atOnce, ROUNDS } from './at-once.js';
 import type { CheckGroup, Checks } from './check.group.js';
 import { INTERVAL, SECOND, type ContractContext } from './contract.context.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { SessionEventType } from '@nest-session/core';
+import type { SessionEventType } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { InjectConnection } from '../../connection/redis-connections.js';
 import type { SessionKeys } from '../../keys/session-keys.js';

@@ -1,6 +1,6 @@
+import type { ContentBounds } from '@nest-session/core/internal';
 import type {
   AttributeChanges,
-  ContentBounds,
   CreateReply,
   CreateSession,
   IndexChanges,

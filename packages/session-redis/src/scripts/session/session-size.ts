@@ -1,4 +1,5 @@
-import { type AttributeChanges, type ContentBounds, isOwnAttribute } from '@nest-session/core/store';
+import { type ContentBounds, isOwnAttribute } from '@nest-session/core/internal';
+import type { AttributeChanges } from '@nest-session/core/store';
 import { DataKey } from '../../encryption/data-key.js';
 
 // The bytes of the attributes are the millions of a size, and their number is the rest: one number, which is exact in Lua.

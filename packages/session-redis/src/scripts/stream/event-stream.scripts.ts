@@ -1,4 +1,4 @@
-import type { SessionEventType } from '@nest-session/core';
+import type { SessionEventType } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';

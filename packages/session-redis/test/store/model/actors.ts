@@ -1,4 +1,4 @@
-import type { MaxSessionsOptions } from '@nest-session/core';
+import type { MaxSessionsOptions } from '@nest-session/core/internal';
 import fc from 'fast-check';
 import { MINUTE } from '../../support/store.fixture.js';
 

@@ -1,16 +1,6 @@
-import {
-  IndexedSessionRepository,
-  type MaxSessionsOptions,
-  type SessionInfo,
-  SessionStoreError,
-} from '@nest-session/core';
-import {
-  type SessionChange,
-  type SessionIds,
-  SessionIndexes,
-  type SessionRecord,
-  type WriteReply,
-} from '@nest-session/core/store';
+import { IndexedSessionRepository, type SessionInfo, SessionStoreError } from '@nest-session/core';
+import { type MaxSessionsOptions, type SessionIds, SessionIndexes } from '@nest-session/core/internal';
+import type { SessionChange, SessionRecord, WriteReply } from '@nest-session/core/store';
 import fc from 'fast-check';
 import type { Node } from './modelled.store.js';
 import { RequestEdits } from './request.edits.js';

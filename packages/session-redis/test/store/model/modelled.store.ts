@@ -1,10 +1,5 @@
-import {
-  JsonAttributeSerializer,
-  MapSessionRepository,
-  type MaxSessionsOptions,
-  type SessionEvent,
-  type SessionInfo,
-} from '@nest-session/core';
+import { JsonAttributeSerializer, MapSessionRepository, type SessionEvent, type SessionInfo } from '@nest-session/core';
+import type { MaxSessionsOptions } from '@nest-session/core/internal';
 import type {
   CreateSession,
   DeleteSession,

@@ -1,5 +1,5 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type Session, SessionGoneError, TooManySessionsError } from '@nest-session/core';
-import { TrackedSession } from '@nest-session/core/store';
+import { TrackedSession } from '@nest-session/core/internal';
 import type { Act, RequestPlan } from './actors.js';
 import { type ComparedRepository, LostReply, TEAM } from './compared.repository.js';
 

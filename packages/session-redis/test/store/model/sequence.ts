@@ -5,7 +5,7 @@ import {
   SessionIdGenerator,
   TooManySessionsError,
 } from '@nest-session/core';
-import { SessionIds } from '@nest-session/core/store';
+import { SessionIds } from '@nest-session/core/internal';
 import { PreconditionFailure, type Scheduler } from 'fast-check';
 import {
   type Act,

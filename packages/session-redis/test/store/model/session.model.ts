@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { PRINCIPAL_NAME_INDEX_NAME, type SessionEventType, type SessionInfo } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
+import type { SessionEventType } from '@nest-session/core/internal';
 import {
   type CreateSession,
   isKept,
