@@ -3,7 +3,7 @@ import type { OptionReader } from '@nest-session/core/internal';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 
 /** The host and the port of a server. */
-export interface RedisNodeAddress {
+interface RedisNodeAddress {
   /** Name or address of the host. */
   readonly host: string;
   /** TCP port. */
