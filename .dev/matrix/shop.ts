@@ -19,7 +19,15 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ScheduleModule } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
-import { OnSessionEvent, Session, SessionContext, SessionEvent, SessionExpiredEvent, SessionModule, SessionOutagePolicy } from '@nest-session/core';
+import {
+  OnSessionEvent,
+  Session,
+  SessionContext,
+  SessionEvent,
+  SessionExpiredEvent,
+  SessionModule,
+  SessionOutagePolicy,
+} from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 import { SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
 

@@ -24,7 +24,7 @@ const planted = [
   {
     mistake: 'Five planted sessions of visitors hide that of the user',
     in: 'loadCounting',
-    code: 'countingSession(sessions)',
+    code: 'indexOfSessionThatCounts(sessions)',
     instead: 'sessions.findIndex((each) => each !== null)',
     killedBy: bySeveralCookies(
       'on express, lock nobody out who is signed in, however 6 were planted before the own one',

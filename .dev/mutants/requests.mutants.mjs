@@ -58,7 +58,7 @@ const signing = [
   },
   {
     mistake: 'A planted session of a visitor hides that of a user',
-    in: 'countingSession',
+    in: 'indexOfSessionThatCounts',
     code: 'ofPrincipal < 0 ?',
     instead: 'true ?',
     killedBy: bySigningIn('one of a principal counts before one of a visitor'),

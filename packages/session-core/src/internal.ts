@@ -12,7 +12,7 @@ export type { FoundSession } from './http/request-session.js';
 export { RequestSessions } from './http/request-sessions.js';
 export { SessionExtension } from './http/session-extension.js';
 export type { SessionHolder } from './http/session-holder.js';
-export { lifetimeOf } from './http/session-lifetime.js';
+export { cookieLifetimeOf } from './http/cookie-lifetime.js';
 export { KEEP_SESSION_IDLE } from './http/session-route.decorators.js';
 export type { ForeignSession, SessionTakeover } from './http/session-takeover.js';
 export { OneLineLogger } from './logging/one-line.logger.js';

@@ -10,7 +10,7 @@ import { type BoundsOptions, readBounds } from './bounds.options.js';
 import { readIndexes } from './indexes.options.js';
 import { readIds } from './id.options.js';
 import { strictResolverProblems } from './strict-security.js';
-import { inSeconds, readTimeouts } from './timeout.options.js';
+import { inSeconds, readTimeouts, TOUCHES_PER_TIMEOUT } from './timeout.options.js';
 import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
@@ -186,7 +186,10 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   const reader = new OptionReader('SessionModule', options);
   const security = reader.oneOf('security', ['standard', 'strict'], 'standard');
   const { timeout, anonymousTimeout, absoluteTimeout } = readTimeouts(reader, security);
-  const touchInterval = reader.duration('touchInterval', `${Math.min(MINUTE, Math.floor(timeout / 30))}ms`);
+  const touchInterval = reader.duration(
+    'touchInterval',
+    `${Math.min(MINUTE, Math.floor(timeout / TOUCHES_PER_TIMEOUT))}ms`,
+  );
   if (touchInterval >= timeout && timeout > 0) {
     reader.problem('Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.');
   }

@@ -7,6 +7,9 @@ const MINUTE = 60 * SECOND;
 // Spring Session keeps timeouts in 32 bits.
 const LONGEST = (2 ** 31 - 1) * SECOND;
 
+/** How often requests renew a session at most while its idle timeout passes. */
+export const TOUCHES_PER_TIMEOUT = 30;
+
 // 12 hours are the most that NIST SP 800-63B-4 allows at its highest level.
 const DEFAULTS = {
   standard: { absoluteTimeout: 'never', longestAnonymous: Infinity },

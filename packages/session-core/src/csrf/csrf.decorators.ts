@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
 import { SessionExchange } from '../http/session-exchange.js';
 import { csrfTokenOf } from './csrf-token.js';
-import { requestOf } from './request-of.js';
+import { httpRequestOf } from './http-request-of.js';
 
 export const SKIP_CSRF = Symbol('SKIP_CSRF');
 
@@ -19,7 +19,7 @@ export function SkipCsrf(skip = true): ClassDecorator & MethodDecorator {
  * request that the option `exclude` excludes.
  */
 export const CsrfToken: () => ParameterDecorator = createParamDecorator((_: unknown, context: ExecutionContext) => {
-  const request = requestOf(context);
+  const request = httpRequestOf(context);
   const exchange = request && SessionExchange.of(request);
   return exchange && csrfTokenOf(exchange.session.session);
 });

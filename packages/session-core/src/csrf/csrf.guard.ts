@@ -7,8 +7,8 @@ import { SessionExchange } from '../http/session-exchange.js';
 import { isCsrfTokenOf } from './csrf-token.js';
 import { SKIP_CSRF } from './csrf.decorators.js';
 import { CsrfError } from './csrf.error.js';
-import { type HttpRequest, requestOf } from './request-of.js';
-import { isFromOtherOrigin } from './request-source.js';
+import { type HttpRequest, httpRequestOf } from './http-request-of.js';
+import { isFromOtherOrigin } from './is-from-other-origin.js';
 
 // Requests that change nothing, by RFC 9110, 9.2.1. Any other method may.
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
@@ -32,7 +32,7 @@ export class CsrfGuard implements CanActivate {
    * @throws CsrfError for a request that is refused; SessionStoreError when the session could not be loaded
    */
   canActivate(context: ExecutionContext): boolean {
-    const request = requestOf(context);
+    const request = httpRequestOf(context);
     if (!request || isSafe(request)) return true;
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(SKIP_CSRF, route)) return true;

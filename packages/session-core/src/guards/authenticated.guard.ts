@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import { Reflector } from '@nestjs/core';
 import type { RequestSession } from '../http/request-session.js';
 import { RequestSessions } from '../http/request-sessions.js';
-import { requestSessionOf } from '../http/session-of.js';
+import { requestSessionOfCall } from '../http/session-of-call.js';
 import { AuthenticationRequiredError } from './authentication-required.error.js';
 import { AUTHENTICATION, type AuthenticationRule, isGuardedBy, PUBLIC, SIGNED_IN } from './authentication-rule.js';
 
@@ -34,7 +34,7 @@ export class AuthenticatedGuard implements CanActivate {
     const marked = this.reflector.getAllAndOverride<AuthenticationRule | undefined>(AUTHENTICATION, handler);
     const rule = marked === PUBLIC && isGuardedBy(AuthenticatedGuard, context.getHandler()) ? SIGNED_IN : marked;
     if (rule === null) return true;
-    const session = requestSessionOf(context);
+    const session = requestSessionOfCall(context);
     const answer =
       session instanceof Promise ? session.then((loaded) => this.#check(loaded, rule)) : this.#check(session, rule);
     return answer instanceof Promise ? answer.then(() => pass(context)) : pass(context);

@@ -1,7 +1,7 @@
 import { findPrincipals, type SessionRepository } from '../repository/session.repository.js';
 import { MOST_TOKENS } from '../resolvers/session-id.resolver.js';
 import type { Session } from '../session/session.js';
-import { countingSession } from './counting-session.js';
+import { indexOfSessionThatCounts } from './session-that-counts.js';
 
 // Browsers send one token of their own. More are old ones of other paths, or planted: only these cost a second round trip.
 const LOADED_UNSEEN = 5;
@@ -34,7 +34,7 @@ export async function findPresented(
     ids.map(async ({ length }, place) => {
       if (!isLoaded[place]) return loadCounting(repository, asked.splice(0, length));
       const sessions = loaded.splice(0, length);
-      return { sessions, counts: countingSession(sessions) };
+      return { sessions, counts: indexOfSessionThatCounts(sessions) };
     }),
   );
 }
@@ -51,7 +51,7 @@ function bounded(places: readonly (readonly string[])[]): (readonly string[])[] 
 /** Loads the session that counts among those of which only the principals are known. */
 async function loadCounting(repository: SessionRepository, sessions: (Session | null)[]): Promise<PresentedSessions> {
   for (;;) {
-    const counts = countingSession(sessions);
+    const counts = indexOfSessionThatCounts(sessions);
     const known = sessions[counts];
     if (!known) return { sessions, counts };
     const loaded = await repository.findById(known.id);

@@ -9,11 +9,11 @@ import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionEnd } from '../session/session.saver.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { principalOf } from './counting-session.js';
+import { principalOf } from './session-that-counts.js';
 import { findPresented, type PresentedSessions } from './find-presented.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
-import { lifetimeOf } from './session-lifetime.js';
+import { cookieLifetimeOf } from './cookie-lifetime.js';
 import type { ForeignSession } from './session-takeover.js';
 import { isTouchDue, SessionTouch } from './session-touch.js';
 import type { StoreFailureLog } from './store-failure.log.js';
@@ -150,7 +150,7 @@ export class RequestSessionLoader {
     // Its client does not have the token yet. It is no access: the session keeps the end that it had elsewhere.
     if (foreign) return new SessionTouch(() => this.#lookAgain(session), true, true);
     if (!isTouchDue(session, this.options)) return SessionTouch.none;
-    const isRolling = this.resolver.maxAge({ presented, ...lifetimeOf(session) }) !== undefined;
+    const isRolling = this.resolver.maxAge({ presented, ...cookieLifetimeOf(session) }) !== undefined;
     return SessionTouch.of(this.repository, session, isRolling);
   }
 }

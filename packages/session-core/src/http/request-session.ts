@@ -6,7 +6,7 @@ import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionClient } from '../resolvers/session-id.resolver.js';
-import { lifetimeOf } from './session-lifetime.js';
+import { cookieLifetimeOf } from './cookie-lifetime.js';
 import type { ForeignSession } from './session-takeover.js';
 import { SessionTouch } from './session-touch.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
@@ -86,7 +86,7 @@ export class RequestSession {
 
   /** The client that the response goes to. */
   get client(): SessionClient {
-    return { presented: this.presented, ...lifetimeOf(this.#session) };
+    return { presented: this.presented, ...cookieLifetimeOf(this.#session) };
   }
 
   /** Records that the response depends on what the client presented. */

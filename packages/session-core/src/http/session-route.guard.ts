@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { exchangeOf } from './session-of.js';
+import { exchangeOfCall } from './session-of-call.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, type SessionOutagePolicy } from './session-route.decorators.js';
 
 /**
@@ -12,7 +12,7 @@ export class SessionRouteGuard implements CanActivate {
   constructor(@Inject(Reflector) private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const exchange = exchangeOf(context);
+    const exchange = exchangeOfCall(context);
     if (!exchange) return true;
     const { session } = exchange;
     const route = [context.getHandler(), context.getClass()];

@@ -1,4 +1,5 @@
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { TOUCHES_PER_TIMEOUT } from '../configuration/timeout.options.js';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
 import type { SessionRepository } from '../repository/session.repository.js';
@@ -16,7 +17,7 @@ export function isTouchDue({ idleTime, maxInactiveInterval }: TrackedSession, op
 /** A session with a shorter idle timeout of its own must be touched more often, or it expires while in use. */
 function touchIntervalOf(maxInactiveInterval: number, { timeout, touchInterval }: Options): number {
   const isShorter = maxInactiveInterval > 0 && (timeout < 0 || maxInactiveInterval < timeout);
-  return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / 30) : touchInterval;
+  return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / TOUCHES_PER_TIMEOUT) : touchInterval;
 }
 
 /**

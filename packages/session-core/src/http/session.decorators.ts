@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext, type PipeTransform, type Type } from '@nestjs/common';
 import type { SessionAttributeName } from '../session/session-attributes.js';
 import type { Session as SessionType } from '../session/session.js';
-import { readSession } from './session-of.js';
+import { readSessionOfCall } from './session-of-call.js';
 
 type Pipe = Type<PipeTransform> | PipeTransform;
 
@@ -24,16 +24,16 @@ export type Session = SessionType;
  * @throws SessionStateError where no session can be, as in a message handler of a microservice
  */
 export const Session: () => ParameterDecorator = createParamDecorator((_: unknown, context: ExecutionContext) =>
-  readSession(context, (session) => session),
+  readSessionOfCall(context, (session) => session),
 );
 
 /** Gives a handler the id of its session, which is safe to log. A new session is not stored under it yet. */
 export const SessionId: (...pipes: Pipe[]) => ParameterDecorator = createParamDecorator(
-  (_: unknown, context: ExecutionContext) => readSession(context, (session) => session?.id),
+  (_: unknown, context: ExecutionContext) => readSessionOfCall(context, (session) => session?.id),
 );
 
 /** Gives a handler an attribute of its session, or undefined. The result of pipes is not stored. */
 export const SessionAttribute: (name: SessionAttributeName, ...pipes: Pipe[]) => ParameterDecorator =
   createParamDecorator((name: SessionAttributeName, context: ExecutionContext) =>
-    readSession(context, (session) => session?.getAttribute(name)),
+    readSessionOfCall(context, (session) => session?.getAttribute(name)),
   );

@@ -1,4 +1,4 @@
-import { lifetimeOf } from '../../src/http/session-lifetime.js';
+import { cookieLifetimeOf } from '../../src/http/cookie-lifetime.js';
 import { SessionAttributeError } from '../../src/index.js';
 import {
   COOKIE_MAX_AGE_ATTRIBUTE,
@@ -37,5 +37,5 @@ it.each([
   ['1e300', undefined],
   ['"60"', undefined],
 ])('a stored lifetime of %s is one of %s seconds', (text, maxAge) => {
-  expect(lifetimeOf(restored({ [COOKIE_MAX_AGE_ATTRIBUTE]: text })).maxAge).toBe(maxAge);
+  expect(cookieLifetimeOf(restored({ [COOKIE_MAX_AGE_ATTRIBUTE]: text })).maxAge).toBe(maxAge);
 });

@@ -1,6 +1,6 @@
 import type { CookieOptions, SessionOptions } from 'express-session';
 import { OptionReader, type ResolvedCookieOptions } from '@nest-session/core/internal';
-import { answerOptions } from './answer-options.js';
+import { answerOptions } from './unsupported.options.js';
 import { type OldCookie, readCookie } from './cookie-answers.js';
 import { type PrincipalOfSession, type PrincipalRule, principalRule } from './principal-rule.js';
 

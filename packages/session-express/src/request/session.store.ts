@@ -1,5 +1,5 @@
 import type { Session, SessionRepository } from '@nest-session/core';
-import { lifetimeOf, TrackedSession } from '@nest-session/core/internal';
+import { cookieLifetimeOf, TrackedSession } from '@nest-session/core/internal';
 import { propertiesOf } from '../bag/bag-values.js';
 import type { SessionBag } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
@@ -40,7 +40,7 @@ export class SessionStore {
 
   /** The cookie as it was sent with the last access that the store knows. */
   #cookieOf(session: Session): SessionCookie {
-    const lifetime = this.settings.lifetimeOf(lifetimeOf(TrackedSession.of(session)));
+    const lifetime = this.settings.lifetimeOf(cookieLifetimeOf(TrackedSession.of(session)));
     const maxAge = lifetime === 0 ? null : lifetime * 1000;
     return new SessionCookie(maxAge, this.settings.describeCookie(), undefined, session.lastAccessedTime);
   }

@@ -10,7 +10,7 @@ import {
 import { stringifySetCookie } from 'cookie';
 import type { ResolvedExpressSessionOptions } from '../configuration/express-session.options.js';
 import { presentedSid, type PresentedSid } from './connect-sid.js';
-import { readSession } from './read-session.js';
+import { decodeOldSession } from './decode-old-session.js';
 
 type Options = Pick<ResolvedExpressSessionOptions, 'secrets' | 'name' | 'prefix' | 'oldCookie' | 'principal'>;
 
@@ -27,7 +27,7 @@ export class ConnectRedisTakeover implements SessionTakeover {
     if (!presented) return undefined;
     return {
       token: tokenOf(presented),
-      move: (id) => this.sessions.move(`${prefix}${presented.sid}`, id, (text) => readSession(text, principal)),
+      move: (id) => this.sessions.move(`${prefix}${presented.sid}`, id, (text) => decodeOldSession(text, principal)),
       expire: (response) => this.#expire(response),
     };
   }

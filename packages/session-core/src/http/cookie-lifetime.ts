@@ -3,7 +3,7 @@ import { COOKIE_MAX_AGE_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../session/own-
 import type { TrackedSession } from '../session/tracked-session.js';
 
 /** How long the client of a session keeps its token. */
-export function lifetimeOf(session: TrackedSession | undefined): Pick<SessionClient, 'isRemembered' | 'maxAge'> {
+export function cookieLifetimeOf(session: TrackedSession | undefined): Pick<SessionClient, 'isRemembered' | 'maxAge'> {
   const maxAge = session?.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE);
   return {
     isRemembered: session?.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true,

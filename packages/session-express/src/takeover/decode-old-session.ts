@@ -4,7 +4,7 @@ import { isOwn } from '../bag/bag-values.js';
 import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
 
 /** The session in the text that connect-redis stored: JSON of the properties, the cookie among them. */
-export function readSession(text: string, principal: PrincipalRule): ForeignSessionData | undefined {
+export function decodeOldSession(text: string, principal: PrincipalRule): ForeignSessionData | undefined {
   const stored = parsed(text);
   if (typeof stored !== 'object' || stored === null || !('cookie' in stored)) return undefined;
   const { cookie: _, ...properties } = stored as SessionProperties;

@@ -20,7 +20,7 @@ export interface HttpRequest {
  * The HTTP request on whose behalf a handler or resolver runs; undefined for messages and events, and for operations of
  * GraphQL over a connection, whose origin is checked when it is opened.
  */
-export function requestOf(context: ExecutionContext): HttpRequest | undefined {
+export function httpRequestOf(context: ExecutionContext): HttpRequest | undefined {
   const type = context.getType<string>();
   if (type === 'http') return context.switchToHttp().getRequest<HttpRequest>();
   const operation = type === 'graphql' ? GraphqlOperation.find(context) : undefined;

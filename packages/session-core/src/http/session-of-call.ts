@@ -18,7 +18,10 @@ interface HttpRequest {
  * Of undefined, when its request is excluded.
  * @throws SessionStateError where there can be no session
  */
-export function readSession<T>(context: ExecutionContext, read: (session: Session | undefined) => T): T | Promise<T> {
+export function readSessionOfCall<T>(
+  context: ExecutionContext,
+  read: (session: Session | undefined) => T,
+): T | Promise<T> {
   const type = context.getType<string>();
   if (type === 'graphql') return readOfOperation(GraphqlOperation.of(context), read);
   if (type === 'ws') return read(ofMessage());
@@ -28,7 +31,7 @@ export function readSession<T>(context: ExecutionContext, read: (session: Sessio
 }
 
 /** The exchange of the HTTP request that a call serves; undefined when there is none, or it is excluded. */
-export function exchangeOf(context: ExecutionContext): SessionExchange | undefined {
+export function exchangeOfCall(context: ExecutionContext): SessionExchange | undefined {
   const type = context.getType<string>();
   if (type === 'http') return SessionExchange.of(context.switchToHttp().getRequest());
   if (type !== 'graphql') return undefined;
@@ -40,7 +43,7 @@ export function exchangeOf(context: ExecutionContext): SessionExchange | undefin
  * What a call has of the session of its request, whether or not one was loaded; undefined when its request is excluded.
  * @throws SessionStateError where there can be no session
  */
-export function requestSessionOf(
+export function requestSessionOfCall(
   context: ExecutionContext,
 ): RequestSession | undefined | Promise<RequestSession | undefined> {
   const type = context.getType<string>();
@@ -50,7 +53,7 @@ export function requestSessionOf(
     const operation = GraphqlOperation.of(context);
     if (isUpgrade(operation.incoming)) return sessionOfOperation(operation).then((detached) => detached?.session);
   }
-  return exchangeOf(context)?.session;
+  return exchangeOfCall(context)?.session;
 }
 
 function readOfOperation<T>(operation: GraphqlOperation, read: (session: Session | undefined) => T): T | Promise<T> {
