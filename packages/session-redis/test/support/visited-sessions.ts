@@ -35,8 +35,9 @@ export class VisitedSessions {
     const buckets = await Promise.all(
       after(this.#keys.bucket('')).map((minute) => this.#members(this.#keys.bucket(minute))),
     );
-    const indexes = await Promise.all(after(this.#index('')).map((mark) => this.#listed(this.#index(mark), mark)));
-    const markOf = new Map(indexes.flat());
+    const prefix = this.#keys.index('visitor', '');
+    const indexes = await Promise.all(after(prefix).map((hash) => this.#listed(prefix + hash, hash)));
+    const hashes = new Map(indexes.flat());
     const fields = VISIT_ATTRIBUTES.map((name) => `sessionAttr:${name}`);
     const values = await Promise.all(ids.map((id) => this.client.hmget(this.#keys.session(id), ...fields)));
 
@@ -53,7 +54,8 @@ export class VisitedSessions {
         .map(([id]) => id)
         .sort(),
     ).toEqual(ids);
-    expect(values).toEqual(ids.map((id) => fields.map(() => JSON.stringify(markOf.get(id)))));
+    const hashed = values.map((texts) => texts.map((text) => hashOfValue(JSON.parse(text!) as string)));
+    expect(hashed).toEqual(ids.map((id) => fields.map(() => hashes.get(id))));
   }
 
   #index(mark: string): string {
@@ -64,7 +66,7 @@ export class VisitedSessions {
     return (await this.client.smembers(key)).map((member) => [member, key]);
   }
 
-  async #listed(key: string, mark: string): Promise<[id: string, mark: string][]> {
-    return (await this.client.zrange(key, '0', '-1')).map((id) => [id, mark]);
+  async #listed(key: string, hash: string): Promise<[id: string, hash: string][]> {
+    return (await this.client.zrange(key, '0', '-1')).map((id) => [id, hash]);
   }
 }
