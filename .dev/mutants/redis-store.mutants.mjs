@@ -631,13 +631,6 @@ const repository = [
       test: 'a partition is asked again after a question that failed, and until its sessions are ended, beside others',
     },
   },
-  {
-    mistake: 'While sessions move, the one that is to stay ends where it was',
-    in: 'ListedSessions.#endIn',
-    code: 'this.partitions.placesOf(id).includes(keys)',
-    instead: 'this.partitions.of(id) === keys',
-    killedBy: byIndex('but for some sessions, all of a principal end, wherever these are while sessions move'),
-  },
 ].map((mutant) => ({ in: 'RedisSessionRepository', ...mutant }));
 
 export const redisStore = [

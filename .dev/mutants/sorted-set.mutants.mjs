@@ -67,16 +67,6 @@ export const sortedSet = [
     killedBy: byScripts('loses the session that a key event has claimed, which is recorded once'),
   },
   {
-    mistake: 'A session that moves to another partition stays in the sorted set of the old one',
-    in: 'includes/move',
-    code: "if is_in_set then redis.call('ZREM', old_prefix .. 'ends', id) end",
-    instead: '',
-    killedBy: {
-      spec: 'moving-sessions.spec.ts',
-      test: 'moves a session from one sorted set to the other, wherever the caller notes ends, and tells when it is due',
-    },
-  },
-  {
     mistake: 'A foreign key in the place of the sorted set prevents new sessions',
     in: 'includes/place-in-sorted-set',
     code: "if read('ZCARD', prefix .. 'ends') == nil then",

@@ -1,21 +1,15 @@
 #!/usr/bin/env node
-// nest-session-redis repartition: moves the sessions of a namespace to another number of partitions while applications use
-// them. See docs/repartitioning.md. nest-session-redis expirations: moves their ends to where the option `expirations` says. See
-// docs/expiry.md.
+// nest-session-redis expirations: moves the ends of sessions to where the option `expirations` says. See docs/expiry.md.
 import { parseArgs } from 'node:util';
-import { moveExpirations, repartition } from '@nest-session/redis';
+import { moveExpirations } from '@nest-session/redis';
 
-const USAGE = `Usage: nest-session-redis repartition --from <number> --to <number> [options]
-       nest-session-redis expirations --to <store> [options]
+const USAGE = `Usage: nest-session-redis expirations --to <store> [options]
 
-repartition moves the sessions of a namespace to another number of partitions while applications use them. All instances
-must have the option partitions: { from, to }. expirations moves the ends of the sessions to buckets or to the sorted-set;
-set the option expirations in all instances first. You can interrupt both commands and run them again.
+expirations moves the ends of the sessions to buckets or to the sorted-set;
+set the option expirations in all instances first. You can interrupt the command and run it again.
 
-  --from <number>      with repartition: how many partitions there are
-  --to <number>        with repartition: how many there are to be
-  --to <store>         with expirations: buckets or sorted-set
-  --partitions <number>  with expirations: the option partitions; by default 1
+  --to <store>         buckets or sorted-set
+  --partitions <number>  the option partitions; by default 1
   --url <url>          Redis; by default REDIS_URL, else redis://localhost:6379
   --namespace <name>   the option namespace; by default nest:session
   --retention <time>   the option events.retention; by default 1h`;
@@ -23,7 +17,6 @@ set the option expirations in all instances first. You can interrupt both comman
 const text = { type: 'string' };
 const COMMON = { url: text, namespace: text, retention: text, help: { type: 'boolean' } };
 const COMMANDS = new Map([
-  ['repartition', { run: move, required: { from: text, to: text } }],
   ['expirations', { run: moveEnds, required: { to: text }, optional: { partitions: text } }],
 ]);
 
@@ -70,16 +63,4 @@ async function moveEnds({ to, partitions = '1', ...others }) {
   console.log(`${moved} sessions moved, ${ended} had ended`);
   if (left > 0)
     console.log('Something is left: set the option expirations in all instances, and run the command again.');
-}
-
-async function move({ from, to, ...others }) {
-  const options = { ...common(others), partitions: { from: Number(from), to: Number(to) } };
-  let last = '';
-  const onProgress = ({ step, moved, waitingFor }) => {
-    const line = `${step}: ${moved} sessions moved${waitingFor && `; waiting for ${waitingFor}`}`;
-    if (line !== last) console.log(line);
-    last = line;
-  };
-  await repartition(options, { signal: stopping.signal, onProgress });
-  console.log(`All sessions are in ${to} partitions. Set the option partitions to ${to} in all instances.`);
 }

@@ -19,11 +19,4 @@ export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
 // delivery of events
 export { SessionEventGroups, type SessionEventGroupInfo } from './delivery/session-event-groups.js';
 export type { SessionDeadLetter } from './delivery/session-dead-letter.js';
-
-// partitions
-export { repartition } from './repartitioning/repartition.js';
-export {
-  SessionRepartitioner,
-  type RepartitioningOptions,
-  type RepartitioningProgress,
-} from './repartitioning/session-repartitioner.js';
+export type { RemoveGroupReply, ReplayReply } from './scripts/stream/event-stream.scripts.js';

@@ -11,7 +11,6 @@ import {
 } from './configuration/redis-session.module-definition.js';
 import type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
-import { SessionRepartitioner } from './repartitioning/session-repartitioner.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 
 /**
@@ -29,7 +28,6 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
     SessionExpirationSweeper,
     SessionEventGroups,
     KeyspaceNotificationListener,
-    SessionRepartitioner,
   ],
 })
 export class RedisSessionModule {

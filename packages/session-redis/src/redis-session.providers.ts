@@ -51,7 +51,6 @@ import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { eventRules, PACE } from './delivery/event-rules.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
-import { SessionRepartitioner } from './repartitioning/session-repartitioner.js';
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { SessionLedger } from './limits/session-ledger.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from './repository/redis-session.repository.js';
@@ -159,11 +158,6 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionCleanup,
   SessionDeadLetterReader,
   SessionEventGroups,
-  {
-    provide: SessionRepartitioner,
-    inject: [connectionToken('background'), REDIS_SESSION_OPTIONS],
-    useFactory: (client: Redis, options: ResolvedRedisSessionOptions) => new SessionRepartitioner(client, options),
-  },
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */

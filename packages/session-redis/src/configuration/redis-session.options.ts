@@ -3,7 +3,6 @@ import { OptionReader } from '@nest-session/core/internal';
 import { validateCronExpression } from 'cron';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../keys/session-keys.js';
-import type { Repartitioning } from '../keys/session-partitions.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import {
@@ -24,12 +23,9 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   /**
    * Number of partitions of the namespace, 1 to 1024. The keys of a partition are in one slot of Redis Cluster. Each
    * partition costs background work. Redis records the number at the first start. On a Cluster at least 2.
-   *
-   * To change it while applications run, give both numbers, as in `{ from: 1, to: 64 }`: such an instance finds sessions
-   * before, during and after their move, which `nest-session-redis repartition` makes. Not on a Cluster. See
-   * docs/repartitioning.md. @default 1; 64 on Redis Cluster
+   * To change it, see docs/repartitioning.md. @default 1; 64 on Redis Cluster
    */
-  partitions?: number | { from: number; to: number };
+  partitions?: number;
   /**
    * Grace period: how long the session hash outlives a session whose end nobody has recorded, and how long the data and
    * the event of a recorded end are kept at least. An expiry is noticed up to 60 s late, so the longest outage of the
@@ -138,7 +134,7 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
 export interface ResolvedRedisSessionOptions {
   readonly connection: RedisAddress;
   readonly namespace: string;
-  readonly partitions: number | Repartitioning;
+  readonly partitions: number;
   /** Milliseconds, like all times here. */
   readonly grace: number;
   readonly cron: string;
@@ -173,7 +169,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   const reader = new OptionReader('RedisSessionModule', options);
   const connection = readAddress(reader, options);
   const namespace = reader.text('namespace', 'nest:session', namespaceProblem);
-  const partitions = readPartitions(reader, options, isOfCluster(connection));
+  const partitions = readPartitions(reader, isOfCluster(connection));
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
   const cleanup = reader.section('cleanup');
   const cron = cleanup.text('cron', '0 * * * * *', cronProblem);
@@ -200,27 +196,9 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   return Object.freeze(resolved);
 }
 
-function readPartitions(
-  reader: OptionReader,
-  { partitions }: RedisSessionModuleOptions,
-  isOnCluster: boolean,
-): number | Repartitioning {
+function readPartitions(reader: OptionReader, isOnCluster: boolean): number {
   const [fewest, usual] = isOnCluster ? [2, 64] : [1, 1];
-  if (typeof partitions !== 'object') {
-    return reader.integer('partitions', usual, { atLeast: fewest, atMost: MOST_PARTITIONS });
-  }
-  const counts = reader.section('partitions');
-  const range = { atLeast: 1, atMost: MOST_PARTITIONS };
-  const [from, to] = [counts.integer('from', NaN, range), counts.integer('to', NaN, range)];
-  counts.finish();
-  if (from === to) reader.problem('Options `partitions.from` and `partitions.to` must be two numbers.');
-  if (isOnCluster) {
-    reader.problem(
-      'Option `partitions` must be a number on a Cluster: one script moves a session, and cannot reach the keys of two ' +
-        'slots. Let the sessions move before you bring them to a Cluster.',
-    );
-  }
-  return { from, to };
+  return reader.integer('partitions', usual, { atLeast: fewest, atMost: MOST_PARTITIONS });
 }
 
 function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOptions['events'] {

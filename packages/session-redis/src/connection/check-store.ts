@@ -19,12 +19,12 @@ interface Connection {
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
 export async function checkStore(connection: Connection, partitions: SessionPartitions): Promise<void> {
-  const { namespace, meta, records } = partitions;
+  const { namespace, meta, count } = partitions;
   const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'), meta);
   // Written only when missing, so that an instance also starts on a Redis that is out of memory.
   if ((await recorded()).includes(null)) {
     await connection.run((client) => client.hsetnx(meta, 'version', FORMAT), meta);
-    await connection.run((client) => client.hsetnx(meta, 'partitions', records.before), meta);
+    await connection.run((client) => client.hsetnx(meta, 'partitions', count), meta);
   }
   const [version, record] = await recorded();
   const refuse = (problem: string): never => {
@@ -38,10 +38,7 @@ export async function checkStore(connection: Connection, partitions: SessionPart
         'version that wrote them.',
     );
   }
-  if (!partitions.learn(record ?? null)) {
-    refuse(partitionsProblem(String(record), partitions, !(await isInClusterMode(connection, meta))));
-  }
-  if (partitions.hasTwoLayouts) await refuseClusterMode(connection, partitions);
+  if (record !== `${count}`) refuse(partitionsProblem(String(record), count));
   await warnAboutEviction(connection, partitions);
 }
 
@@ -57,41 +54,19 @@ export async function recordedPartitions(client: Redis, { namespace, meta }: Ses
   ]);
 }
 
-/**
- * A session moves in one script, with keys of both partitions, which are in two slots.
- * @throws InvalidSessionOptionsError when the server is in Cluster mode, also one that has all slots and is used by its url
- */
-export async function refuseClusterMode(connection: Connection, { meta }: SessionPartitions): Promise<void> {
-  if (!(await isInClusterMode(connection, meta))) return;
-  throw new InvalidSessionOptionsError('RedisSessionModule', [
-    'Sessions on a server in Cluster mode cannot move to other partitions: do that before you move them to a Cluster. See ' +
-      'docs/repartitioning.md.',
-  ]);
-}
-
-/** False as well where INFO is forbidden. */
-async function isInClusterMode(connection: Connection, key: string): Promise<boolean> {
-  const info = await connection.run((client) => client.info('cluster').catch(() => ''), key);
-  return info.includes('cluster_enabled:1');
-}
-
 /** Why this instance cannot use the recorded partitions, and what to do. */
-function partitionsProblem(record: string, { records, hasTwoLayouts }: SessionPartitions, mayMove: boolean): string {
+function partitionsProblem(record: string, count: number): string {
   const [from, to] = record.split('>');
+  const command = `nest-session-redis repartition --from ${from} --to`;
   if (to !== undefined) {
     return (
-      `are being moved from ${from} to ${to} partitions. Set option \`partitions\` to { from: ${from}, to: ${to} } until ` +
-      '`nest-session-redis repartition` has finished.'
+      `are being moved from ${from} to ${to} partitions. Run \`${command} ${to}\` until it has finished, and set option ` +
+      `\`partitions\` to ${to}. See docs/repartitioning.md.`
     );
   }
-  const given = hasTwoLayouts ? `{ from: ${records.before}, to: ${records.after} }` : records.before;
-  const move =
-    !mayMove || hasTwoLayouts || records.before === record
-      ? ''
-      : ` To move them, set { from: ${record}, to: ${given} } first.`;
   return (
-    `are in ${record} partitions, but option \`partitions\` is ${given}. Set it to ${record}, or use another namespace.` +
-    `${move} See docs/repartitioning.md.`
+    `are in ${record} partitions, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace. To ` +
+    `move them, stop all instances and run \`${command} ${count}\`. See docs/repartitioning.md.`
   );
 }
 

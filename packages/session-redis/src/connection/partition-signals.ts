@@ -21,7 +21,7 @@ const HEARTBEAT = 1000;
 /**
  * Hears the signals of all partitions, on one connection to each node that has some: they are sent on a sharded channel of
  * the partition. They are hints on top of polls. What a connection has missed when it was lost, or when its slots have gone
- * to another node, `missed` tells. The only partition of a layout has no signals.
+ * to another node, `missed` tells. The only partition of a namespace has no signals.
  */
 @Injectable()
 export class PartitionSignals {

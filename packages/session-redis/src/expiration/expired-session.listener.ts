@@ -128,15 +128,8 @@ export class ExpiredSessionListener {
   }
 
   #membersByPartition(): Map<SessionKeys, string[]> {
-    const due = new Map<SessionKeys, string[]>();
-    for (const id of this.#due) {
-      for (const partition of this.partitions.placesOf(id)) {
-        const members = due.get(partition);
-        if (members) members.push(partition.memberOf(id));
-        else due.set(partition, [partition.memberOf(id)]);
-      }
-    }
-    return due;
+    const byPartition = this.partitions.grouped([...this.#due]);
+    return new Map(byPartition.map(([partition, ids]) => [partition, ids.map((id) => partition.memberOf(id))]));
   }
 
   async #catchUp({ since }: KeyspaceGap): Promise<void> {

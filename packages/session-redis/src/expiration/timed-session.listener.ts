@@ -44,7 +44,7 @@ export class TimedSessionListener {
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) options: ListenerOptions,
     @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: Pick<SessionScripts, 'claimExpired'>,
-    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'placesOf'>,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'of'>,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
     @Inject(ScheduledEnds) private readonly ends: Pick<ScheduledEnds, 'delayOf'>,
   ) {
@@ -92,8 +92,8 @@ export class TimedSessionListener {
 
   async #answer(id: string): Promise<number | undefined> {
     try {
-      const outcomes = await Promise.all(this.partitions.placesOf(id).map((keys) => this.#claim(keys, id)));
-      return outcomes.includes('alive') ? await this.ends.delayOf(id) : undefined;
+      const outcome = await this.#claim(this.partitions.of(id), id);
+      return outcome === 'alive' ? await this.ends.delayOf(id) : undefined;
     } finally {
       this.#questions.delete(id);
     }

@@ -17,7 +17,7 @@ export function namespaceProblem(namespace: string): string | undefined {
 
 /**
  * The names of the keys of one partition. With several partitions, all keys of one carry the same hash tag, which
- * partition-layout.ts chooses: Redis Cluster keeps them in one slot, where one script may change them. The scripts
+ * session-partitions.ts chooses: Redis Cluster keeps them in one slot, where one script may change them. The scripts
  * derive from `prefix` the keys that only Redis can know, such as the bucket of a minute, and spell their names as well.
  */
 export class SessionKeys {
@@ -56,7 +56,7 @@ export class SessionKeys {
   /** HASH by group: the number of events that were trimmed before the group had handled them. */
   readonly dropped: string;
 
-  /** `tag`: the hash tag of the partition, chosen in partition-layout.ts; empty when there is only one partition. */
+  /** `tag`: the hash tag of the partition, chosen in session-partitions.ts; empty when there is only one partition. */
   constructor(namespace: string, tag = '') {
     this.hasSignals = tag !== '';
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;

@@ -94,13 +94,13 @@ export class SessionLedger {
 
   /** Gives a place to a session that is taken over, whatever the limit is: its principal has signed in elsewhere. */
   async enter(id: string, principal: string): Promise<void> {
-    if (!this.partitions.isDivided) return;
+    if (this.partitions.count === 1) return;
     await this.#reserve(this.#entrance(id, principal));
   }
 
   /** Gives up the place of a session that was not taken over after all. */
   async leave(id: string, principal: string): Promise<void> {
-    if (this.partitions.isDivided) await this.#release(this.#entrance(id, principal), 'gone');
+    if (this.partitions.count > 1) await this.#release(this.#entrance(id, principal), 'gone');
   }
 
   #entrance(id: string, principal: string): SignIn {
@@ -121,7 +121,7 @@ export class SessionLedger {
   /** All that the indexes list, with the times of the sign-ins. */
   async #sessionsOf(sign: SignIn): Promise<[id: string, at: string][]> {
     const replies = await Promise.all(
-      this.partitions.inOrder.map((keys) => {
+      this.partitions.all.map((keys) => {
         const index = sign.index(keys);
         return this.connection.run((client) => client.zrange(index, '0', '-1', 'WITHSCORES'), index);
       }),
@@ -178,16 +178,14 @@ export class SessionLedger {
 
   /** Whether the session that signs in is over, or may not be created, so that nothing must end for it. */
   async #isGone({ replaced, presentedIds }: SignIn): Promise<boolean> {
-    if (replaced !== undefined) return !(await this.#isThere(replaced, (keys) => keys.shadow(replaced)));
+    if (replaced !== undefined) return !(await this.#isThere(this.partitions.of(replaced).shadow(replaced)));
     // It is not created where the client presents a token that was just replaced.
-    const marks = presentedIds.map((id) => this.#isThere(id, (keys) => keys.forwardingMark(id)));
+    const marks = presentedIds.map((id) => this.#isThere(this.partitions.of(id).forwardingMark(id)));
     return (await Promise.all(marks)).includes(true);
   }
 
-  /** Whether a session has a key, wherever it is. */
-  async #isThere(id: string, keyIn: (keys: SessionKeys) => string): Promise<boolean> {
-    const keys = this.partitions.placesOf(id).map(keyIn);
-    return (await this.connection.run((client) => client.exists(keys), keys[0])) > 0;
+  async #isThere(key: string): Promise<boolean> {
+    return (await this.connection.run((client) => client.exists(key), key)) > 0;
   }
 
   /** Ends the session of a place if it is live, whichever id it has. */
@@ -207,7 +205,7 @@ export class SessionLedger {
       this.partitions.grouped(places.flatMap(({ ids }) => ids)).map(async ([keys, ids]) => {
         const look = (client: Redis) => this.#scripts(client).find(keys, sign.index(keys), ids);
         const found = await this.connection.run(look, keys.prefix);
-        for (const [i, id] of ids.entries()) words.set(id, stateIn([words.get(id), found[i]!], 'absent'));
+        for (const [i, id] of ids.entries()) words.set(id, found[i]!);
       }),
     );
     for (const place of places) known.set(keyOf(place), stateOf(place, words));
@@ -246,7 +244,7 @@ function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession
   );
 }
 
-/** What has become of a session of which this was found, under several ids or in several places. */
+/** What has become of a session of which this was found, under several ids. */
 function stateIn(found: readonly (FoundSession | undefined)[], otherwise: FoundSession): FoundSession {
   if (found.includes('live')) return 'live';
   return found.includes('over') ? 'over' : otherwise;

@@ -19,23 +19,16 @@ export class ListedSessions {
   ) {}
 
   async count(indexName: string, value: string): Promise<number> {
-    if (this.partitions.hasTwoLayouts) {
-      const indexes = this.partitions.all.map((keys) => keys.index(indexName, value));
-      return this.connection.run((client) => this.scripts(client).count(indexes), indexes[0]);
-    }
-    return (await this.#sizesOf(this.partitions, indexName, value)).reduce((sum, size) => sum + size, 0);
+    return (await this.#sizesOf(indexName, value)).reduce((sum, size) => sum + size, 0);
   }
 
   /** Ends all but some ids. Returns the number of sessions that this call has ended. */
   async end(indexName: string, value: string, except: readonly string[]): Promise<number> {
     const problems: string[] = [];
     let ended = 0;
-    // One layout after the other: a session that moves meanwhile is listed in the next one.
-    for (const layout of this.partitions.layouts) {
-      const sizes = await this.#sizesOf(layout, indexName, value);
-      const listing = layout.all.filter((_, i) => sizes[i]! > 0);
-      for (const keys of listing) ended += await this.#endIn(keys, keys.index(indexName, value), except, problems);
-    }
+    const sizes = await this.#sizesOf(indexName, value);
+    const listing = this.partitions.all.filter((_, i) => sizes[i]! > 0);
+    for (const keys of listing) ended += await this.#endIn(keys, keys.index(indexName, value), except, problems);
     if (problems[0] !== undefined) throw new SessionStoreError(`Redis failed: ${problems[0]}`);
     return ended;
   }
@@ -49,7 +42,7 @@ export class ListedSessions {
 
   /** Ends what an index of one partition lists, in batches. What a foreign key keeps alive does not hold up the others. */
   async #endIn(keys: SessionKeys, index: string, except: readonly string[], problems: string[]): Promise<number> {
-    const stays = except.filter((id) => this.partitions.placesOf(id).includes(keys));
+    const stays = except.filter((id) => this.partitions.of(id) === keys);
     let ended = 0;
     let latest: string | undefined;
     do {
@@ -66,7 +59,7 @@ export class ListedSessions {
     return ended;
   }
 
-  #sizesOf(partitions: Pick<SessionPartitions, 'all'>, indexName: string, value: string): Promise<number[]> {
-    return this.connection.runInAll(partitions, (client, keys) => client.zcard(keys.index(indexName, value)));
+  #sizesOf(indexName: string, value: string): Promise<number[]> {
+    return this.connection.runInAll(this.partitions, (client, keys) => client.zcard(keys.index(indexName, value)));
   }
 }

@@ -9,7 +9,6 @@ import { SessionEncryption } from '../encryption/session-encryption.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { SessionLedger } from '../limits/session-ledger.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
-import { throughStages } from '../scripts/repartitioned.error.js';
 import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
 import { hashedIndexes } from './hashed-indexes.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
@@ -41,11 +40,7 @@ export class RedisForeignSessions extends ForeignSessions {
     this.#ledger = ledger;
   }
 
-  move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
-    return throughStages(() => this.#move(key, id, read));
-  }
-
-  async #move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
+  async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
     const [text, timeToLive] = await this.#connection.run(
       (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
       key,

@@ -16,10 +16,9 @@ import { RequestConnection } from '../connection/request.connection.js';
 import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
 import { SessionLedger } from '../limits/session-ledger.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import { type MoveStage, SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
-import { throughStages } from '../scripts/repartitioned.error.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
@@ -81,7 +80,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   /** Where the sessions are in several partitions. */
   get #ledger(): SessionLedger | undefined {
-    return this.#partitions.isDivided ? this.#sessionLedger : undefined;
+    return this.#partitions.count > 1 ? this.#sessionLedger : undefined;
   }
 
   /** Loads the live sessions with these ids, in one round trip; of many ids, asks which are alive in one before that. */
@@ -130,7 +129,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     const hash = hashOfValue(value);
     const found = new Map<string, SessionRecord>();
     for (let reads = 1; ; reads++) {
-      const listed = await this.#connection.runInAll({ all: this.#partitions.inOrder }, (client, keys) =>
+      const listed = await this.#connection.runInAll(this.#partitions, (client, keys) =>
         client.zrange(keys.index(indexName, hash), '0', '-1'),
       );
       const ids = [...new Set(listed.flat())];
@@ -178,21 +177,19 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   /** Whether both ids are in one partition: one script changes an id, and it can use the keys of one partition only. */
   protected override mayReplace(id: string, replaced: string): boolean {
-    return this.#partitions.areBeside(id, replaced);
+    return this.#partitions.of(id) === this.#partitions.of(replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
     const hashed = withHashedIndexes(change);
-    const reply = this.#partitions.hasTwoLayouts ? throughStages(() => this.#writeNow(hashed)) : this.#writeNow(hashed);
+    const reply = this.#writeNow(hashed);
     return this.#ends ? this.#ends.following(hashed, reply) : reply;
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
     const isStored = change.kind === 'create' || change.kind === 'update';
     const isLimited = isStored && (change.limit !== undefined || this.#mayHavePlace(change));
-    // How a limit is kept depends on the stage of a move. The script refuses what was decided at another one.
-    const { stage } = this.#partitions;
-    return isLimited ? this.#writeLimited(change, stage) : (this.#write(change, stage) as Promise<WriteReply>);
+    return isLimited ? this.#writeLimited(change) : (this.#write(change) as Promise<WriteReply>);
   }
 
   /** Whether a session may have a place in a ledger, which its new id must get, although this request knows of none. */
@@ -202,19 +199,19 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     );
   }
 
-  async #writeLimited(first: CreateSession | UpdateSession, stage: MoveStage): Promise<WriteReply> {
+  async #writeLimited(first: CreateSession | UpdateSession): Promise<WriteReply> {
     for (let change = first; ;) {
-      const reply = await this.#writeOnce(change, stage);
+      const reply = await this.#writeOnce(change);
       if (reply.outcome === 'unplaced') change = { ...change, limit: this.#limitOf(change, reply.principal) };
       else if (!isUnfinished(reply)) return reply;
     }
   }
 
-  #writeOnce(change: CreateSession | UpdateSession, stage: MoveStage): Promise<StoreReply<WriteReply>> {
-    if (!this.#ledger) return this.#write(change, stage);
+  #writeOnce(change: CreateSession | UpdateSession): Promise<StoreReply<WriteReply>> {
+    if (!this.#ledger) return this.#write(change);
     const { limit } = change;
-    if (!limit) return this.#write(change, stage, NO_PRINCIPAL);
-    return this.#ledger.write({ ...change, limit }, (room) => this.#write(change, stage, room));
+    if (!limit) return this.#write(change, NO_PRINCIPAL);
+    return this.#ledger.write({ ...change, limit }, (room) => this.#write(change, room));
   }
 
   #limitOf({ limit }: CreateSession | UpdateSession, principal: string): SessionLimit {
@@ -223,7 +220,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return { principal, atMost: perPrincipal, whenReached };
   }
 
-  #write(change: SessionChange, stage: MoveStage, room?: Room): Promise<StoreReply<WriteReply>> {
+  #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
     const { prefix } = this.#partitions.of(change.id);
     if (change.kind === 'touch') {
       // No request waits for it.
@@ -235,11 +232,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       const scripts = this.#scripts(client);
       switch (change.kind) {
         case 'create':
-          return this.#create(change, proceed, (creation) => scripts.create(creation, room, stage));
+          return this.#create(change, proceed, (creation) => scripts.create(creation, room));
         case 'update':
           return this.#encryption.save(change, (update) => {
             proceed();
-            return scripts.save(update, room, stage);
+            return scripts.save(update, room);
           });
         case 'delete':
           return scripts.delete(change.id, change.listed);
@@ -259,8 +256,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     // request looked for it, the request would have found it.
     const marks = await Promise.all(
       elsewhere.map((presented) => {
-        const places = this.#partitions.placesOf(presented).map((keys) => keys.forwardingMark(presented));
-        return this.#connection.run((client) => client.exists(places), places[0]);
+        const mark = this.#partitions.of(presented).forwardingMark(presented);
+        return this.#connection.run((client) => client.exists(mark), mark);
       }),
     );
     if (marks.some((found) => found > 0)) return { outcome: 'gone' };

@@ -34,7 +34,7 @@ export class ScheduledEnds {
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) { expirations }: Pick<ResolvedRedisSessionOptions, 'expirations'>,
     @InjectConnection('background') private readonly client: Redis,
-    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'placesOf'>,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'of'>,
   ) {
     this.#timer = expirations.timer;
   }
@@ -51,13 +51,10 @@ export class ScheduledEnds {
 
   /** The milliseconds after which to ask about a session; undefined when it does not end. By Redis' clock. */
   async delayOf(id: string): Promise<number | undefined> {
-    for (const keys of this.partitions.placesOf(id)) {
-      const left = await this.client.pttl(keys.shadow(id));
-      if (left === ENDLESS) return undefined;
-      if (left !== NO_KEY) return Math.min(left + SLACK, LONGEST_DELAY);
-    }
-    // It has ended just now.
-    return 0;
+    const left = await this.client.pttl(this.partitions.of(id).shadow(id));
+    if (left === ENDLESS) return undefined;
+    // Without the key, it has ended just now.
+    return left === NO_KEY ? 0 : Math.min(left + SLACK, LONGEST_DELAY);
   }
 
   async #follow(change: SessionChange, reply: Promise<WriteReply>): Promise<WriteReply> {

@@ -24,23 +24,9 @@ export class SessionIndexReader {
     this.#pageSize = Math.max(SMALLEST_PAGE, partitions.shareOf(PAGE_SIZE));
   }
 
-  /**
-   * The live sessions in all partitions. Of each partition, only one page is held; of those that the sessions leave for
-   * others, all that the index lists there: it is read before the others, so that no session moves past this.
-   */
-  async *list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
-    const { layouts, hasTwoLayouts } = this.partitions;
-    const sources: AsyncGenerator<Listed>[] = [];
-    for (const layout of layouts) {
-      const walks = layout.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));
-      sources.push(...(layout === layouts.at(-1) ? walks : await Promise.all(walks.map(held))));
-    }
-    if (!hasTwoLayouts) return yield* merged(sources);
-    const seen = new Set<string>();
-    for await (const info of merged(sources)) {
-      if (!seen.has(info.id)) yield info;
-      seen.add(info.id);
-    }
+  /** The live sessions in all partitions. Of each partition, only one page is held. */
+  list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
+    return merged(this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value))));
   }
 
   /**
@@ -100,15 +86,6 @@ async function* merged(sources: readonly AsyncGenerator<Listed>[]): AsyncGenerat
     yield head.info;
     heads[latest] = await nextOf(sources[latest]!);
   }
-}
-
-/** Reads a source to its end. */
-async function held(source: AsyncGenerator<Listed>): Promise<AsyncGenerator<Listed>> {
-  const all: Listed[] = [];
-  for await (const each of source) all.push(each);
-  return (async function* () {
-    yield* all;
-  })();
 }
 
 async function nextOf(source: AsyncGenerator<Listed>): Promise<Listed | undefined> {

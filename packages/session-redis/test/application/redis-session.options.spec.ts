@@ -18,7 +18,6 @@ const EACH = [
   { url: 'redis://localhost:6380' },
   { namespace: 'shop:sessions' },
   { partitions: 8 },
-  { partitions: { from: 1, to: 8 } },
   { grace: '1s' },
   { grace: '3h' },
   { cleanup: { batchSize: 10 } },

@@ -2,7 +2,6 @@ import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { SessionRepartitioner } from '../../src/repartitioning/session-repartitioner.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { recordedExpirations } from '../support/key-event.fixture.js';
 import { Store } from '../support/store.fixture.js';
@@ -90,26 +89,6 @@ describe.each(TIMER_SERVERS)('%s', (_name, open) => {
     await new Promise((resolve) => setTimeout(resolve, 10_000));
     store.server.thaw();
     await untilEnded(store, applications, ids);
-  });
-
-  it('sessions move to other partitions meanwhile: they are found in the one they have', async () => {
-    const move = { from: 4, to: 16 };
-    const address = { url: store.server.url, partitions: move };
-    for (let i = 0; i < 2; i++) applications.push(await TimedApplication.start(address, server.timer()));
-    const options = resolveRedisSessionOptions({ partitions: move });
-    const repartitioner = new SessionRepartitioner(store.client, options, { forwarded: 20, broadcast: 1 });
-    let isOver = false;
-    const moved = repartitioner.run().finally(() => (isOver = true));
-    const ids: string[] = [];
-    do {
-      for (const application of applications) {
-        ids.push(...(await application.create(30, 1)), ...(await application.create(30, 2)));
-      }
-    } while (!isOver);
-    await moved;
-    const next = new SessionPartitions('nest:session', move.to);
-    const both = { client: store.client, partitions: { all: [...store.partitions.all, ...next.all] } };
-    await untilEnded(both, applications, ids);
   });
 
   it.each(['request', 'reply'] as const)(

@@ -17,7 +17,6 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { SessionRepartitioner } from '../../src/repartitioning/session-repartitioner.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
 import { commandStats } from '../support/command.stats.js';
@@ -77,7 +76,6 @@ const SCRIPTS: Partial<Record<RightsName, string[]>> = {
     ...['renew-lease', 'release-events', 'want-events'].map(ofDelivery),
   ],
   'broadcast handlers': ['delivery/want-broadcast', 'stream/read-events'],
-  repartitioning: Object.keys(LUA_SOURCES).filter((name) => name.startsWith('repartitioning/')),
   groups: [
     'stream/count-events',
     'stream/create-group',
@@ -278,34 +276,6 @@ async function takeOver(): Promise<void> {
   await instance.stop();
 }
 
-/** An instance that knows both numbers of partitions, and the command, as one user. */
-async function moveToPartitions(): Promise<void> {
-  const partitions = { from: 1, to: 4 };
-  const before = await start({ ...ONLY_REQUESTS, notifications: 'off' });
-  await admin.set('nest:session:sessions:taken-over:old', '', 'EX', 60);
-  await admin.set(`nest:session:revoked:principal:${hashOfValue('ann')}`, '', 'EX', 60);
-  await admin.xgroup('CREATE', 'nest:session:events', 'mails', '$', 'MKSTREAM');
-  await before.stop();
-  const instance = await start({ ...ONLY_REQUESTS, partitions });
-  const session = await stored(instance, (created) => (created.principalName = 'ann'));
-  const ended = await stored(instance);
-  await admin.xadd('nest:session:events:dead', '*', 'member', 'foreign');
-  ended.invalidate();
-  await ended.save();
-  await admin.xgroup('SETID', 'nest:session:events', 'mails', '$');
-  const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
-  const client = new Redis(url, { connectionName: 'nest:session:repartition' });
-  const options = resolveRedisSessionOptions({ url, partitions });
-  const moved = await new SessionRepartitioner(client, options, { forwarded: 1, broadcast: 1 }).run();
-  expect(moved).toEqual({ moved: 1 });
-  expect((await instance.get(IndexedSessionRepository).findById(session.id))?.principalName).toBe('ann');
-  expect(await instance.get(IndexedSessionRepository).countByIndex(PRINCIPAL_NAME_INDEX_NAME, 'ann')).toBe(1);
-  // The heartbeat of the signals.
-  await eventually(() => expect(sent).toContain('ping'));
-  await client.quit();
-  await instance.stop();
-}
-
 /** A change that succeeds when a replica has it. */
 async function waitForReplica(): Promise<void> {
   const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
@@ -372,11 +342,6 @@ describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>
   { what: 'that uses SessionEventGroups', rights: [...ALONE, 'handlers', 'groups'], live: operateGroups },
   { what: 'that sets the flags for notifications', rights: [...ALONE, 'notifications', 'flags'], live: hearOfExpiry },
   { what: 'in another database', rights: [...ALONE, 'database'], live: useAnotherDatabase },
-  {
-    what: 'that moves sessions to other partitions',
-    rights: [...ALONE, 'handlers', 'partitions', 'repartitioning'],
-    live: moveToPartitions,
-  },
   { what: 'whose changes wait for replicas', rights: [...ALONE, 'replicas'], live: waitForReplica },
   { what: 'that takes sessions of express-session over', rights: [...ALONE, 'takeover'], live: takeOver },
 ])('a process $what', ({ rights, live }) => {

@@ -54,30 +54,6 @@ async function signInAgain(id: string): Promise<string> {
   return newId;
 }
 
-it('but for some sessions, all of a principal end, wherever these are while sessions move', async () => {
-  const partitions = new SessionPartitions('nest:session', { from: 1, to: 4 });
-  const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
-  const scripts = scriptsOn(() => new SessionScripts(store.client, partitions, KEEPING_RULES));
-  const moving = new RedisSessionRepository(connection, scripts, partitions, {});
-  const openIn = async (instance: RedisSessionRepository) => {
-    const session = instance.createSession();
-    session.principalName = 'ann';
-    await session.save();
-    return session.id;
-  };
-  for (let round = 0; round < 2; round++) {
-    const old = await openMany(4);
-    await store.client.hset(partitions.meta, 'version', '1', 'partitions', partitions.records.moving);
-    const fresh = [await openIn(moving), await openIn(moving), await openIn(moving), await openIn(moving)];
-    const stay = [...old.slice(0, 2), ...fresh.slice(0, 2)];
-    expect(await moving.countByIndex(PRINCIPAL, 'ann')).toBe(8);
-    expect(await moving.deleteByIndex(PRINCIPAL, 'ann', stay)).toBe(4);
-    expect((await moving.findByPrincipalName('ann')).map(({ id }) => id).toSorted()).toEqual(stay.toSorted());
-    expect(await moving.deleteByIndex(PRINCIPAL, 'ann')).toBe(4);
-    await store.client.del(partitions.meta);
-  }
-});
-
 describe('the score of a session in an index', () => {
   it('is its creation, then its sign-in, also after a rotation', async () => {
     const id = await open();

@@ -9,5 +9,3 @@ describeContract(64, { expirations: ['sorted-set', 'sorted-set'], open: () => Co
 // During a switch.
 describeContract(1, { expirations: ['buckets', 'sorted-set'] });
 describeContract(4, { expirations: ['sorted-set', 'buckets'] });
-describeContract({ from: 1, to: 4 }, { expirations: ['sorted-set', 'sorted-set'] });
-describeContract({ from: 3, to: 2 }, { expirations: ['sorted-set', 'buckets'] });

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JsonAttributeSerializer, type SessionEvent } from '@nest-session/core';
 import { SteppableRedisCluster, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import type { ContractStore } from '@nest-session/testing/contracts';
@@ -8,14 +7,14 @@ import type { ExpirationStoreName } from '../../src/configuration/expirations.op
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { openRedis } from '../../src/connection/open-redis.js';
-import { type Command, RequestConnection } from '../../src/connection/request.connection.js';
+import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
 import { toStreamEntry } from '../../src/delivery/stream-entry.js';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
-import { type Repartitioning, SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionLedger } from '../../src/limits/session-ledger.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
@@ -86,20 +85,16 @@ export class ContractRedis {
   /** `expirations`: of each node. */
   store(
     options: RedisRepositoryOptions,
-    counts: number | Repartitioning,
+    count: number,
     expirations: readonly [ExpirationStoreName, ExpirationStoreName] = ['buckets', 'buckets'],
   ): ContractStore {
     const namespace = `store-${++this.#stores}`;
-    // Each node finds out for itself how far a move is.
-    const partitionsOfNode = () => new SessionPartitions(namespace, counts);
-    const move =
-      typeof counts === 'number' ? undefined : new InterferingMove(this.nodes[0].background, partitionsOfNode());
+    const partitions = new SessionPartitions(namespace, count);
     const [one, two] = this.nodes.map((each, i) =>
-      nodeOf(each, partitionsOfNode(), options, { commandTimeout: this.commandTimeout, store: expirations[i]! }, move),
+      nodeOf(each, partitions, options, { commandTimeout: this.commandTimeout, store: expirations[i]! }),
     ) as [Node, Node];
     // The minute of a session's end passes up to a minute later.
     const ahead = expirations.includes('buckets') ? MINUTE : 0;
-    const partitions = partitionsOfNode();
     let sweeps = 0;
     return {
       repository: one.repository,
@@ -122,11 +117,7 @@ export class ContractRedis {
   }
 
   async #eventsOf(partitions: SessionPartitions, options: RedisRepositoryOptions): Promise<SessionEvent[]> {
-    const [old, next] = [partitions.layouts[0]!.all, partitions.layouts.at(-1)!.all];
-    // What happens before a session moves comes before what happens after, in the same millisecond, too.
-    const isLater = (keys: SessionKeys) => (old.includes(keys) ? 0 : 2) + (next.includes(keys) ? 1 : 0);
-    const inOrder = partitions.all.toSorted((a, b) => isLater(a) - isLater(b));
-    const events = await Promise.all(inOrder.map((partition) => this.#eventsIn(partition, options)));
+    const events = await Promise.all(partitions.all.map((partition) => this.#eventsIn(partition, options)));
     return events.flat().toSorted((a, b) => a.at - b.at);
   }
 
@@ -166,60 +157,6 @@ function seenArguments(): () => string[] {
   };
 }
 
-/**
- * Moves the sessions to other partitions while a store is used: the move begins after some commands, and from then on a
- * session moves before every command.
- */
-class InterferingMove {
-  static #moves = 0;
-  readonly #scripts: SessionScripts;
-  /** Up to a dozen commands are sent before the move begins. */
-  #left = (5 * InterferingMove.#moves++) % 13;
-
-  constructor(
-    private readonly client: Redis,
-    private readonly partitions: SessionPartitions,
-  ) {
-    this.#scripts = new SessionScripts(client, partitions, KEEPING_RULES);
-  }
-
-  async step(): Promise<void> {
-    const { meta, records, layouts } = this.partitions;
-    if (this.#left-- > 0) return;
-    await this.client.hset(meta, 'partitions', records.moving);
-    for (const from of layouts[0]!.all) {
-      const prefix = from.shadow('');
-      const keys = await this.client.keys(`${prefix}*`);
-      const ids = keys.map((key) => key.slice(prefix.length)).filter((each) => this.partitions.of(each) !== from);
-      const id = ids.toSorted()[ids.length >> 1];
-      if (id === undefined) continue;
-      await this.#scripts.move(from, this.partitions.of(id), id);
-      return;
-    }
-  }
-}
-
-/** A connection of requests that lets something happen before the calls of each turn of the event loop. */
-class InterruptedConnection extends RequestConnection {
-  #turn: Promise<void> | undefined;
-  readonly #step: () => Promise<void>;
-
-  constructor(nodes: Connections['request'], commandTimeout: number, step: () => Promise<void>) {
-    super(nodes, { commandTimeout });
-    this.#step = step;
-  }
-
-  override async run<T>(command: Command<T>, key?: string): Promise<T> {
-    // A step fails during an outage, and the call fails by itself.
-    this.#turn ??= nextTurn().then(() => {
-      this.#turn = undefined;
-      return this.#step().catch(() => undefined);
-    });
-    await this.#turn;
-    return super.run(command, key);
-  }
-}
-
 interface Node {
   readonly repository: RedisSessionRepository;
   readonly sweeper: SessionExpirationSweeper;
@@ -231,12 +168,9 @@ function nodeOf(
   partitions: SessionPartitions,
   options: RedisRepositoryOptions,
   { commandTimeout, store }: { readonly commandTimeout: number; readonly store: ExpirationStoreName },
-  move?: InterferingMove,
 ): Node {
   const scripts = scriptsOn((client) => new SessionScripts(client, partitions, { ...KEEPING_RULES, store }));
-  const connection = move
-    ? new InterruptedConnection(request, commandTimeout, () => move.step())
-    : new RequestConnection(request, { commandTimeout });
+  const connection = new RequestConnection(request, { commandTimeout });
   const epochs = new SessionEpochs();
   const ledger = new SessionLedger(connection, scripts, partitions, { commandTimeout: 1000 });
   const limiter = () => new BackgroundLimiter();

@@ -1,7 +1,6 @@
 import { registerChecks, sessionRepositoryContract } from '@nest-session/testing/contracts';
 import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
 import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
-import type { Repartitioning } from '../../src/keys/session-partitions.js';
 import { ContractRedis } from './contract.redis.js';
 
 export interface ContractVariant {
@@ -12,12 +11,9 @@ export interface ContractVariant {
   readonly open?: () => Promise<ContractRedis>;
 }
 
-/**
- * The contract of repositories, for one with these partitions. With a repartitioning, the sessions move while the store is
- * used.
- */
+/** The contract of repositories, for one with so many partitions. */
 export function describeContract(
-  partitions: number | Repartitioning,
+  partitions: number,
   { encryption, expirations, open = () => ContractRedis.open() }: ContractVariant = {},
 ): void {
   let redis: ContractRedis;
@@ -28,8 +24,7 @@ export function describeContract(
 
   const where = expirations ? `${[...new Set(expirations)].join(' and ')}, ` : '';
   const what = encryption ? 'encryption, partitions' : 'partitions';
-  const count = typeof partitions === 'number' ? partitions : `from ${partitions.from} to ${partitions.to}`;
-  describe(`RedisSessionRepository, ${where}${what}: ${count}`, () => {
+  describe(`RedisSessionRepository, ${where}${what}: ${partitions}`, () => {
     const checks = sessionRepositoryContract({
       offers: ['indexes', 'events', 'revocations', 'nodes', 'outages'],
       slack: 0,

@@ -2,7 +2,6 @@ import type { Redis } from 'ioredis';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
-import { RepartitioningScripts } from '../../src/scripts/repartitioning/repartitioning.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import {
@@ -34,8 +33,6 @@ const ME = { group: 'group', consumer: 'me' };
 const HANDLERS = { names: ['A.handle'], types: ['created', 'expired'] } as const;
 const LEASE = 30_000;
 const PLACE = { id: NEW_ID, replaced: undefined, atMost: 2, whenReached: 'end-oldest', duration: MINUTE } as const;
-
-const TWO_LAYOUTS = new SessionPartitions('nest:session', { from: 1, to: 4 });
 
 const SETTLED = { id: NEW_ID, replaced: undefined, latest: 0, isStored: false } as const;
 
@@ -221,14 +218,6 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     reply: expect.stringMatching(/^\d+$/),
   },
   {
-    script: 'count-sessions',
-    what: 'the sessions of an index',
-    prepare: openSession,
-    send: (client, store) => sessionScripts(client, store).count([store.keys.index('principal', 'ann')]),
-    reply: 1,
-    reads: true,
-  },
-  {
     script: 'remove-group',
     what: 'a group',
     prepare: (store) => givenEvent(store, 'dead'),
@@ -326,56 +315,6 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     prepare: openSession,
     send: (client, store) => sessionScripts(client, store).takeCleanup(store.keys, 'me', MINUTE, 0),
     reply: 'due',
-  },
-  {
-    script: 'record-stage',
-    what: 'that sessions move to other partitions',
-    prepare: ({ client }) => client.hset(TWO_LAYOUTS.meta, 'partitions', TWO_LAYOUTS.records.before),
-    send: (client) => {
-      const { meta, records } = TWO_LAYOUTS;
-      return new RepartitioningScripts(client).recordStage(meta, records.before, records.moving);
-    },
-    reply: 'recorded',
-  },
-  {
-    script: 'move-session',
-    what: 'a session to another partition',
-    prepare: async (store) => {
-      await openSession(store);
-      await store.client.hset(TWO_LAYOUTS.meta, 'partitions', TWO_LAYOUTS.records.moving);
-    },
-    send: (client, store) => {
-      const scripts = new SessionScripts(client, TWO_LAYOUTS, KEEPING_RULES);
-      return scripts.move(store.keys, TWO_LAYOUTS.layouts[1]!.of(ID), ID);
-    },
-    // A repeated call finds that the first one has moved the session.
-    reply: oneOf('moved', 'over'),
-  },
-  {
-    script: 'move-dead-letter',
-    what: 'a dead letter to another partition',
-    prepare: async (store) => {
-      await givenEvent(store, ME.consumer);
-      await failedOnce(store.client, store, 1);
-    },
-    send: async (client, store) => {
-      const [letter] = await store.client.xrange(store.keys.deadLetters, '-', '+');
-      const target = TWO_LAYOUTS.layouts[1]!.of(ID);
-      // A repeated call finds that the first one has moved the letter.
-      return new RepartitioningScripts(client).moveDeadLetter(store.keys, target, letter![0], DEAD_LETTERS.maxSize);
-    },
-    reply: oneOf('moved', 'gone'),
-  },
-  {
-    script: 'move-counts',
-    what: 'counts of dead letters',
-    prepare: ({ client, keys }) => client.hset(keys.lostDeadLetters, ME.group, 2),
-    send: (client, { keys }) =>
-      new RepartitioningScripts(client).moveCounts(
-        keys.lostDeadLetters,
-        TWO_LAYOUTS.layouts[1]!.of(ID).lostDeadLetters,
-      ),
-    reply: undefined,
   },
   {
     script: 'register-handlers',

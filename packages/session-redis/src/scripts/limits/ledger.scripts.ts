@@ -2,7 +2,6 @@ import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
-import { type InLayouts, ScriptsInLayouts } from '../scripts-in-layouts.js';
 
 /** A place in the ledger of a principal. */
 export interface Place {
@@ -96,15 +95,12 @@ const SOURCES = loadScripts('limits', {
 /** The scripts for the ledgers of principals. Each is one typed function, and each call is for one partition. */
 export class LedgerScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
-  /** While the sessions move to other partitions. */
-  readonly #inLayouts: ScriptsInLayouts<keyof typeof SOURCES> | undefined;
 
   constructor(
     client: Redis,
     private readonly partitions: SessionPartitions,
   ) {
     this.#client = defineScripts(client, SOURCES);
-    if (partitions.hasTwoLayouts) this.#inLayouts = new ScriptsInLayouts(client, SOURCES, partitions);
   }
 
   /** Takes a place, or looks again whether there is room at the place that the session has. */
@@ -148,9 +144,7 @@ export class LedgerScripts {
   }
 
   #run(script: keyof typeof SOURCES, principal: string, args: (string | number)[]): Promise<unknown> {
-    const ledgers = this.partitions.placesOf(principal).map((keys) => [keys.ledger(principal)]);
-    if (!this.#inLayouts) return this.#client[script](1, ledgers[0]!, args);
-    return this.#inLayouts.run(script, ledgers as unknown as InLayouts<string[]>, args, { kind: 'ledger' });
+    return this.#client[script](1, this.partitions.of(principal).ledger(principal), args);
   }
 }
 

@@ -11,9 +11,8 @@ import type { ExpirationStoreName } from '../../configuration/expirations.option
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
-import type { MoveStage, SessionPartitions } from '../../keys/session-partitions.js';
+import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
-import { type ScriptKind, ScriptsInLayouts } from '../scripts-in-layouts.js';
 import {
   detailsOf,
   keysOf,
@@ -52,9 +51,6 @@ export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
 /** Whose turn a cleanup is, and whether there is anything to do. */
 export type TakeCleanupReply = 'due' | 'clean' | 'taken';
 
-/** What has become of a session that was to move to its partition in the new layout. */
-export type MoveReply = 'moved' | 'over' | 'older' | 'stopped';
-
 /** A session of another library. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
 
@@ -65,14 +61,12 @@ const FILES = {
   touchSession: 'touch-session',
   deleteSession: 'delete-session',
   listSessions: 'list-sessions',
-  countSessions: 'count-sessions',
   endSessions: 'end-sessions',
   raiseEpoch: 'raise-epoch',
   endOlderSessions: 'end-older-sessions',
   claimExpired: 'claim-expired',
   claimDue: 'claim-due',
   takeCleanup: 'take-cleanup',
-  moveSession: 'move-session',
 };
 
 function sourcesFor(store: ExpirationStoreName) {
@@ -91,8 +85,6 @@ type ScriptName = keyof typeof SOURCES.buckets;
  */
 export class SessionScripts {
   readonly #client: ScriptedRedis<ScriptName>;
-  /** While the sessions move to other partitions. */
-  readonly #inLayouts: ScriptsInLayouts<ScriptName> | undefined;
   /** Milliseconds for which the session hash is kept after the end. */
   readonly #kept: number;
 
@@ -101,68 +93,56 @@ export class SessionScripts {
     private readonly partitions: SessionPartitions,
     private readonly rules: KeepingRules,
   ) {
-    const sources = SOURCES[rules.store ?? 'buckets'];
-    this.#client = defineScripts(client, sources);
-    if (partitions.hasTwoLayouts) this.#inLayouts = new ScriptsInLayouts(client, sources, partitions);
+    this.#client = defineScripts(client, SOURCES[rules.store ?? 'buckets']);
     this.#kept = Math.max(rules.grace, rules.retention);
   }
 
-  /**
-   * `room`: where the limit is not for this script to enforce. `stage`: that of a move of the sessions at which this was
-   * decided.
-   */
-  async create(change: CreateSession & NewDataKey, room?: Room, stage?: MoveStage): Promise<StoreReply<CreateReply>> {
+  /** `room`: where the limit is not for this script to enforce. */
+  async create(change: CreateSession & NewDataKey, room?: Room): Promise<StoreReply<CreateReply>> {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, indexes, signsIn, attributes, dataKey } =
       change;
-    const keysIn = (partition: SessionKeys) => {
-      const keys = newKeysOf(partition, id);
-      for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
-      return keys;
-    };
-    const { prefix } = this.partitions.of(id);
-    const args = [prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, indexes.size];
+    const partition = this.partitions.of(id);
+    const keys = newKeysOf(partition, id);
+    for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
+    const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, indexes.size];
     args.push(signsIn ? 1 : 0, limitOf(change, room), this.#kept);
     pushIndexes(args, indexes);
     pushAttributes(args, attributes);
     pushDevice(args, device);
     pushSize(args, change);
     if (dataKey !== undefined) args.push('dataKey', dataKey);
-    return toCreateReply(await this.#runFor(id, 'createSession', keysIn, args, { kind: 'new', stage }));
+    return toCreateReply(await this.#run('createSession', keys, args));
   }
 
   /** `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. */
   async takeOver(session: TakenOverSession, timeToLive: number): Promise<TakeOverReply> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
-    const keysIn = (partition: SessionKeys) => {
-      const keys = [...newKeysOf(partition, id), partition.takeoverMark(id), partition.epoch];
-      for (const [name, value] of indexes) if (value !== null) keys.push(partition.revocationMark(name, value));
-      return keys;
-    };
+    const partition = this.partitions.of(id);
+    const keys = [...newKeysOf(partition, id), partition.takeoverMark(id), partition.epoch];
+    for (const [name, value] of indexes) if (value !== null) keys.push(partition.revocationMark(name, value));
     const times = [this.rules.grace, maxInactiveInterval, absoluteTimeout];
-    const args = [this.partitions.of(id).prefix, id, ...times, indexes.size, timeToLive];
+    const args = [partition.prefix, id, ...times, indexes.size, timeToLive];
     pushIndexes(args, indexes);
     pushAttributes(args, attributes);
     pushSize(args, session);
     if (session.dataKey !== undefined) args.push('dataKey', session.dataKey);
-    const [word] = (await this.#runFor(id, 'takeOverSession', keysIn, args, { kind: 'takeover' })) as [TakeOverReply];
+    const [word] = (await this.#run('takeOverSession', keys, args)) as [TakeOverReply];
     return word;
   }
 
   /**
-   * `room`, `stage`: as in `create()`.
+   * `room`: as in `create()`.
    * @throws DataKeyConflictError when the session has another data key than the change, or none that it can have
    */
-  save(change: EncryptedUpdate, room?: Room, stage?: MoveStage): Promise<StoreReply<UpdateReply>> {
+  save(change: EncryptedUpdate, room?: Room): Promise<StoreReply<UpdateReply>> {
     const { id, newId = id, maxInactiveInterval, absoluteTimeout } = change;
-    const keysIn = (partition: SessionKeys) => {
-      const keys = keysOf(partition, id);
-      if (newId !== id) {
-        const renamed = [partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId)];
-        keys.push(partition.forwardingMark(id), ...renamed);
-      }
-      return keys;
-    };
-    const args = [this.partitions.of(id).prefix, id, this.rules.grace, this.#kept];
+    const partition = this.partitions.of(id);
+    const keys = keysOf(partition, id);
+    if (newId !== id) {
+      const renamed = [partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId)];
+      keys.push(partition.forwardingMark(id), ...renamed);
+    }
+    const args = [partition.prefix, id, this.rules.grace, this.#kept];
     if (onlySetsAttributes(change)) args.push(0);
     else {
       const details = detailsOf(change, room);
@@ -174,25 +154,24 @@ export class SessionScripts {
     // The script decides which one it stores, because it knows the id that the session has in the end.
     for (const [wrappedFor, dataKey] of change.dataKeys ?? []) args.push(`dataKey:${wrappedFor}`, dataKey);
     const script = maxInactiveInterval === 0 || absoluteTimeout === 0 ? 'endSession' : 'saveSession';
-    return this.#runFor(id, script, keysIn, args, { stage }).then(toUpdateReply);
+    return this.#run(script, keys, args).then(toUpdateReply);
   }
 
   async touch(id: string): Promise<TouchReply> {
-    const args = [this.partitions.of(id).prefix, id, this.rules.grace];
-    const reply = await this.#runFor(id, 'touchSession', (partition) => keysOf(partition, id), args);
+    const partition = this.partitions.of(id);
+    const args = [partition.prefix, id, this.rules.grace];
+    const reply = await this.#run('touchSession', keysOf(partition, id), args);
     const [outcome] = reply as Reply<TouchReply['outcome']>;
     return { outcome };
   }
 
   /** `listed`: where the session must be listed. */
   async delete(id: string, listed?: DeleteSession['listed']): Promise<DeleteReply> {
-    const keysIn = (partition: SessionKeys) => {
-      const keys = keysOf(partition, id);
-      if (listed) keys.push(partition.index(listed.indexName, listed.value));
-      return keys;
-    };
-    const args = [this.partitions.of(id).prefix, id, this.#kept];
-    const [outcome] = (await this.#runFor(id, 'deleteSession', keysIn, args)) as Reply<DeleteReply['outcome']>;
+    const partition = this.partitions.of(id);
+    const keys = keysOf(partition, id);
+    if (listed) keys.push(partition.index(listed.indexName, listed.value));
+    const args = [partition.prefix, id, this.#kept];
+    const [outcome] = (await this.#run('deleteSession', keys, args)) as Reply<DeleteReply['outcome']>;
     return { outcome };
   }
 
@@ -210,11 +189,6 @@ export class SessionScripts {
     const args = [partition.prefix, ...bounds, size];
     const [last, latest, ...sessions] = (await this.#run('listSessions', [index], args)) as ListReply;
     return { last: last || undefined, latest: latest || undefined, sessions };
-  }
-
-  /** The number of sessions that some indexes list, at one moment; on one server only. */
-  async count(indexes: readonly string[]): Promise<number> {
-    return (await this.#run('countSessions', indexes, [])) as number;
   }
 
   /** Ends a batch of the sessions of an index. `latest`: of the reply of the batch before; undefined for the first. */
@@ -271,27 +245,6 @@ export class SessionScripts {
     const { bucketList, events, deadLetters, prefix } = partition;
     const args = [prefix, this.#kept, this.rules.deadLetters.maxSize, size, ahead, after?.time ?? '', after?.id ?? ''];
     return toDueSessions((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
-  }
-
-  /** Moves a live session from one partition to another one, which it has in the new layout. */
-  async move(from: SessionKeys, to: SessionKeys, id: string): Promise<MoveReply> {
-    const { meta, records } = this.partitions;
-    const args = [from.prefix, to.prefix, this.#kept, records.moving, id];
-    return (await this.#run('moveSession', [from.bucketList, from.events, meta], args)) as MoveReply;
-  }
-
-  /** Runs a script for one session, wherever that is. `args` begins with the prefix of its partition in the newest layout. */
-  #runFor(
-    id: string,
-    script: ScriptName,
-    keysIn: (partition: SessionKeys) => string[],
-    args: readonly (string | number)[],
-    { kind = 'session', stage }: { kind?: ScriptKind; stage?: MoveStage | undefined } = {},
-  ): Promise<unknown> {
-    if (!this.#inLayouts) return this.#run(script, keysIn(this.partitions.of(id)), args);
-    const [old, next] = this.partitions.placesOf(id) as [SessionKeys, SessionKeys];
-    const where = { kind, stage, prefixes: [old.prefix, next.prefix] } as const;
-    return this.#inLayouts.run(script, [keysIn(old), keysIn(next)], args, where);
   }
 
   #run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
