@@ -1,23 +1,30 @@
 #!/usr/bin/env node
-// nest-session-redis expirations: moves the ends of sessions to where the option `expirations` says. See docs/expiry.md.
+// nest-session-redis repartition: moves the sessions of a namespace to another number of partitions while its applications
+// are stopped. See docs/repartitioning.md. nest-session-redis expirations: moves their ends to where the option `expirations`
+// says. See docs/expiry.md.
 import { parseArgs } from 'node:util';
-import { moveExpirations } from '@nest-session/redis';
+import { moveExpirations, repartition } from '@nest-session/redis';
 
-const USAGE = `Usage: nest-session-redis expirations --to <store> [options]
+const USAGE = `Usage: nest-session-redis repartition --from <number> --to <number> [options]
+       nest-session-redis expirations --to <store> [options]
 
-expirations moves the ends of the sessions to buckets or to the sorted-set;
-set the option expirations in all instances first. You can interrupt the command and run it again.
+repartition moves all sessions and events of a namespace to another number of partitions. Stop all instances first.
+expirations moves the ends of the sessions to buckets or to the sorted-set; set the option expirations in all instances
+first. You can interrupt both commands and run them again.
 
-  --to <store>         buckets or sorted-set
-  --partitions <number>  the option partitions; by default 1
+  --from <number>      with repartition: how many partitions there are
+  --to <number>        with repartition: how many there are to be
+  --to <store>         with expirations: buckets or sorted-set
+  --partitions <number>  with expirations: the option partitions; by default 1
+  --retention <time>   with expirations: the option events.retention; by default 1h
   --url <url>          Redis; by default REDIS_URL, else redis://localhost:6379
-  --namespace <name>   the option namespace; by default nest:session
-  --retention <time>   the option events.retention; by default 1h`;
+  --namespace <name>   the option namespace; by default nest:session`;
 
 const text = { type: 'string' };
-const COMMON = { url: text, namespace: text, retention: text, help: { type: 'boolean' } };
+const COMMON = { url: text, namespace: text, help: { type: 'boolean' } };
 const COMMANDS = new Map([
-  ['expirations', { run: moveEnds, required: { to: text }, optional: { partitions: text } }],
+  ['expirations', { run: moveEnds, required: { to: text }, optional: { partitions: text, retention: text } }],
+  ['repartition', { run: move, required: { from: text, to: text } }],
 ]);
 
 const stopping = new AbortController();
@@ -53,14 +60,27 @@ async function main() {
 }
 
 /** The options that both commands have. */
-function common({ url = process.env.REDIS_URL || undefined, namespace, retention }) {
-  return { url, namespace, events: { retention } };
+function common({ url = process.env.REDIS_URL || undefined, namespace }) {
+  return { url, namespace };
 }
 
 async function moveEnds({ to, partitions = '1', ...others }) {
-  const options = { ...common(others), partitions: Number(partitions), expirations: to };
+  const events = { retention: others.retention };
+  const options = { ...common(others), events, partitions: Number(partitions), expirations: to };
   const { moved, ended, left } = await moveExpirations(options, { signal: stopping.signal });
   console.log(`${moved} sessions moved, ${ended} had ended`);
   if (left > 0)
     console.log('Something is left: set the option expirations in all instances, and run the command again.');
+}
+
+async function move({ from, to, ...others }) {
+  let last = '';
+  const onProgress = ({ step, moved }) => {
+    const line = `${step}: ${moved} sessions moved`;
+    if (line !== last) console.log(line);
+    last = line;
+  };
+  const counts = { from: Number(from), to: Number(to) };
+  await repartition(common(others), { ...counts, signal: stopping.signal, onProgress });
+  console.log(`All sessions are in ${to} partitions. Set the option partitions to ${to}, and start the applications.`);
 }

@@ -20,3 +20,6 @@ export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
 export { SessionEventGroups, type SessionEventGroupInfo } from './delivery/session-event-groups.js';
 export type { SessionDeadLetter } from './delivery/session-dead-letter.js';
 export type { RemoveGroupReply, ReplayReply } from './scripts/stream/event-stream.scripts.js';
+
+// partitions
+export { repartition, type RepartitionOptions, type RepartitionProgress } from './repartitioning/repartition.js';

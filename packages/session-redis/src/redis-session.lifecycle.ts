@@ -7,7 +7,7 @@ import {
   Optional,
 } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
-import type { SessionEventDispatcher } from '@nest-session/core/store';
+import { PollingLoop, type SessionEventDispatcher } from '@nest-session/core/store';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
 import { settledWithin } from './timing/settled-within.js';
@@ -18,6 +18,7 @@ import { isAnswer } from './connection/reply.errors.js';
 import { PartitionSignals } from './connection/partition-signals.js';
 import { RequestConnection } from './connection/request.connection.js';
 import { checkStore } from './connection/check-store.js';
+import { LivingInstances, SIGN_INTERVAL } from './connection/living-instances.js';
 import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
 import { SessionEventConsumer } from './delivery/session-event.consumer.js';
 import { DueSessionPoller } from './expiration/due-session-poller.js';
@@ -44,6 +45,10 @@ import { logger } from './logging/redis-session.logger.js';
 @Injectable()
 export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   readonly #job: SessionCleanupJob;
+  // What fails, such as a ZADD when Redis is out of memory, is done again with the next one.
+  readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () =>
+    this.instances.sign().catch(() => undefined),
+  );
 
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
@@ -60,6 +65,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     @Inject(SessionEventBroadcaster) private readonly broadcaster: SessionEventBroadcaster,
     @Inject(SessionCleanup) cleanup: SessionCleanup,
     @Inject(PartitionSignals) private readonly signals: PartitionSignals,
+    @Inject(LivingInstances) private readonly instances: LivingInstances,
     // Present when the application imports ScheduleModule. This package must not import it: a second
     // ScheduleModule.forRoot() would run every @Cron of the application twice.
     @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,
@@ -85,6 +91,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     if (this.options.notifications === 'auto') this.listener.start();
     this.notifications.start();
     this.signals.start();
+    this.#signing.start();
     this.#job.start();
     if (this.options.expirations.store === 'sorted-set') this.poller.start();
     this.olderSweeper.start();
@@ -109,6 +116,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
           this.poller.stop(),
           this.olderSweeper.stop(),
           this.signals.stop(),
+          this.#signing.stop(),
         ]),
       ),
       // Waits for handlers of the application, however long they take.
@@ -120,6 +128,8 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     const { request, writes, background } = this.connections;
     // The dispatcher has waited for the handlers. This waits until Redis knows their results.
     if (background.status === 'ready') await this.#finish(this.consumer.drain());
+    // No request changes anything any more.
+    await this.instances.leave().catch(() => undefined);
     await this.#finish(Promise.all([...new Set([...request.all, ...writes.all, background])].map(quit)));
     void closeConnections(this.connections);
   }
@@ -171,10 +181,15 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   async #isChecked(): Promise<boolean> {
     if (this.connections.request.of(undefined)?.status !== 'ready') return false;
     try {
+      // In this order: whoever moves the sessions to other partitions records that before he looks for instances.
+      await this.instances.sign().catch(unlessAnswered);
       await checkStore(this.requestConnection, this.partitions);
       return true;
     } catch (cause) {
-      if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) throw cause;
+      if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) {
+        await this.instances.leave().catch(() => undefined);
+        throw cause;
+      }
       if (!this.options.requireAtStart) return false;
       throw new SessionStoreError('Redis does not reply, and option `requireAtStart` is set', { cause });
     }
@@ -194,6 +209,11 @@ const RECOMMENDED_GRACE = 120_000;
 const LONGEST_START = 10_000;
 // Milliseconds that a shutdown waits for background work.
 const PATIENCE = 5000;
+
+/** Without a sign of life, as on a Redis that is out of memory, an instance starts all the same. */
+function unlessAnswered(error: unknown): void {
+  if (!(error instanceof SessionStoreError) || !isAnswer(error.cause)) throw error;
+}
 
 /** Waits for the replies to what was sent; without a connection there are none. */
 async function quit(client: Redis): Promise<void> {

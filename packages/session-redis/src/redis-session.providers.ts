@@ -30,6 +30,7 @@ import { connectionToken, createConnections, type RedisConnections } from './con
 import { addressWith } from './connection/node-with.js';
 import { PartitionSignals } from './connection/partition-signals.js';
 import type { RedisNodes } from './connection/redis-nodes.js';
+import { LivingInstances } from './connection/living-instances.js';
 import { RequestConnection } from './connection/request.connection.js';
 import { BlockingEventReader } from './delivery/blocking-event.reader.js';
 import { ConsumerGroupMember } from './delivery/consumer-group-member.js';
@@ -121,6 +122,12 @@ const VALUES: Provider[] = [
     useFactory: eventArrivals,
   },
   { provide: CONSUMER_IDENTITY, inject: [REDIS_SESSION_OPTIONS], useFactory: consumerIdentity },
+  {
+    provide: LivingInstances,
+    inject: [RequestConnection, SessionPartitions, CONSUMER_IDENTITY],
+    useFactory: (connection: RequestConnection, partitions: SessionPartitions, { consumer }: ConsumerIdentity) =>
+      new LivingInstances(connection, partitions, consumer),
+  },
   { provide: DELIVERY_PACE, useValue: PACE },
   {
     provide: EVENT_RULES,

@@ -8,7 +8,8 @@ import { logger } from '../logging/redis-session.logger.js';
 /** Version of the data format in Redis; see docs/redis-data-model.md. */
 const FORMAT = '2';
 
-interface Connection {
+/** Where commands are run. */
+export interface Connection {
   /** Runs a command on a client of the node that has a key, or on one of the whole Cluster. */
   run<T>(command: (client: Redis) => Promise<T>, key: string): Promise<T>;
 }
@@ -27,31 +28,38 @@ export async function checkStore(connection: Connection, partitions: SessionPart
     await connection.run((client) => client.hsetnx(meta, 'partitions', count), meta);
   }
   const [version, record] = await recorded();
-  const refuse = (problem: string): never => {
-    throw new InvalidSessionOptionsError('RedisSessionModule', [
-      `The sessions in namespace ${JSON.stringify(namespace)} ${problem}`,
-    ]);
-  };
-  if (version !== FORMAT) {
-    refuse(
-      `have format ${version}, but this version of the library uses format ${FORMAT}. Use another namespace, or the ` +
-        'version that wrote them.',
-    );
-  }
-  if (record !== `${count}`) refuse(partitionsProblem(String(record), count));
+  if (version !== FORMAT) refuse(namespace, formatProblem(String(version)));
+  if (record !== `${count}`) refuse(namespace, partitionsProblem(String(record), count));
   await warnAboutEviction(connection, partitions);
 }
 
 /**
  * The partitions that an application has recorded, for a command that moves sessions: it records nothing itself.
- * @throws InvalidSessionOptionsError when no application has started in the namespace
+ * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
  */
 export async function recordedPartitions(client: Redis, { namespace, meta }: SessionPartitions): Promise<string> {
-  const recorded = await client.hget(meta, 'partitions');
-  if (recorded !== null) return recorded;
+  const [version, recorded] = await client.hmget(meta, 'version', 'partitions');
+  if (recorded == null) {
+    throw new InvalidSessionOptionsError('RedisSessionModule', [
+      `There is nothing to move: no application has started in namespace ${JSON.stringify(namespace)} yet.`,
+    ]);
+  }
+  if (version !== FORMAT) refuse(namespace, formatProblem(String(version)));
+  return recorded;
+}
+
+/** @throws InvalidSessionOptionsError */
+export function refuse(namespace: string, problem: string): never {
   throw new InvalidSessionOptionsError('RedisSessionModule', [
-    `There is nothing to move: no application has started in namespace ${JSON.stringify(namespace)} yet.`,
+    `The sessions in namespace ${JSON.stringify(namespace)} ${problem}`,
   ]);
+}
+
+function formatProblem(version: string): string {
+  return (
+    `have format ${version}, but this version of the library uses format ${FORMAT}. Use another namespace, or the ` +
+    'version that wrote them.'
+  );
 }
 
 /** Why this instance cannot use the recorded partitions, and what to do. */

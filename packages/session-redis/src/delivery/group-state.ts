@@ -3,7 +3,7 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { timeOf } from './stream-position.js';
 
 /** This consumer owns the entries that wait for a retry; it is no instance. See scripts/includes/pending.lua. */
-const RETRIES_CONSUMER = 'retries';
+export const RETRIES_CONSUMER = 'retries';
 
 /** Sends a command to the node that has a partition. */
 export type AskPartition = <T>(partition: SessionKeys, command: (client: Redis) => Promise<T>) => Promise<T>;

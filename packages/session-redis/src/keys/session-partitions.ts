@@ -12,6 +12,8 @@ export class SessionPartitions {
   readonly all: readonly SessionKeys[];
   /** HASH: the version of the data format, and the number of partitions. */
   readonly meta: string;
+  /** ZSET of the names of the instances, scored by when they last told that they live: epoch ms by the clock of Redis. */
+  readonly instances: string;
   /** A pattern of Redis that matches the shadow keys of all partitions. */
   readonly shadows: string;
   /** Prefixes of canaries: keys like shadow keys, but of no session, to test whether Redis announces expired ones. */
@@ -24,6 +26,7 @@ export class SessionPartitions {
     const tags = count === 1 ? [''] : tagsOf(count);
     this.all = tags.map((tag) => new SessionKeys(namespace, tag));
     this.meta = `${namespace}:meta`;
+    this.instances = `${namespace}:instances`;
     this.shadows = this.any.shadow('*');
     this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }

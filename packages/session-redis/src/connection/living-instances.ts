@@ -1,0 +1,50 @@
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { Connection } from './check-store.js';
+import { nodeWith } from './node-with.js';
+
+// Milliseconds: how often an instance signs, and for how long it then counts as alive.
+export const SIGN_INTERVAL = 10_000;
+const ALIVE = 3 * SIGN_INTERVAL;
+// Milliseconds. Instances that were killed are forgotten after a day.
+const KEPT = 86_400_000;
+
+/**
+ * The instances of a namespace that are alive, also those that handle no events: each signs with its name and the time of
+ * Redis, before it reads which partitions there are. No request does.
+ */
+export class LivingInstances {
+  constructor(
+    private readonly connection: Connection,
+    private readonly partitions: Pick<SessionPartitions, 'instances'>,
+    private readonly name: string,
+  ) {}
+
+  async sign(): Promise<void> {
+    const { instances } = this.partitions;
+    const now = await this.#now();
+    await this.connection.run((client) => client.zadd(instances, now, this.name), instances);
+    const dead = await this.connection.run((client) => client.zrangebyscore(instances, '-inf', now - KEPT), instances);
+    if (dead.length > 0) await this.connection.run((client) => client.zrem(instances, ...dead), instances);
+  }
+
+  async leave(): Promise<void> {
+    const { instances } = this.partitions;
+    await this.connection.run((client) => client.zrem(instances, this.name), instances);
+  }
+
+  /** The names of the others that are alive. */
+  async others(): Promise<string[]> {
+    const { instances } = this.partitions;
+    const since = (await this.#now()) - ALIVE;
+    const names = await this.connection.run((client) => client.zrangebyscore(instances, since, '+inf'), instances);
+    return names.filter((name) => name !== this.name);
+  }
+
+  async #now(): Promise<number> {
+    const [seconds] = await this.connection.run(
+      (client) => nodeWith(client, this.partitions.instances).time(),
+      this.partitions.instances,
+    );
+    return Number(seconds) * 1000;
+  }
+}

@@ -1,0 +1,90 @@
+import type { Redis } from 'ioredis';
+import { type GroupState, RETRIES_CONSUMER } from '../delivery/group-state.js';
+import { isLater, type Position, positionOf, textOf } from '../delivery/stream-position.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { aside } from './scanned-keys.js';
+
+const NOTHING: Position = [0, 0];
+const PENDING_PER_CALL = 1000;
+
+/** An event that a group has begun to handle, or must handle although it has handled later ones. */
+interface Pending {
+  readonly deliveries: number;
+  /** What is known of its failures, as JSON. */
+  readonly record: string | undefined;
+  /** When to retry it: epoch ms. */
+  readonly due: string;
+}
+
+const NEVER_DELIVERED: Pending = { deliveries: 0, record: undefined, due: '0' };
+
+/** What a group is to know of the copies in a partition. */
+interface Copies {
+  read: Position;
+  readonly pending: (readonly [position: Position, pending: Pending])[];
+  /** Those that it has not read. */
+  unread: Position[];
+}
+
+/** A group, and what it has done with the events of each partition, for copies of them in other partitions. */
+export class GroupCopy {
+  /** By partition and position. */
+  readonly #pending = new Map<SessionKeys, ReadonlyMap<string, Pending>>();
+  readonly #copies = new Map<SessionKeys, Copies>();
+  readonly #read: ReadonlyMap<SessionKeys, Position>;
+
+  constructor(
+    private readonly client: Redis,
+    private readonly state: GroupState,
+  ) {
+    this.#read = new Map([...state.lastDelivered].map(([keys, position]) => [keys, positionOf(position)]));
+  }
+
+  /** Reads what the group has begun to handle in a partition. */
+  async read(keys: SessionKeys): Promise<void> {
+    const { name } = this.state;
+    if (!this.#read.has(keys)) return;
+    const records = await this.client.hgetall(keys.failing(name));
+    const retries = await this.client.zrange(keys.retries(name), '0', '-1', 'WITHSCORES');
+    const due = new Map(retries.map((position, i) => [position, retries[i + 1]!]));
+    const pending = new Map<string, Pending>();
+    for (let start = '-'; ;) {
+      const rows = await this.client.xpending(keys.events, name, start, '+', PENDING_PER_CALL);
+      for (const [position, , , deliveries] of rows as [string, string, number, number][]) {
+        pending.set(position, { deliveries, record: records[position], due: due.get(position) ?? '0' });
+        start = `(${position}`;
+      }
+      if (rows.length < PENDING_PER_CALL) break;
+    }
+    this.#pending.set(keys, pending);
+  }
+
+  /** Notes that an entry has a copy. They are told in the order of the copies. */
+  note(entry: { readonly from: SessionKeys; readonly position: Position }, to: SessionKeys, at: Position): void {
+    const copies = this.#copies.get(to) ?? { read: NOTHING, pending: [], unread: [] };
+    this.#copies.set(to, copies);
+    if (isLater(entry.position, this.#read.get(entry.from) ?? NOTHING)) return void copies.unread.push(at);
+    // A group reads on from one position: what it has not read before that is delivered to it as a retry.
+    for (const skipped of copies.unread) copies.pending.push([skipped, NEVER_DELIVERED]);
+    copies.unread = [];
+    copies.read = at;
+    const pending = this.#pending.get(entry.from)?.get(textOf(entry.position));
+    if (pending) copies.pending.push([at, pending]);
+  }
+
+  /** Makes the group in a partition, whose events have been copied to a stream. */
+  async write(keys: SessionKeys, stream: string): Promise<void> {
+    const { name } = this.state;
+    const { read, pending } = this.#copies.get(keys) ?? { read: NOTHING, pending: [] };
+    await this.client.xgroup('CREATE', stream, name, textOf(read), 'MKSTREAM');
+    for (const [at, { deliveries, record, due }] of pending) {
+      const position = textOf(at);
+      const options = ['RETRYCOUNT', deliveries, 'FORCE', 'JUSTID'] as const;
+      await Promise.all([
+        this.client.xclaim(stream, name, RETRIES_CONSUMER, 0, position, ...options),
+        this.client.zadd(aside(keys, keys.retries(name)), due, position),
+        record !== undefined && this.client.hset(aside(keys, keys.failing(name)), position, record),
+      ]);
+    }
+  }
+}

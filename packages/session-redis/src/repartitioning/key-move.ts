@@ -1,0 +1,142 @@
+import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
+import { pages } from '../expiration/scan-pages.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import { inBatches, type ScannedKey, scannedKeys } from './scanned-keys.js';
+
+// As PEXPIRETIME replies.
+const NO_KEY = -2;
+const KEYS_AT_ONCE = 50;
+const MEMBERS_PER_CALL = 500;
+
+/** A session hash, a shadow key, a forwarding mark or a takeover mark, with the id; and a ledger, with what stands for it. */
+const OF_ONE = /^(?:sessions:(?:expires:|moved:|taken-over:)?|ledger:)([^:]+)$/;
+const BUCKET = /^expirations:(\d+)$/;
+const BY_ID = /^(?:ends$|index:)/;
+const SESSION = /^sessions:[^:]+$/;
+
+/**
+ * Moves all keys but those of events to the partitions that they have in another number of these. Each one is copied, with
+ * its end, before it is removed: it can be interrupted at any point and run again. Nothing else may change them meanwhile.
+ */
+export class KeyMove {
+  #found = 0;
+  #sessions = 0;
+  readonly #problems = new Map<string, string>();
+
+  constructor(
+    private readonly client: Redis,
+    private readonly from: SessionPartitions,
+    private readonly to: SessionPartitions,
+  ) {}
+
+  /** The keys that could not be moved, with the reasons. `report` hears how many sessions have, and may throw. */
+  async run(report: (moved: number) => void): Promise<ReadonlyMap<string, string>> {
+    await this.#moveEpoch();
+    do {
+      this.#found = 0;
+      for await (const keys of scannedKeys(this.client, this.from, '*')) {
+        await inBatches(keys, KEYS_AT_ONCE, (key) => this.#move(key));
+        report(this.#sessions);
+        this.#sessions = 0;
+      }
+    } while (this.#found > 0);
+    if (this.#problems.size === 0) await inBatches(this.from.all, KEYS_AT_ONCE, (keys) => this.#clear(keys));
+    return this.#problems;
+  }
+
+  /** The latest one counts for all sessions. The instances end those that it makes invalid. */
+  async #moveEpoch(): Promise<void> {
+    const all = [...this.from.all, ...this.to.all];
+    const epochs = await Promise.all(all.map(({ epoch }) => this.client.hget(epoch, 'at')));
+    const latest = Math.max(...epochs.map(Number));
+    if (latest === 0) return;
+    await inBatches(this.to.all, KEYS_AT_ONCE, async ({ epoch }) => {
+      await this.client.hset(epoch, 'at', latest);
+      await this.client.hdel(epoch, 'ended');
+    });
+  }
+
+  async #move(scanned: ScannedKey): Promise<void> {
+    const { key, name, partition } = scanned;
+    try {
+      const [, id] = OF_ONE.exec(name) ?? [];
+      const [, minute] = BUCKET.exec(name) ?? [];
+      if (id !== undefined) await this.#moveWhole(scanned, this.to.of(id));
+      else if (minute !== undefined) await this.#moveBucket(partition, minute);
+      else if (BY_ID.test(name)) await this.#moveEntries(scanned);
+      else if (name.startsWith('revoked:')) await this.#moveRevocation(scanned);
+    } catch (error) {
+      if (!isReply(error, 'WRONGTYPE')) throw error;
+      this.#problems.set(key, error.message);
+    }
+  }
+
+  async #moveWhole({ key, name, partition }: ScannedKey, to: SessionKeys): Promise<void> {
+    if (to.prefix === partition.prefix) return;
+    const [data, end] = await Promise.all([this.client.dumpBuffer(key), this.client.pexpiretime(key)]);
+    // Redis makes no key whose end has passed: a session that runs out now has no shadow key any more.
+    if (data && end !== NO_KEY) {
+      await this.client.restore(`${to.prefix}${name}`, Math.max(end, 0), data, 'REPLACE', 'ABSTTL');
+    }
+    this.#found += await this.client.unlink(key);
+    if (SESSION.test(name)) this.#sessions++;
+  }
+
+  async #moveBucket(from: SessionKeys, minute: string): Promise<void> {
+    const bucket = from.bucket(minute);
+    const read = (cursor: string) => this.client.sscan(bucket, cursor, 'COUNT', MEMBERS_PER_CALL);
+    for await (const members of pages(read)) {
+      for (const [to, its] of this.#byPartition(from, members, (member) => from.idOfMember(member))) {
+        await this.client.sadd(to.bucket(minute), ...its);
+        await this.client.zadd(to.bucketList, minute, minute);
+        this.#found += await this.client.srem(bucket, ...its);
+      }
+    }
+    // In a partition that both numbers have, the list stays.
+    if ((await this.client.exists(bucket)) === 0) await this.client.zrem(from.bucketList, minute);
+  }
+
+  async #moveEntries({ key, name, partition }: ScannedKey): Promise<void> {
+    const read = (cursor: string) => this.client.zscan(key, cursor, 'COUNT', MEMBERS_PER_CALL);
+    for await (const reply of pages(read)) {
+      const entries = reply.flatMap((id, i) => (i % 2 === 0 ? [{ id, score: reply[i + 1]! }] : []));
+      for (const [to, its] of this.#byPartition(partition, entries, ({ id }) => id)) {
+        await this.client.zadd(`${to.prefix}${name}`, ...its.flatMap(({ id, score }) => [score, id]));
+        this.#found += await this.client.zrem(key, ...its.map(({ id }) => id));
+      }
+    }
+  }
+
+  /** What is taken over may be in any partition. */
+  async #moveRevocation({ key, name, partition }: ScannedKey): Promise<void> {
+    const end = await this.client.pexpiretime(key);
+    if (end === NO_KEY) return;
+    await inBatches(this.to.all, KEYS_AT_ONCE, async (to) => {
+      const copy = `${to.prefix}${name}`;
+      await (end < 0 ? this.client.set(copy, '') : this.client.set(copy, '', 'PXAT', end));
+    });
+    if (!this.#stays(partition)) this.#found += await this.client.unlink(key);
+  }
+
+  /** What is not of a session. */
+  async #clear(keys: SessionKeys): Promise<void> {
+    if (this.#stays(keys)) return;
+    for (const key of [keys.bucketList, keys.epoch, keys.cleanup]) await this.client.unlink(key);
+  }
+
+  /** Those that leave a partition, by the one where they go. */
+  #byPartition<T>(from: SessionKeys, items: readonly T[], idOf: (item: T) => string): Map<SessionKeys, T[]> {
+    const groups = new Map<SessionKeys, T[]>();
+    for (const item of items) {
+      const to = this.to.of(idOf(item));
+      if (to.prefix !== from.prefix) groups.set(to, [...(groups.get(to) ?? []), item]);
+    }
+    return groups;
+  }
+
+  #stays({ prefix }: SessionKeys): boolean {
+    return this.to.all.some((keys) => keys.prefix === prefix);
+  }
+}

@@ -1,0 +1,147 @@
+import { SessionStoreError } from '@nest-session/core';
+import { PollingLoop } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { recordedPartitions, refuse } from '../connection/check-store.js';
+import { LivingInstances, SIGN_INTERVAL } from '../connection/living-instances.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import { EventCopy } from './event-copy.js';
+import { KeyMove } from './key-move.js';
+import type { RepartitionOptions, RepartitionProgress } from './repartition.js';
+import { inBatches, inPlace, scannedKeys } from './scanned-keys.js';
+
+const KEYS_AT_ONCE = 50;
+
+/**
+ * What is to be done next, as `meta` records it: `1>64>copy`. Each step can be interrupted at any point and begun again.
+ *
+ * - `copy`: events are copied aside;
+ * - `drop`: those of the old partitions, which have copies, are removed;
+ * - `place`: the copies get their names;
+ * - `keys`: all other keys move, one by one.
+ */
+const STEPS = ['copy', 'drop', 'place', 'keys'] as const;
+type Step = (typeof STEPS)[number];
+
+/** Moves everything to other partitions while no instance is alive. */
+export class SessionMove {
+  readonly #instances: LivingInstances;
+
+  /** `name`: of this run, among those of instances. */
+  constructor(
+    private readonly client: Redis,
+    private readonly to: SessionPartitions,
+    name: string,
+  ) {
+    this.#instances = new LivingInstances({ run: (command) => command(client) }, to, name);
+  }
+
+  async run({
+    from,
+    signal,
+    onProgress = () => undefined,
+  }: Omit<RepartitionOptions, 'to'>): Promise<{ moved: number }> {
+    const signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.#instances.sign());
+    const progress: { step: RepartitionProgress['step']; moved: number } = { step: 'events', moved: 0 };
+    const report = (moved = 0) => {
+      signal?.throwIfAborted();
+      progress.moved += moved;
+      onProgress({ ...progress });
+    };
+    await this.#instances.sign();
+    signing.start();
+    try {
+      for (let next = await this.#begin(from); next !== undefined;) {
+        const { old, step } = next;
+        if (step === 'keys') progress.step = 'sessions';
+        report();
+        await this.#do(step, new SessionPartitions(this.to.namespace, old), report);
+        const following = STEPS[STEPS.indexOf(step) + 1];
+        // One that had lost its connection may be back.
+        await this.#refuseInstances();
+        await this.#record(following ? `${old}>${this.to.count}>${following}` : `${this.to.count}`);
+        next = following && { old, step: following };
+      }
+    } finally {
+      await signing.stop();
+      await this.#instances.leave().catch(() => undefined);
+    }
+    progress.step = 'done';
+    report();
+    return { moved: progress.moved };
+  }
+
+  /** What is to be done next; undefined when all is done. From now on no instance starts. */
+  async #begin(from: number | undefined): Promise<{ readonly old: number; readonly step: Step } | undefined> {
+    const { namespace, count } = this.to;
+    const recorded = await recordedPartitions(this.client, this.to);
+    if (recorded === `${count}`) return undefined;
+    const [old, to = `${count}`, step] = recorded.split('>') as [string, string?, Step?];
+    if (to !== `${count}`) refuse(namespace, `are being moved from ${old} to ${to} partitions. Finish that first.`);
+    if (from !== undefined && old !== `${from}`) refuse(namespace, `are in ${old} partitions, not in ${from}.`);
+    const next = { old: Number(old), step: step ?? 'copy' };
+    if (step) {
+      await this.#refuseInstances();
+      return next;
+    }
+    // In this order: an instance that starts tells that it lives before it reads the record.
+    const record = `${old}>${count}>${next.step}`;
+    await this.#record(record);
+    try {
+      await this.#refuseInstances();
+    } catch (error) {
+      await this.#record(old);
+      throw error;
+    }
+    if ((await recordedPartitions(this.client, this.to)) !== record)
+      refuse(namespace, 'are being moved by another run.');
+    return next;
+  }
+
+  async #do(step: Step, from: SessionPartitions, report: (moved?: number) => void): Promise<void> {
+    switch (step) {
+      case 'copy':
+        await this.#forEach(this.to, 'moving:*', (key) => this.client.unlink(key));
+        return new EventCopy(this.client, from, this.to).run(report);
+      case 'drop':
+        return this.#forEach(from, 'events*', (key) => this.client.unlink(key));
+      case 'place':
+        return this.#forEach(this.to, 'moving:*', (key) => this.client.rename(key, inPlace(key)));
+      case 'keys':
+        return this.#moveKeys(from, report);
+    }
+  }
+
+  async #moveKeys(from: SessionPartitions, report: (moved: number) => void): Promise<void> {
+    const [problem, ...others] = await new KeyMove(this.client, from, this.to).run(report);
+    if (!problem) return;
+    const [key, reason] = problem;
+    throw new SessionStoreError(
+      `${others.length + 1} keys are of another type, such as ${JSON.stringify(key)}: ${reason}. Remove them, and run this ` +
+        'again: it continues.',
+    );
+  }
+
+  async #forEach(
+    partitions: SessionPartitions,
+    pattern: string,
+    act: (key: string) => Promise<unknown>,
+  ): Promise<void> {
+    for await (const found of scannedKeys(this.client, partitions, pattern)) {
+      await inBatches(found, KEYS_AT_ONCE, ({ key }) => act(key));
+    }
+  }
+
+  async #refuseInstances(): Promise<void> {
+    const names = await this.#instances.others();
+    if (names.length === 0) return;
+    refuse(
+      this.to.namespace,
+      `cannot move while instances are alive: ${names.map((name) => JSON.stringify(name)).join(', ')}. Stop all of them, and ` +
+        'run this again. One that was killed counts as alive for 30 s.',
+    );
+  }
+
+  async #record(partitions: string): Promise<void> {
+    await this.client.hset(this.to.meta, 'partitions', partitions);
+  }
+}
