@@ -127,9 +127,10 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   async onApplicationShutdown(): Promise<void> {
     const { request, writes, background } = this.connections;
     // The dispatcher has waited for the handlers. This waits until Redis knows their results.
-    if (background.status === 'ready') await this.#finish(this.consumer.drain());
-    // No request changes anything any more.
-    await this.instances.leave().catch(() => undefined);
+    if (background.status === 'ready') {
+      await this.#finish(this.consumer.drain());
+      await this.#finish(this.instances.leave({ run: (command) => command(background) }).catch(() => undefined));
+    }
     await this.#finish(Promise.all([...new Set([...request.all, ...writes.all, background])].map(quit)));
     void closeConnections(this.connections);
   }

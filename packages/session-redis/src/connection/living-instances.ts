@@ -27,9 +27,10 @@ export class LivingInstances {
     if (dead.length > 0) await this.connection.run((client) => client.zrem(instances, ...dead), instances);
   }
 
-  async leave(): Promise<void> {
+  /** It changes nothing any more. */
+  async leave(connection = this.connection): Promise<void> {
     const { instances } = this.partitions;
-    await this.connection.run((client) => client.zrem(instances, this.name), instances);
+    await connection.run((client) => client.zrem(instances, this.name), instances);
   }
 
   /** The names of the others that are alive. */

@@ -116,7 +116,15 @@ it('a group that was absent for half an hour handles all missed events in order,
   const buckets = (await store.client.zrangebyscore(keys.bucketList, '-inf', '+inf')).map((minute) =>
     keys.bucket(minute),
   );
-  const others = [keys.events, keys.trimmed, keys.handlers, keys.wanted, partitions.meta, keys.bucketList];
+  const others = [
+    keys.events,
+    keys.trimmed,
+    keys.handlers,
+    keys.wanted,
+    partitions.meta,
+    partitions.instances,
+    keys.bucketList,
+  ];
   expect((await store.client.keys('*')).sort()).toEqual([...ofSessions, ...buckets, ...others].sort());
   expect(await recorded()).toEqual([]);
   const line = ({ keys, bytes, used }: typeof after) => `${keys} keys, ${bytes} bytes (used_memory ${used})`;

@@ -96,7 +96,7 @@ it('five instances handle 50,000 events in spite of two kills and a restart of R
   const { events, handlers, trimmed, wanted } = store.keys;
   await eventually(async () =>
     expect(new Set([...(await store.client.keys('*')), events, handlers, trimmed, wanted])).toEqual(
-      new Set([events, handlers, trimmed, wanted, store.partitions.meta]),
+      new Set([events, handlers, trimmed, wanted, store.partitions.meta, store.partitions.instances]),
     ),
   );
 }, 600_000);

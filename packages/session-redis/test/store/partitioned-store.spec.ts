@@ -43,7 +43,7 @@ async function leftInRedis(): Promise<string[]> {
     const { events, trimmed, handlers, wanted } = keys;
     return [events, trimmed, handlers, wanted, ...TYPES.map((type) => keys.broadcastWanted(type))];
   });
-  return keys.filter((key) => ![...documented, store.partitions.meta].includes(key));
+  return keys.filter((key) => ![...documented, store.partitions.meta, store.partitions.instances].includes(key));
 }
 
 async function cleanUp(instance: { get: App['nest']['get'] }): Promise<void> {

@@ -28,6 +28,7 @@ export const KEYS = {
   'nest:session:events:thinned': 'hash',
   'nest:session:events:dropped': 'hash',
   'nest:session:meta': 'hash',
+  'nest:session:instances': 'zset',
 };
 
 const ANY: Record<string, string> = {
@@ -48,7 +49,8 @@ export function patternsOfKeys(
 ): { readonly key: string; readonly pattern: RegExp }[] {
   const all = { ...ANY, ...placeholders };
   return Object.keys(KEYS).map((key) => {
-    const tagged = key === 'nest:session:meta' ? key : key.replace('nest:session:', `nest:session:${tag}`);
+    const isOfAll = key === 'nest:session:meta' || key === 'nest:session:instances';
+    const tagged = isOfAll ? key : key.replace('nest:session:', `nest:session:${tag}`);
     return { key, pattern: new RegExp(`^${tagged.replaceAll(/<[\w ]+>/g, (placeholder) => all[placeholder]!)}$`, 's') };
   });
 }

@@ -31,6 +31,7 @@ const LASTING = [
   'nest:session:events:handlers',
   'nest:session:events:trimmed',
   'nest:session:events:wanted',
+  'nest:session:instances',
   'nest:session:meta',
 ];
 

@@ -1,0 +1,246 @@
+import { Injectable } from '@nestjs/common';
+import { IndexedSessionRepository, OnSessionEvent, SessionEvent } from '@nest-session/core';
+import { repartition, SessionExpirationSweeper } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionMove } from '../../src/repartitioning/session-move.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { contentOf, fill } from '../support/filled.store.js';
+import { MINUTE, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const ONE = new SessionPartitions('nest:session');
+
+let store: Store;
+beforeAll(async () => {
+  store = await Store.open();
+});
+beforeEach(() => store.client.flushall());
+afterAll(() => store.close());
+
+const url = () => store.server.url;
+const recorded = () => store.client.hget(ONE.meta, 'partitions');
+const partitionsOf = (count: number) => new SessionPartitions('nest:session', count);
+const start = (partitions: number, providers: (typeof Handlers)[] = []) =>
+  EventInstance.start({ redis: { url: url(), partitions, events: { consume: providers.length > 0 } }, providers });
+
+@Injectable()
+class Handlers {
+  readonly heard: [type: string, id: string, cart: unknown][] = [];
+  isBroken = false;
+
+  @OnSessionEvent(SessionEvent)
+  handle({ type, sessionId, session }: SessionEvent) {
+    if (this.isBroken) throw new Error('broken');
+    this.heard.push([type, sessionId, session.getAttribute('cart')]);
+  }
+}
+
+/** A connection on which the command fails that comes after so many, and all others then. */
+class FailingRedis extends Redis {
+  left = Infinity;
+
+  override sendCommand(...args: Parameters<Redis['sendCommand']>) {
+    if (this.left-- <= 0) {
+      args[0].reject(new Error('interrupted'));
+      return args[0].promise;
+    }
+    return super.sendCommand(...args);
+  }
+}
+
+describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in %s', (ends) => {
+  it.each([
+    [1, 4],
+    [4, 1],
+    [4, 64],
+    // These have partitions in common.
+    [2, 4],
+    [3, 2],
+  ])('everything moves from %d to %d partitions, and back', async (from, to) => {
+    const [old, next] = [partitionsOf(from), partitionsOf(to)];
+    await fill(store.client, old, ends, 20);
+    const content = await contentOf(store.client, old);
+    const progress: string[] = [];
+    const onProgress = ({ step }: { step: string }) => progress.push(step);
+    // Live ones, those without an end, those that have run out, and ended ones.
+    expect((await repartition({ url: url() }, { from, to, onProgress })).moved).toBeGreaterThan(20);
+    expect([...new Set(progress)]).toEqual(['events', 'sessions', 'done']);
+    expect(await contentOf(store.client, next)).toEqual(content);
+    expect(await recorded()).toBe(`${to}`);
+    expect(await repartition({ url: url() }, { from, to })).toEqual({ moved: 0 });
+    await repartition({ url: url() }, { to: from });
+    expect(await contentOf(store.client, old)).toEqual(content);
+  });
+
+  it.each(
+    ends === 'buckets'
+      ? [
+          [1, 2],
+          [3, 2],
+        ]
+      : [[2, 1]],
+  )(
+    'from %d to %d partitions, it continues wherever it was interrupted',
+    async (from, to) => {
+      const [old, next] = [partitionsOf(from), partitionsOf(to)];
+      await fill(store.client, old, ends, 2);
+      const content = await contentOf(store.client, old);
+      const names = await store.client.keys('*');
+      const saved = await Promise.all(
+        names.map(
+          async (key) => [key, await store.client.pexpiretime(key), await store.client.dumpBuffer(key)] as const,
+        ),
+      );
+      const client = new FailingRedis(url());
+      await client.ping();
+      let interruptions = 0;
+      try {
+        for (let commands = 1, isDone = false; !isDone; commands++) {
+          await store.client.flushall();
+          await Promise.all(
+            saved.map(([key, end, data]) => store.client.restore(key, Math.max(end, 0), data, 'ABSTTL')),
+          );
+          client.left = commands;
+          isDone = await new SessionMove(client, next, 'one').run({}).then(
+            () => true,
+            (error: Error) => {
+              expect(error.message).toBe('interrupted');
+              return false;
+            },
+          );
+          client.left = Infinity;
+          if (isDone) break;
+          interruptions++;
+          // As 30 seconds later.
+          await store.client.del(next.instances);
+          await new SessionMove(client, next, 'other').run({ from: undefined });
+          expect({ commands, content: await contentOf(store.client, next) }).toEqual({ commands, content });
+        }
+      } finally {
+        client.disconnect();
+      }
+      expect(interruptions).toBeGreaterThan(50);
+    },
+    120_000,
+  );
+});
+
+it('is refused while an instance is alive, also one without handlers, and then leaves everything as it was', async () => {
+  const instance = await start(1);
+  try {
+    const [name] = await store.client.zrange(ONE.instances, '0', '-1');
+    await expect(repartition({ url: url() }, { from: 1, to: 4 })).rejects.toThrow(
+      `The sessions in namespace "nest:session" cannot move while instances are alive: ${JSON.stringify(name)}. ` +
+        'Stop all of them, and run this again.',
+    );
+    expect(await recorded()).toBe('1');
+  } finally {
+    await instance.stop();
+  }
+  expect(await store.client.exists(ONE.instances)).toBe(0);
+  expect(await repartition({ url: url() }, { from: 1, to: 4 })).toEqual({ moved: 0 });
+  expect(await recorded()).toBe('4');
+});
+
+it('no instance starts until it has finished, and only one with the new number then', async () => {
+  await fill(store.client, ONE, 'buckets');
+  const stopping = new AbortController();
+  const onProgress = ({ step }: { step: string }) => step === 'sessions' && stopping.abort();
+  const moving = repartition({ url: url() }, { to: 4, signal: stopping.signal, onProgress });
+  await expect(moving).rejects.toThrow('aborted');
+  expect(await recorded()).toBe('1>4>keys');
+  for (const count of [1, 4]) {
+    await expect(start(count)).rejects.toThrow(
+      'are being moved from 1 to 4 partitions. Run `nest-session-redis repartition --from 1 --to 4` until it has ' +
+        'finished, and set option `partitions` to 4.',
+    );
+  }
+  // Instances that were refused are not alive.
+  await repartition({ url: url() }, { from: 1, to: 4 });
+  await expect(start(1)).rejects.toThrow(
+    'are in 4 partitions, but option `partitions` is 1. Set it to 4, or use another namespace. To move them, stop all ' +
+      'instances and run `nest-session-redis repartition --from 4 --to 1`.',
+  );
+  await (await start(4)).stop();
+});
+
+it.each([
+  ['numbers that are equal', { from: 4, to: 4 }, 'must be two numbers'],
+  ['a number that is out of range', { from: 1, to: 2000 }, '`partitions`'],
+  ['another number than there is', { from: 2, to: 4 }, 'are in 1 partitions, not in 2'],
+])('%s are refused, and nothing is recorded', async (_, counts, problem) => {
+  await store.client.hset(ONE.meta, 'version', '2', 'partitions', '1');
+  await expect(repartition({ url: url() }, counts)).rejects.toThrow(problem);
+  expect(await recorded()).toBe('1');
+});
+
+it('another target is refused while a move has not finished, and so is a namespace that nobody has used', async () => {
+  await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow('no application has started');
+  await store.client.hset(ONE.meta, 'version', '2', 'partitions', '1>4>drop');
+  await expect(repartition({ url: url() }, { to: 8 })).rejects.toThrow('are being moved from 1 to 4 partitions');
+  expect(await recorded()).toBe('1>4>drop');
+});
+
+it('a key of another type holds up no other one, is named, and moves when it has been removed', async () => {
+  await fill(store.client, ONE, 'buckets');
+  const foreign = 'nest:session:index:principal:foreign';
+  await store.client.set(foreign, 'x');
+  await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow(
+    `1 keys are of another type, such as "${foreign}"`,
+  );
+  expect(await store.client.keys('nest:session:sessions:*')).toEqual([]);
+  expect(await recorded()).toBe('1>4>keys');
+  await store.client.del(foreign);
+  await repartition({ url: url() }, { to: 4 });
+  await contentOf(store.client, partitionsOf(4));
+});
+
+it.each([
+  [1, 4],
+  [4, 1],
+])('each end is handled once, with its data, when applications start again, from %d to %d', async (from, to) => {
+  const before = await start(from, [Handlers]);
+  before.module.get(Handlers).isBroken = true;
+  const repository = before.module.get(IndexedSessionRepository);
+  const ids: string[] = [];
+  for (let i = 0; i < 40; i++) {
+    const session = repository.createSession();
+    session.setAttribute('cart', i);
+    session.principalName = 'ann';
+    await session.save();
+    ids.push(session.id);
+  }
+  // Ten have ended, ten have run out meanwhile, and twenty live on.
+  for (const id of ids.slice(0, 10)) await repository.deleteById(id);
+  const failing = () => Promise.all(partitionsOf(from).all.map((keys) => store.client.hlen(keys.failing('default'))));
+  await eventually(async () => (await failing()).some((count) => count > 0));
+  await before.stop();
+  for (const id of ids.slice(10, 20)) await store.client.del(partitionsOf(from).of(id).shadow(id));
+
+  await repartition({ url: url() }, { from, to });
+
+  const after = await start(to, [Handlers]);
+  try {
+    await after.module.get(SessionExpirationSweeper).runOnce({ ahead: 60 * MINUTE });
+    const { heard } = after.module.get(Handlers);
+    const ends = () =>
+      heard.filter(([type]) => type === 'deleted' || type === 'expired').sort(([, a], [, b]) => (a < b ? -1 : 1));
+    await eventually(() => ends().length >= 20);
+    const expected = ids.slice(0, 20).map((id, i) => [i < 10 ? 'deleted' : 'expired', id, i]);
+    expect(ends()).toEqual(expected.sort(([, a], [, b]) => (a! < b! ? -1 : 1)));
+    const moved = after.module.get(IndexedSessionRepository);
+    expect(
+      await moved.countByIndex(
+        'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME',
+        'ann',
+      ),
+    ).toBe(20);
+    expect((await moved.findById(ids[20]!))?.getAttribute('cart')).toBe(20);
+  } finally {
+    await after.stop();
+  }
+});
