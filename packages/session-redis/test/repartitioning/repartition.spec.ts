@@ -99,7 +99,8 @@ describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in 
       await client.ping();
       let interruptions = 0;
       try {
-        for (let commands = 1, isDone = false; !isDone; commands++) {
+        // At places further and further apart: the first ones decide what is begun anew.
+        for (let commands = 1, isDone = false; !isDone; commands += 1 + Math.floor(commands / 8)) {
           await store.client.flushall();
           await Promise.all(
             saved.map(([key, end, data]) => store.client.restore(key, Math.max(end, 0), data, 'ABSTTL')),
@@ -123,7 +124,7 @@ describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in 
       } finally {
         client.disconnect();
       }
-      expect(interruptions).toBeGreaterThan(50);
+      expect(interruptions).toBeGreaterThan(20);
     },
     120_000,
   );

@@ -91,11 +91,11 @@ describe.each(['express', 'fastify'] as const)('requests with arbitrary headers,
     expect(flights).toBe(0);
   });
 
-  it('cause two round trips with 300 session cookies, and none with 300 other cookies', async () => {
+  it('cause one round trip with 300 session cookies, and none with 300 other cookies', async () => {
     const tokens = Array.from({ length: 300 }, () => generateSessionKey().token.reveal());
     const read = (name: (i: number) => string) =>
       sendRaw(app.url, 'GET /read', [`Cookie: ${tokens.map((token, i) => `${name(i)}=${token}`).join('; ')}`]);
-    expect(await proxy.flightsDuring(async () => expect((await read(() => 'SESSION')).status).toBe(200))).toBe(2);
+    expect(await proxy.flightsDuring(async () => expect((await read(() => 'SESSION')).status).toBe(200))).toBe(1);
     expect(await proxy.flightsDuring(async () => expect((await read((i) => `S${i}`)).status).toBe(200))).toBe(0);
   });
 
