@@ -10,19 +10,24 @@ import {
   SessionExpiredEvent,
   Sessions,
 } from '@nest-session/core';
-import { ForeignSessions } from '@nest-session/core/internal';
-import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
+import { ForeignSessions } from '@nest-session/core/transport';
+import {
+  type RedisSessionModuleOptions,
+  repartition,
+  SessionEventGroups,
+  SessionExpirationSweeper,
+} from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { hashOfValue } from '../support/hash-of-value.js';
+import { contentOf, fill } from '../support/filled.store.js';
 
 LeakGuard.install();
 
@@ -276,6 +281,15 @@ async function takeOver(): Promise<void> {
   await instance.stop();
 }
 
+/** The command, while no instance is alive. */
+async function moveToPartitions(): Promise<void> {
+  await fill(admin, new SessionPartitions('nest:session'), 'buckets');
+  await admin.script('FLUSH');
+  const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
+  expect((await repartition({ url }, { to: 4 })).moved).toBeGreaterThan(0);
+  await contentOf(admin, new SessionPartitions('nest:session', 4));
+}
+
 /** A change that succeeds when a replica has it. */
 async function waitForReplica(): Promise<void> {
   const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
@@ -342,6 +356,11 @@ describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>
   { what: 'that uses SessionEventGroups', rights: [...ALONE, 'handlers', 'groups'], live: operateGroups },
   { what: 'that sets the flags for notifications', rights: [...ALONE, 'notifications', 'flags'], live: hearOfExpiry },
   { what: 'in another database', rights: [...ALONE, 'database'], live: useAnotherDatabase },
+  {
+    what: 'that moves sessions to other partitions',
+    rights: [...ALONE, 'handlers', 'repartitioning'],
+    live: moveToPartitions,
+  },
   { what: 'whose changes wait for replicas', rights: [...ALONE, 'replicas'], live: waitForReplica },
   { what: 'that takes sessions of express-session over', rights: [...ALONE, 'takeover'], live: takeOver },
 ])('a process $what', ({ rights, live }) => {

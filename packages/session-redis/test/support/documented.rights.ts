@@ -15,7 +15,6 @@ export type RightsName =
   | 'all keys'
   | 'database'
   | 'repartitioning'
-  | 'repartitioning notifications'
   | 'replicas'
   | 'takeover'
   | 'bullmq';

@@ -71,6 +71,8 @@ export async function fill(
     let next = newId();
     while (partitions.of(next) !== partitions.of(rotated)) next = newId();
     expect(await scripts.save(updateOf(rotated, { newId: next }))).toMatchObject({ outcome: 'saved' });
+    // A test may take longer than a minute.
+    await client.expire(partitions.of(rotated).forwardingMark(rotated), 1000);
     // One without an end, and one that has run out.
     await create(-1);
     const over = await create();
