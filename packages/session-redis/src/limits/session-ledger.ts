@@ -7,7 +7,6 @@ import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { type FoundSession, LedgerScripts, type Place, type SettledPlace } from '../scripts/limits/ledger.scripts.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';

@@ -1,7 +1,5 @@
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { recordedExpirations } from '../support/key-event.fixture.js';
 import { Store } from '../support/store.fixture.js';

@@ -80,7 +80,7 @@ it.each([
       // It begins, and is killed a little later each time.
       const hasBegun = async () => isOver || (await client.exists(next.instances)) === 1;
       await eventually(async () => expect(await hasBegun()).toBe(true), { timeout: MINUTE });
-      const isDone = await Promise.race([code.then(() => true), pause(20 * kills).then(() => false)]);
+      const isDone = await Promise.race([code.then(() => true), pause(80 * kills).then(() => false)]);
       worker.kill('SIGKILL');
       const result = await code;
       killedAt.add(String(await recorded()));

@@ -3,11 +3,8 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
-import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { scriptsOn } from '../../src/scripts/define-scripts.js';
-import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { commandStats } from '../support/command.stats.js';
-import { KEEPING_RULES, MINUTE, Store, updateOf } from '../support/store.fixture.js';
+import { MINUTE, Store, updateOf } from '../support/store.fixture.js';
 import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();

@@ -118,7 +118,11 @@ async function entriesOf(
   };
   if (kind === 'sessions' || kind === 'ledger') {
     const content =
-      (await client.type(key)) === 'hash' ? Object.entries(await client.hgetall(key)).sort() : await client.get(key);
+      (await client.type(key)) === 'hash'
+        ? Object.entries(await client.hgetall(key))
+            .map(String)
+            .sort()
+        : await client.get(key);
     return [
       isIn(name.slice(name.lastIndexOf(':') + 1), JSON.stringify([name, content, await client.pexpiretime(key)])),
     ];
@@ -138,7 +142,14 @@ async function entriesOf(
   }
   if (kind === 'revoked') return [JSON.stringify([name, await client.pexpiretime(key)])];
   if (name === 'events:handlers' || name === 'events:wanted')
-    return [JSON.stringify([name, Object.entries(await client.hgetall(key)).sort()])];
+    return [
+      JSON.stringify([
+        name,
+        Object.entries(await client.hgetall(key))
+          .map(String)
+          .sort(),
+      ]),
+    ];
   // What is compared otherwise, and nothing else.
   expect(name).toMatch(/^(epoch|events(:(dead(:\w+)?|dropped|failing:.*|retries:.*|wanted:broadcast:expired))?)$/);
   return [];

@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
-import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
