@@ -10,7 +10,7 @@ import {
   SessionExpiredEvent,
   Sessions,
 } from '@nest-session/core';
-import { ForeignSessions } from '@nest-session/core/transport';
+import { ForeignSessions } from '@nest-session/core/internal';
 import {
   type RedisSessionModuleOptions,
   repartition,
