@@ -20,6 +20,7 @@ import { failByName } from './mutants/named-test.trial.mjs';
 import { operation } from './mutants/operation.mutants.mjs';
 import { findPlaces, locate } from './mutants/places.mjs';
 import { redisStore } from './mutants/redis-store.mutants.mjs';
+import { repartitioning } from './mutants/repartitioning.mutants.mjs';
 import { requests } from './mutants/requests.mutants.mjs';
 import { sockets } from './mutants/sockets.mutants.mjs';
 import { sortedSet } from './mutants/sorted-set.mutants.mjs';
@@ -38,6 +39,7 @@ await main(async () => {
     ...cookies,
     ...operation,
     ...delivery,
+    ...repartitioning,
     ...requests,
     ...sockets,
     ...timers,

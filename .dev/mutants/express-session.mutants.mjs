@@ -212,7 +212,7 @@ const takeover = [
   },
   {
     mistake: 'A session that was ended before its takeover has a place among those of its principal',
-    in: 'RedisForeignSessions.#move',
+    in: 'RedisForeignSessions.move',
     code: "if (principal && outcome === 'refused') await this.#ledger.leave(id, principal);",
     instead: '',
     ...byRevocation('that was ended takes no place of the sessions that its principal may have'),
@@ -226,7 +226,7 @@ const takeover = [
   },
   {
     mistake: 'The old entry stays',
-    in: 'RedisForeignSessions.#move',
+    in: 'RedisForeignSessions.move',
     code: 'await this.#connection.run((client) => client.unlink(key), key);',
     instead: '',
     ...byTakeover('has removed the old entry when the response leaves'),

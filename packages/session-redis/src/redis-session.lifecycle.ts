@@ -199,6 +199,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   async #checkLate(): Promise<void> {
     // The application already runs, so an error can only be logged.
     const { background } = this.connections;
+    await this.instances.sign().catch(() => undefined);
     await checkStore({ run: (command) => command(background) }, this.partitions).catch((error: unknown) =>
       logger.error(String(error)),
     );

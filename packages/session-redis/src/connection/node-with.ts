@@ -31,11 +31,6 @@ export function addressWith(client: Redis | Cluster, key: string): string | unde
   return isCluster(client) ? client.slots[slotOf(key)]?.[0] : '';
 }
 
-/** A connection to each node that has keys. */
-export function primariesOf(client: Redis | Cluster): readonly Redis[] {
-  return isCluster(client) ? client.nodes('master') : [client];
-}
-
 /** Partitions by the node that has them. */
 export function partitionsByNode(
   client: Redis | Cluster,

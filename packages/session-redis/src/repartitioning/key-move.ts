@@ -63,7 +63,9 @@ export class KeyMove {
     try {
       const [, id] = OF_ONE.exec(name) ?? [];
       const [, minute] = BUCKET.exec(name) ?? [];
-      if (id !== undefined) await this.#moveWhole(scanned, this.to.of(id));
+      // Not kept with one partition, it would be wrong when there are several again. It is made anew from the indexes.
+      if (name.startsWith('ledger:') && this.to.count === 1) this.#found += await this.client.unlink(key);
+      else if (id !== undefined) await this.#moveWhole(scanned, this.to.of(id));
       else if (minute !== undefined) await this.#moveBucket(partition, minute);
       else if (BY_ID.test(name)) await this.#moveEntries(scanned);
       else if (name.startsWith('revoked:')) await this.#moveRevocation(scanned);

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { primariesOf } from '../connection/node-with.js';
+import { nodeWith } from '../connection/node-with.js';
 import { pages } from '../expiration/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
@@ -39,7 +39,8 @@ export async function* scannedKeys(
     const partition = partitions.get(prefix);
     return partition ? [{ key, partition, name: key.slice(prefix.length) }] : [];
   };
-  for (const node of primariesOf(client)) {
+  // Fails while one of the nodes is missing, whose keys would be passed over.
+  for (const node of new Set(all.map(({ prefix }) => nodeWith(client, prefix)))) {
     for await (const keys of pages((cursor) => node.scan(cursor, ...options))) yield keys.flatMap(found);
   }
 }

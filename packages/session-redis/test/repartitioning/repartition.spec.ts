@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionMove } from '../../src/repartitioning/session-move.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { contentOf, fill } from '../support/filled.store.js';
+import { contentOf, fill, HASH } from '../support/filled.store.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -128,6 +128,24 @@ describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in 
     },
     120_000,
   );
+});
+
+it('a revocation mark and an epoch are in every partition afterwards', async () => {
+  await fill(store.client, ONE, 'buckets');
+  await repartition({ url: url() }, { to: 4 });
+  for (const keys of partitionsOf(4).all) {
+    expect(await store.client.ttl(keys.revocationMark('principal', HASH))).toBeGreaterThan(0);
+    // Each instance ends the older sessions once more, wherever they are.
+    expect(await store.client.hgetall(keys.epoch)).toEqual({ at: '5' });
+  }
+});
+
+it('a ledger moves to the partition of its principal, and is dropped with one partition, which has none', async () => {
+  await fill(store.client, partitionsOf(4), 'buckets');
+  await repartition({ url: url() }, { from: 4, to: 64 });
+  expect(await store.client.hgetall(partitionsOf(64).of(HASH).ledger(HASH))).toEqual({ a: '1' });
+  await repartition({ url: url() }, { from: 64, to: 1 });
+  expect(await store.client.exists(ONE.of(HASH).ledger(HASH))).toBe(0);
 });
 
 it('is refused while an instance is alive, also one without handlers, and then leaves everything as it was', async () => {
