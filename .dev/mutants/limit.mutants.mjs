@@ -169,7 +169,7 @@ const inLedger = [
     mistake: 'The first sign-in looks for the sessions of its principal in one partition only',
     in: 'SessionLedger.#sessionsOf',
     code: 'this.partitions.all.map(',
-    instead: 'this.partitions.inOrder.slice(0, 1).map(',
+    instead: 'this.partitions.all.slice(0, 1).map(',
     beyondModel: 'it limits from the beginning',
     killedBy: byLedger('knows the sessions that were there before it'),
   },

@@ -304,7 +304,7 @@ export const operation = [
   {
     mistake: 'The connections are closed before the events are settled',
     in: 'RedisSessionLifecycle.onApplicationShutdown',
-    code: "if (background.status === 'ready') await this.#finish(this.consumer.drain());",
+    code: 'await this.#finish(this.consumer.drain());',
     instead: '',
     ...ORDER,
   },

@@ -36,7 +36,7 @@ export const timers = [
   {
     mistake: 'A timer is not told when to ask again about a session that is alive',
     in: 'TimedSessionListener.#answer',
-    code: "outcomes.includes('alive') ? await this.ends.delayOf(id) : undefined",
+    code: "outcome === 'alive' ? await this.ends.delayOf(id) : undefined",
     instead: 'undefined',
     killedBy: timed(
       'ends nothing early: it answers when to ask again, and one of two who ask at once that nobody needs to',
