@@ -96,8 +96,6 @@ export class KeyMove {
         this.#found += await this.client.srem(bucket, ...its);
       }
     }
-    // In a partition that both numbers have, the list stays.
-    if ((await this.client.exists(bucket)) === 0) await this.client.zrem(from.bucketList, minute);
   }
 
   async #moveEntries({ key, name, partition }: ScannedKey): Promise<void> {
@@ -122,9 +120,14 @@ export class KeyMove {
     if (!this.#stays(partition)) this.#found += await this.client.unlink(key);
   }
 
-  /** What is not of a session. */
+  /** What is not of a session, and in a partition that both numbers have, minutes whose buckets have left. */
   async #clear(keys: SessionKeys): Promise<void> {
-    if (this.#stays(keys)) return;
+    if (this.#stays(keys)) {
+      for (const minute of await this.client.zrange(keys.bucketList, '0', '-1')) {
+        if ((await this.client.exists(keys.bucket(minute))) === 0) await this.client.zrem(keys.bucketList, minute);
+      }
+      return;
+    }
     for (const key of [keys.bucketList, keys.epoch, keys.cleanup]) await this.client.unlink(key);
   }
 
