@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { repartition, SessionExpirationSweeper } from '@nest-session/redis';
@@ -11,6 +14,8 @@ import { contentOf, fill, HASH } from '../support/filled.store.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
+
+const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
 
 const ONE = new SessionPartitions('nest:session');
 
@@ -185,6 +190,20 @@ it('no instance starts until it has finished, and only one with the new number t
       'instances and run `nest-session-redis repartition --from 4 --to 1`.',
   );
   await (await start(4)).stop();
+});
+
+it('the command prints what it has done', async () => {
+  const id = await store.create({ cart: '"apple"' });
+  await store.client.hset(ONE.meta, 'version', '2', 'partitions', '1');
+  const child = spawn(process.execPath, [COMMAND, 'repartition', '--from', '1', '--to', '4', '--url', url()], {
+    env: { ...process.env, NODE_OPTIONS: '' },
+  });
+  expect([await text(child.stdout), await text(child.stderr)]).toEqual([
+    'events: 0 sessions moved\nsessions: 0 sessions moved\nsessions: 1 sessions moved\ndone: 1 sessions moved\n' +
+      'All sessions are in 4 partitions. Set the option partitions to 4, and start the applications.\n',
+    '',
+  ]);
+  expect(await store.client.exists(partitionsOf(4).of(id).shadow(id))).toBe(1);
 });
 
 it.each([
