@@ -1,6 +1,5 @@
 // Mistakes in what a request and a response do with cookies, and with the caches between client and application.
 const bySeveralCookies = (test) => ({ spec: 'several-cookies.spec.ts', test });
-const byOpenRequests = (test) => ({ spec: 'open-requests.spec.ts', test });
 const byArbitraryCookies = (test) => ({ spec: 'arbitrary-cookies.spec.ts', test });
 const byStrictMode = (test) => ({ spec: 'strict-security.spec.ts', test: `with \`security: 'strict'\` ${test}` });
 const byRequirement = (test) => ({
@@ -35,7 +34,10 @@ const planted = [
     in: 'findPresented',
     code: 'ids.flat().length <= LOADED_UNSEEN',
     instead: 'true',
-    killedBy: byOpenRequests('a request with 64 live sessions reads one of them from Redis, 1 partition(s)'),
+    killedBy: {
+      spec: 'many-cookies.spec.ts',
+      test: 'a request with 64 live sessions reads one of them from Redis, 1 partition(s)',
+    },
   },
   {
     mistake: 'A session of which only the principal is known counts',
@@ -47,9 +49,12 @@ const planted = [
   {
     mistake: 'An open request keeps all sessions in memory that its cookies open',
     in: 'RequestSessionLoader.#endsOf',
-    code: 'this.#endOf(id, foreign)',
-    instead: 'async () => { await foreign?.move(id); await this.repository.deleteById(id); }',
-    killedBy: byOpenRequests('an open request with several live sessions keeps only the one that counts in memory'),
+    code: '(other) => this.#endOf(other)',
+    instead: '({ id, foreign }) => async () => { await foreign?.move(id); await this.repository.deleteById(id); }',
+    killedBy: {
+      spec: 'open-requests.spec.ts',
+      test: 'an open request keeps one session in memory, however many it presents, and still ends all of them',
+    },
   },
   {
     mistake: 'Each made-up cookie costs a load',

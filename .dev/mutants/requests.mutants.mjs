@@ -446,7 +446,7 @@ export const requests = [
   ...bounds,
   {
     mistake: 'An id that nobody has is adopted from the client that presents it',
-    in: 'TrackedSession',
+    in: 'SessionState.create',
     code: 'const { id, token } = writer.drawKey();',
     instead: `const { id: drawn, token } = writer.drawKey();
     const [id = drawn] = presentedIds;`,
@@ -524,9 +524,9 @@ export const requests = [
   },
   {
     mistake: 'The cookie is sent of a session that is not stored',
-    in: 'TrackedSession',
-    code: 'ended === undefined && storedId === id ?',
-    instead: 'ended === undefined ?',
+    in: 'SessionState',
+    code: 'this.ended === undefined && this.storedId === this.id',
+    instead: 'this.ended === undefined',
     killedBy: byRequests('the cookie is left unchanged when its session is unknown, until a new session replaces it'),
   },
   {
