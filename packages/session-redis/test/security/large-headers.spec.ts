@@ -59,7 +59,8 @@ describe.each(['express', 'fastify'])('an application that accepts headers of 12
         `Cookie: ${tokens(1200)
           .map((token) => `SESSION=${token}`)
           .join('; ')}`,
-      5,
+      // None of them is alive.
+      0,
     ],
     ['a token of 64 KB in a header', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`, 0],
     ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`, 0],
