@@ -11,7 +11,7 @@ import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
 import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
-import { EventInstance } from '../support/event-instance.fixture.js';
+import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -34,10 +34,14 @@ afterEach(async () => {
 });
 afterAll(() => store.close());
 
-async function start(provider: Type | undefined, options: RedisSessionModuleOptions = {}): Promise<EventInstance> {
+async function start(
+  provider: Type | undefined,
+  options: RedisSessionModuleOptions = {},
+  pace: EventInstanceOptions['pace'] = {},
+): Promise<EventInstance> {
   const events = { concurrency: CONCURRENCY, attempts: 2, ...options.events };
   const redis = { url: store.server.url, partitions: PARTITIONS, cleanup: { cron: NEVER }, ...options, events };
-  const instance = await EventInstance.start({ redis, providers: provider ? [provider] : [] });
+  const instance = await EventInstance.start({ redis, pace, providers: provider ? [provider] : [] });
   instances.push(instance);
   return instance;
 }
@@ -461,6 +465,14 @@ describe('a broadcast', () => {
       await store.client.del(wanted);
       await store.client.hset(wanted, 'foreign', '1');
     }
+  });
+
+  it('tells a partition what is wanted soon after it could not', async () => {
+    const wanted = store.partitions.all[0]!.broadcastWanted('created');
+    await store.client.hset(wanted, 'foreign', '1');
+    await start(broadcastCache().Cache, {}, { wishRenewal: 60 * MINUTE });
+    await store.client.del(wanted);
+    await eventually(async () => expect(await store.client.exists(wanted)).toBe(1));
   });
 
   it('reports a gap in several partitions once, before any later event', async () => {
