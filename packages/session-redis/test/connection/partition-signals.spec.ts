@@ -1,4 +1,5 @@
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { Logger } from '@nestjs/common';
+import { LeakGuard, LogRecorder, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { PartitionSignals } from '../../src/connection/partition-signals.js';
@@ -34,6 +35,34 @@ it('a lost subscription is noticed with the next heartbeat, and nothing is confi
     expect(subscribers).toBe(1);
   } finally {
     await signals.stop();
+    await server.stop();
+  }
+});
+
+it('a connection that is made anew subscribes where the one before might not, each time', async () => {
+  const server = await RedisServer.start();
+  const admin = new Redis(server.url);
+  const log = new LogRecorder();
+  Logger.overrideLogger(log);
+  await admin.acl('SETUSER', 'app', 'on', 'nopass', '~*', '+@all', 'resetchannels');
+  const client = new Redis(server.url, { username: 'app', password: 'any', lazyConnect: true, autoResubscribe: false });
+  const partitions = new SessionPartitions('nest:session', 4);
+  const signals = new PartitionSignals(new SingleNode(client), partitions);
+  const warnings = () => log.matching(/cannot subscribe to the channels/);
+  try {
+    signals.start();
+    for (let time = 1; time <= 2; time++) {
+      await eventually(() => expect(warnings()).toHaveLength(time));
+      await admin.acl('SETUSER', 'app', 'allchannels');
+      client.disconnect(true);
+      const heard = () => partitions.all.map((keys) => signals.heardSince(keys));
+      await eventually(() => expect(Math.max(...heard())).toBeLessThan(Infinity));
+      await admin.acl('SETUSER', 'app', 'resetchannels');
+      client.disconnect(true);
+    }
+  } finally {
+    await signals.stop();
+    admin.disconnect();
     await server.stop();
   }
 });
