@@ -111,18 +111,21 @@ describe('assignAttribute()', () => {
     expect(writer.attributes.slice(1)).toEqual([{ lang: '"de"', added: null }, { n: '2' }, { n: '1' }]);
   });
 
-  it.each(['', ', and a sign-in'])('writes the value that was loaded after a lost save of another%s', async (signIn) => {
-    const session = writer.restore({ lang: '"de"' });
-    session.assignAttribute('lang', 'fr');
-    writer.reply(() => {
-      throw new SessionStoreError('No reply');
-    });
-    await expect(session.save()).rejects.toThrow(SessionStoreError);
-    if (signIn) session.signIn('ada');
-    session.assignAttribute('lang', 'de');
-    await session.save();
-    expect(writer.attributes).toMatchObject([{ lang: '"fr"' }, { lang: '"de"' }]);
-  });
+  it.each(['', ', and a sign-in'])(
+    'writes the value that was loaded after a lost save of another%s',
+    async (signIn) => {
+      const session = writer.restore({ lang: '"de"' });
+      session.assignAttribute('lang', 'fr');
+      writer.reply(() => {
+        throw new SessionStoreError('No reply');
+      });
+      await expect(session.save()).rejects.toThrow(SessionStoreError);
+      if (signIn) session.signIn('ada');
+      session.assignAttribute('lang', 'de');
+      await session.save();
+      expect(writer.attributes).toMatchObject([{ lang: '"fr"' }, { lang: '"de"' }]);
+    },
+  );
 
   it('leaves updateAttribute() to compare when the value was not changed', async () => {
     const session = writer.restore({ n: '1' });
