@@ -23,7 +23,7 @@ export const repartitioning = [
   {
     mistake: 'A copy that was interrupted is begun beside what it has copied',
     in: 'SessionMove.#do',
-    code: `await this.#forEach(this.to, 'moving:*', (key) => this.client.unlink(key));`,
+    code: `await this.#forEach(this.to, ALL_ASIDE, isAside, ({ key }) => this.client.unlink(key));`,
     instead: ``,
     killedBy: bySpec(CONTINUES),
   },

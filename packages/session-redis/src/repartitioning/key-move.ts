@@ -10,11 +10,14 @@ const NO_KEY = -2;
 const KEYS_AT_ONCE = 50;
 const MEMBERS_PER_CALL = 500;
 
+// The names are exact, because another namespace can begin with this one: `app` and `app:sessions`. Ids have 22 characters
+// or more, and hashes 43.
 /** A session hash, a shadow key, a forwarding mark or a takeover mark, with the id; and a ledger, with what stands for it. */
-const OF_ONE = /^(?:sessions:(?:expires:|moved:|taken-over:)?|ledger:)([^:]+)$/;
+const OF_ONE = /^(?:sessions:(?:expires:|moved:|taken-over:)?|ledger:)([\w-]{22,})$/;
 const BUCKET = /^expirations:(\d+)$/;
-const BY_ID = /^(?:ends$|index:)/;
-const SESSION = /^sessions:[^:]+$/;
+const BY_ID = /^(?:ends|index:[^]+:[\w-]{43})$/;
+const REVOCATION = /^revoked:[^]+:[\w-]{43}$/;
+const SESSION = /^sessions:[\w-]{22,}$/;
 
 /**
  * Moves all keys but those of events to the partitions that they have in another number of these. Each one is copied, with
@@ -68,7 +71,7 @@ export class KeyMove {
       else if (id !== undefined) await this.#moveWhole(scanned, this.to.of(id));
       else if (minute !== undefined) await this.#moveBucket(partition, minute);
       else if (BY_ID.test(name)) await this.#moveEntries(scanned);
-      else if (name.startsWith('revoked:')) await this.#moveRevocation(scanned);
+      else if (REVOCATION.test(name)) await this.#moveRevocation(scanned);
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
       this.#problems.set(key, error.message);

@@ -5,7 +5,15 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 
 const SCANNED_PER_CALL = 500;
-const MOVING = ':moving:';
+// No namespace has a question mark, so these keys are nobody else's. As a pattern it matches itself.
+const ASIDE = 'moving?:';
+
+/** A pattern of the names of keys that are aside. */
+export const ALL_ASIDE = `${ASIDE}*`;
+
+/** The names of the keys of events. Exact, because another namespace can begin with this one: `app` and `app:events`. */
+const OF_EVENTS =
+  /^events(?::(?:dead(?::(?:index|sizes|lost|unreported))?|(?:failing|retries):[^]+|handlers|wanted(?::broadcast:[\w-]+)?|trimmed|thinned|dropped))?$/;
 
 /** A key of a partition, and what comes after the prefix in it. */
 export interface ScannedKey {
@@ -14,14 +22,22 @@ export interface ScannedKey {
   readonly name: string;
 }
 
-/** The name of a key until everything is copied: in the same slot as the key. */
-export function aside({ prefix }: SessionKeys, key: string): string {
-  return prefix.slice(0, -1) + MOVING + key.slice(prefix.length);
+export function isOfEvents({ name }: ScannedKey): boolean {
+  return OF_EVENTS.test(name);
 }
 
-/** The name that a key of `aside()` is to have. */
-export function inPlace(key: string): string {
-  return key.replace(MOVING, ':');
+/** The name of a key of events until everything is copied: in the same slot as the key. */
+export function aside({ prefix }: SessionKeys, key: string): string {
+  return prefix + ASIDE + key.slice(prefix.length);
+}
+
+export function isAside({ name }: ScannedKey): boolean {
+  return name.startsWith(ASIDE) && OF_EVENTS.test(name.slice(ASIDE.length));
+}
+
+/** The name that a key that is aside is to have. */
+export function inPlace({ partition, name }: ScannedKey): string {
+  return partition.prefix + name.slice(ASIDE.length);
 }
 
 /** The keys of all partitions whose names match a pattern, page by page: those that are there the whole time at least once. */

@@ -7,7 +7,7 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import { EventCopy } from './event-copy.js';
 import { KeyMove } from './key-move.js';
 import type { RepartitionOptions, RepartitionProgress } from './repartition.js';
-import { inBatches, inPlace, scannedKeys } from './scanned-keys.js';
+import { ALL_ASIDE, inBatches, inPlace, isAside, isOfEvents, type ScannedKey, scannedKeys } from './scanned-keys.js';
 
 const KEYS_AT_ONCE = 50;
 
@@ -100,12 +100,14 @@ export class SessionMove {
   async #do(step: Step, from: SessionPartitions, report: (moved?: number) => void): Promise<void> {
     switch (step) {
       case 'copy':
-        await this.#forEach(this.to, 'moving:*', (key) => this.client.unlink(key));
+        await this.#forEach(this.to, ALL_ASIDE, isAside, ({ key }) => this.client.unlink(key));
         return new EventCopy(this.client, from, this.to).run(report);
       case 'drop':
-        return this.#forEach(from, 'events*', (key) => this.client.unlink(key));
+        return this.#forEach(from, 'events*', isOfEvents, ({ key }) => this.client.unlink(key));
       case 'place':
-        return this.#forEach(this.to, 'moving:*', (key) => this.client.rename(key, inPlace(key)));
+        return this.#forEach(this.to, ALL_ASIDE, isAside, (scanned) =>
+          this.client.rename(scanned.key, inPlace(scanned)),
+        );
       case 'keys':
         return this.#moveKeys(from, report);
     }
@@ -124,10 +126,11 @@ export class SessionMove {
   async #forEach(
     partitions: SessionPartitions,
     pattern: string,
-    act: (key: string) => Promise<unknown>,
+    isMeant: (scanned: ScannedKey) => boolean,
+    act: (scanned: ScannedKey) => Promise<unknown>,
   ): Promise<void> {
     for await (const found of scannedKeys(this.client, partitions, pattern)) {
-      await inBatches(found, KEYS_AT_ONCE, ({ key }) => act(key));
+      await inBatches(found.filter(isMeant), KEYS_AT_ONCE, act);
     }
   }
 

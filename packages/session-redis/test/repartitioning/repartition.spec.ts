@@ -153,6 +153,23 @@ it('a ledger moves to the partition of its principal, and is dropped with one pa
   expect(await store.client.exists(ONE.of(HASH).ledger(HASH))).toBe(0);
 });
 
+it('leaves other namespaces alone that begin with its name', async () => {
+  const others = ['events', 'moving', 'sessions', 'ledger'].map(
+    (name) => new SessionPartitions(`nest:session:${name}`),
+  );
+  for (const other of others) await fill(store.client, other, 'buckets');
+  const names = await store.client.keys('*');
+  const contents = () =>
+    Promise.all(names.map(async (key) => [key, (await store.client.dumpBuffer(key))?.toString('base64')]));
+  const before = await contents();
+  await fill(store.client, ONE, 'buckets');
+  const content = await contentOf(store.client, ONE, names);
+  await repartition({ url: url() }, { to: 4 });
+  await repartition({ url: url() }, { to: 1 });
+  expect(await contents()).toEqual(before);
+  expect(await contentOf(store.client, ONE, names)).toEqual(content);
+});
+
 it('is refused while an instance is alive, also one without handlers, and then leaves everything as it was', async () => {
   const instance = await start(1);
   try {
@@ -225,7 +242,7 @@ it('another target is refused while a move has not finished, and so is a namespa
 
 it('a key of another type holds up no other one, is named, and moves when it has been removed', async () => {
   await fill(store.client, ONE, 'buckets');
-  const foreign = 'nest:session:index:principal:foreign';
+  const foreign = `nest:session:index:principal:${HASH}`;
   await store.client.set(foreign, 'x');
   await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow(
     `1 keys are of another type, such as "${foreign}"`,

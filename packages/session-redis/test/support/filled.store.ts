@@ -7,6 +7,7 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { hashOfValue } from './hash-of-value.js';
 import { DEAD_LETTERS, KEEPING_RULES, updateOf } from './store.fixture.js';
 
 const HOUR = 3_600_000;
@@ -29,7 +30,7 @@ export async function fill(
   const create = async (interval = 1800, principal = 'ann') => {
     const id = newId();
     const times = { maxInactiveInterval: interval, absoluteTimeout: -1 };
-    const indexes = new Map([['principal', principal]]);
+    const indexes = new Map([['principal', hashOfValue(principal)]]);
     const { outcome } = await scripts.create({
       kind: 'create',
       id,
@@ -92,11 +93,15 @@ function nodesOf(client: Redis | Cluster): Redis[] {
   return isCluster(client) ? client.nodes('master') : [client];
 }
 
-/** Everything that is there, wherever it is. Fails when something is not in its partition. */
-export async function contentOf(client: Redis, partitions: SessionPartitions): Promise<unknown> {
+/** Everything that is there, wherever it is, but for the keys of others. Fails when something is not in its partition. */
+export async function contentOf(
+  client: Redis,
+  partitions: SessionPartitions,
+  others: readonly string[] = [],
+): Promise<unknown> {
   const names = (await Promise.all(nodesOf(client).map((node) => node.keys(`${partitions.namespace}:*`)))).flat();
   const found: string[] = [];
-  for (const key of names.filter((name) => ![partitions.meta, partitions.instances].includes(name))) {
+  for (const key of names.filter((name) => ![partitions.meta, partitions.instances, ...others].includes(name))) {
     const keys = partitions.all.find(({ prefix }) => prefix.includes('{') && key.startsWith(prefix));
     const partition = partitions.count === 1 ? partitions.all[0]! : keys;
     // Nothing is left in partitions of another number.
