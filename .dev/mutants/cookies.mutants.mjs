@@ -32,7 +32,7 @@ const planted = [
   {
     mistake: 'A header of cookies costs a load of each live session',
     in: 'findPresented',
-    code: 'ids.flat().length <= LOADED_UNSEEN',
+    code: 'flat.length <= LOADED_UNSEEN',
     instead: 'true',
     killedBy: {
       spec: 'many-cookies.spec.ts',

@@ -1,3 +1,4 @@
+import { LONGEST_COOKIE } from '../resolvers/cookie.options.js';
 import type { SessionClient } from '../resolvers/session-id.resolver.js';
 import { COOKIE_MAX_AGE_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../session/own-attributes.js';
 import type { TrackedSession } from '../session/tracked-session.js';
@@ -7,12 +8,9 @@ export function cookieLifetimeOf(session: TrackedSession | undefined): Pick<Sess
   const maxAge = session?.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE);
   return {
     isRemembered: session?.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true,
-    maxAge: isLifetime(maxAge) ? Math.min(maxAge, LONGEST_LIFETIME) : undefined,
+    maxAge: isLifetime(maxAge) ? Math.min(maxAge, LONGEST_COOKIE / 1000) : undefined,
   };
 }
-
-// Seconds: 400 days, the longest that browsers keep a cookie.
-const LONGEST_LIFETIME = 400 * 86_400;
 
 function isLifetime(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;

@@ -24,19 +24,25 @@ export async function findPresented(
   places: readonly (readonly string[])[],
 ): Promise<PresentedSessions[]> {
   const ids = bounded(places);
-  const areFew = ids.flat().length <= LOADED_UNSEEN;
-  const isLoaded = ids.map(({ length }) => areFew || length === 1);
+  const flat = ids.flat();
+  if (flat.length <= LOADED_UNSEEN) {
+    const found = await repository.findByIds(flat);
+    return ids.map(({ length }) => counted(found.splice(0, length)));
+  }
+  const isLoaded = ids.map(({ length }) => length === 1);
   const [loaded, asked] = await Promise.all([
     repository.findByIds(ids.filter((_, place) => isLoaded[place]).flat()),
     findPrincipals(repository, ids.filter((_, place) => !isLoaded[place]).flat()),
   ]);
   return Promise.all(
-    ids.map(async ({ length }, place) => {
-      if (!isLoaded[place]) return loadCounting(repository, asked.splice(0, length));
-      const sessions = loaded.splice(0, length);
-      return { sessions, counts: indexOfSessionThatCounts(sessions) };
-    }),
+    ids.map(({ length }, place) =>
+      isLoaded[place] ? counted(loaded.splice(0, length)) : loadCounting(repository, asked.splice(0, length)),
+    ),
   );
+}
+
+function counted(sessions: readonly (Session | null)[]): PresentedSessions {
+  return { sessions, counts: indexOfSessionThatCounts(sessions) };
 }
 
 function bounded(places: readonly (readonly string[])[]): (readonly string[])[] {

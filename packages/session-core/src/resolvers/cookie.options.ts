@@ -88,8 +88,8 @@ export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
 }
 
 const SECOND = 1000;
-// RFC 6265bis 5.5: browsers shorten a longer lifetime.
-const LONGEST = 400 * 24 * 60 * 60 * SECOND;
+/** Milliseconds. RFC 6265bis 5.5: browsers shorten a longer lifetime. */
+export const LONGEST_COOKIE = 400 * 24 * 60 * 60 * SECOND;
 const HOST_NAME = '__Host-SESSION';
 
 const STANDARD = {
@@ -163,7 +163,7 @@ function readAttributes(
 }
 
 function readMaxAge(reader: OptionReader, name: string): number | undefined {
-  const ms = reader.duration(name, undefined, { atLeast: SECOND, atMost: LONGEST, wholeSeconds: true });
+  const ms = reader.duration(name, undefined, { atLeast: SECOND, atMost: LONGEST_COOKIE, wholeSeconds: true });
   return ms === undefined ? undefined : ms / SECOND;
 }
 

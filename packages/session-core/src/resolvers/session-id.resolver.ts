@@ -27,8 +27,8 @@ export abstract class SessionIdResolver {
   abstract readonly headers: readonly string[];
 
   /**
-   * The well-formed tokens in the request, each once. The first 64 are looked up: five in one round trip, and more in two.
-   * The first that opens the session of a principal counts, or else the first that opens a session. Never throws. Call
+   * The well-formed tokens in the request, each once. The first 64 are looked up: up to five in one round trip, more in two,
+   * and more than twenty in three. The first that opens the session of a principal counts, or else the first that opens a session. Never throws. Call
    * `onRefused`, where it is given, for what stands in the place of a token and is none: security events are made of that.
    */
   abstract resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): readonly SessionToken[];

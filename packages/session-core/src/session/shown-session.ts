@@ -9,7 +9,7 @@ export function shownBy(session: object | undefined): object | undefined {
 }
 
 /** What logs may show of a session: no token and no value of an attribute. */
-export function describe(session: ReadonlySession & { readonly isNew: boolean }, id: string): object {
+export function describeSession(session: ReadonlySession & { readonly isNew: boolean }, id: string): object {
   const { isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames } = session;
   return { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames };
 }

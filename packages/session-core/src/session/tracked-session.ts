@@ -8,7 +8,7 @@ import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionState } from './session-state.js';
 import type { SessionWriter } from './session-writer.js';
-import { describe, shownBy } from './shown-session.js';
+import { describeSession, shownBy } from './shown-session.js';
 import { type SessionEnd, SessionSaver } from './session.saver.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SignInOptions } from './session.js';
 import { assertPrincipalName } from './sign-in.js';
@@ -291,7 +291,7 @@ export class TrackedSession implements Session {
 
   /** What logs may show of the session. */
   toJSON(): object {
-    return describe(this, this.shownId);
+    return describeSession(this, this.shownId);
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): object {

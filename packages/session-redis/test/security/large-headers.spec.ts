@@ -41,30 +41,27 @@ describe.each(['express', 'fastify'])('an application that accepts headers of 12
   const tokens = (count: number) => Array.from({ length: count }, () => generateSessionKey().token.reveal());
 
   it.each([
-    ['one cookie of 64 KB', () => `Cookie: SESSION=${'a'.repeat(SIZE)}`, 0],
+    ['one cookie of 64 KB', () => `Cookie: SESSION=${'a'.repeat(SIZE)}`],
     [
       '64 KB of other cookies',
       () =>
         `Cookie: ${tokens(1300)
           .map((token, i) => `s${i}=${token}`)
           .join('; ')}`,
-      0,
     ],
-    ['64 KB of semicolons', () => `Cookie: ${';'.repeat(SIZE)}`, 0],
-    ['64 KB of names without values', () => `Cookie: ${'SESSION;'.repeat(SIZE / 8)}`, 0],
-    ['64 KB of empty session cookies', () => `Cookie: ${'SESSION=;'.repeat(SIZE / 9)}`, 0],
+    ['64 KB of semicolons', () => `Cookie: ${';'.repeat(SIZE)}`],
+    ['64 KB of names without values', () => `Cookie: ${'SESSION;'.repeat(SIZE / 8)}`],
+    ['64 KB of empty session cookies', () => `Cookie: ${'SESSION=;'.repeat(SIZE / 9)}`],
     [
       '64 KB of unknown tokens',
       () =>
         `Cookie: ${tokens(1200)
           .map((token) => `SESSION=${token}`)
           .join('; ')}`,
-      // None of them is alive.
-      0,
     ],
-    ['a token of 64 KB in a header', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`, 0],
-    ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`, 0],
-  ])('responds and loads no more than 64 sessions: %s', async (_, header, expected) => {
+    ['a token of 64 KB in a header', () => `X-Auth-Token: ${'a'.repeat(SIZE)}`],
+    ['64 KB of tokens in one header', () => `X-Auth-Token: ${tokens(1400).join(', ')}`],
+  ])('responds and loads no session: %s', async (_, header) => {
     const before = await lookups();
     const response = await sendRaw(url, 'GET /read', [header()]);
     expect([response.status, response.setCookies, response.body]).toEqual([
@@ -72,7 +69,7 @@ describe.each(['express', 'fastify'])('an application that accepts headers of 12
       [],
       expect.stringContaining('"isNew":true'),
     ]);
-    expect((await lookups()) - before).toBe(expected);
+    expect((await lookups()) - before).toBe(0);
     expect(program.lines).toEqual([`listening ${url}`]);
   });
 });
