@@ -35,7 +35,7 @@ export async function findPresented(
     findPrincipals(repository, ids.filter((_, place) => !isLoaded[place]).flat()),
   ]);
   return Promise.all(
-    ids.map(({ length }, place) =>
+    ids.map(async ({ length }, place) =>
       isLoaded[place] ? counted(loaded.splice(0, length)) : loadCounting(repository, asked.splice(0, length)),
     ),
   );
