@@ -165,7 +165,7 @@ const changesOfId = [
     'delete-session',
     'a deletion by an old id forgets that it was one',
     "return { id == ARGV[2] and 'deleted' or 'forwarded' }",
-    "redis.call('DEL', prefix .. 'sessions:moved:' .. ARGV[2])\nreturn { id == ARGV[2] and 'deleted' or 'forwarded' }",
+    "redis.call('DEL', prefix .. 'sessions:forwarded:' .. ARGV[2])\nreturn { id == ARGV[2] and 'deleted' or 'forwarded' }",
     'creation refuses such a late request also after the session has ended, however it ended',
   ),
   inScript(

@@ -131,7 +131,7 @@ const inLedger = [
   {
     mistake: 'A place that was taken for a session that has another one counts as its second',
     in: 'find-sessions',
-    code: ", ARGV[1] .. 'sessions:moved:' .. id",
+    code: ", ARGV[1] .. 'sessions:forwarded:' .. id",
     instead: '',
     killedBy: byLedger('does not wait for a sign-in to a session that was rotated since then'),
   },

@@ -162,7 +162,7 @@ export const operation = [
   },
   {
     mistake: 'A call that has timed out is sent to the node to which keys are moving',
-    in: 'whileKeysMove',
+    in: 'duringSlotMigration',
     code: "!isReply(error, 'ASK') || !isOpen()",
     instead: "!isReply(error, 'ASK')",
     ...onCluster('a call that has failed sends no further command when a key has moved'),
@@ -170,8 +170,8 @@ export const operation = [
   {
     mistake: 'While keys move, a call asks for all of them on the node that has one of them',
     in: 'RequestConnection.#sendLater',
-    code: 'this.#whileKeysMove(node, target, isOpen)',
-    instead: 'this.#whileKeysMove(target, target, isOpen)',
+    code: 'this.#duringSlotMigration(node, target, isOpen)',
+    instead: 'this.#duringSlotMigration(target, target, isOpen)',
     ...onCluster('a call that reads two keys finds both when the first key has moved'),
   },
   {
@@ -191,7 +191,7 @@ export const operation = [
   {
     mistake: 'A script of background work is executed on the node to which keys are moving',
     in: 'redis-connections: connectionsToCluster',
-    code: 'letScriptsWaitUntilMoved(node);',
+    code: 'letScriptsWaitForSlotMigration(node);',
     instead: '',
     ...onCluster(
       'a script of background work whose keys have moved waits for the others of their slot, which it may derive',
@@ -371,7 +371,7 @@ export const operation = [
     in: 'SessionTouch',
     code: 'session.shownId',
     instead: 'session.id',
-    ...inSpec('secrets-in-logs', 'when foreign keys are in place of all keys'),
+    ...inSpec('secrets-in-logs', 'when stray keys are in place of all keys'),
   },
   {
     mistake: 'The log shows the token of a session whose event a handler failed',

@@ -7,7 +7,7 @@ const CONTINUES =
 export const repartitioning = [
   {
     mistake: 'A key is removed before it has been copied',
-    in: 'KeyMove.#moveWhole',
+    in: 'KeyRepartition.#moveWhole',
     code: `if (data && end !== NO_KEY) {`,
     instead: `await this.client.unlink(key);
     if (data && end !== NO_KEY) {`,
@@ -15,14 +15,14 @@ export const repartitioning = [
   },
   {
     mistake: 'A session gets its time to live anew',
-    in: 'KeyMove.#moveWhole',
+    in: 'KeyRepartition.#moveWhole',
     code: `Math.max(end, 0), data, 'REPLACE', 'ABSTTL'`,
     instead: `Math.max(end - Date.now() + 60_000, 0), data, 'REPLACE'`,
     killedBy: bySpec(MOVES),
   },
   {
     mistake: 'A copy that was interrupted is begun beside what it has copied',
-    in: 'SessionMove.#do',
+    in: 'RepartitionRun.#do',
     code: `await this.#forEach(this.to, ALL_ASIDE, isAside, ({ key }) => this.client.unlink(key));`,
     instead: ``,
     killedBy: bySpec(CONTINUES),
@@ -51,14 +51,14 @@ export const repartitioning = [
   },
   {
     mistake: 'A revocation mark moves to one partition only',
-    in: 'KeyMove.#moveRevocation',
+    in: 'KeyRepartition.#moveRevocation',
     code: `inBatches(this.to.all, KEYS_AT_ONCE, async (to)`,
     instead: `inBatches(this.to.all.slice(0, 1), KEYS_AT_ONCE, async (to)`,
     killedBy: bySpec('a revocation mark and an epoch are in every partition afterwards'),
   },
   {
     mistake: 'The move begins while an instance is alive',
-    in: 'SessionMove.#refuseInstances',
+    in: 'RepartitionRun.#refuseInstances',
     code: `if (names.length === 0) return;`,
     instead: `if (names.length >= 0) return;`,
     killedBy: bySpec(
@@ -74,7 +74,7 @@ export const repartitioning = [
   },
   {
     mistake: 'A ledger is kept with one partition, where sign-ins do not use it',
-    in: 'KeyMove.#move',
+    in: 'KeyRepartition.#move',
     code: `this.to.count === 1`,
     instead: `this.to.count < 1`,
     killedBy: bySpec(

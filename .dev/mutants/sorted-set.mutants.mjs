@@ -67,11 +67,11 @@ export const sortedSet = [
     killedBy: byScripts('loses the session that a key event has claimed, which is recorded once'),
   },
   {
-    mistake: 'A foreign key in the place of the sorted set prevents new sessions',
+    mistake: 'A stray key in the place of the sorted set prevents new sessions',
     in: 'includes/place-in-sorted-set',
     code: "if read('ZCARD', prefix .. 'ends') == nil then",
     instead: "if read('ZCARD', prefix .. 'ends') == nil then error('WRONGTYPE')",
-    killedBy: byScripts('is replaced by buckets while a foreign key stands in its place, and holds up nobody'),
+    killedBy: byScripts('is replaced by buckets while a stray key stands in its place, and holds up nobody'),
   },
   {
     mistake: 'A look ahead passes over sessions of the same millisecond',
@@ -124,6 +124,6 @@ export const sortedSet = [
     in: 'DueSessionPoller.#look',
     code: 'look.failures++;',
     instead: 'look.failures = Infinity;',
-    killedBy: byPoller('goes on when a foreign key has stood in the place of a sorted set, and says so once'),
+    killedBy: byPoller('goes on when a stray key has stood in the place of a sorted set, and says so once'),
   },
 ];

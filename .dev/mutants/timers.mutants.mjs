@@ -61,7 +61,7 @@ export const timers = [
   {
     mistake: 'A timer may ask Redis about keys that are no sessions',
     in: 'TimedSessionListener.#ask',
-    code: '!isWellFormedSessionId(id)',
+    code: '!isWellFormedIdOrToken(id)',
     instead: 'false',
     killedBy: timed('ignores ids that no session has, and warns once of those that none can have'),
   },

@@ -126,7 +126,7 @@ const IMPORTED_TWICE =
   'It is configured twice in this application: import ExpressSessionModule.forRoot() once, in the root module.';
 
 const TOKENS_REFUSED =
-  'Option `secret` needs a `sessionIdGenerator` in SessionModule.forRoot() whose canHaveDrawn() accepts the tokens of ' +
+  'Option `secret` needs a `sessionTokenGenerator` in SessionModule.forRoot() whose canHaveDrawn() accepts the tokens of ' +
   'sessions that are taken over: 43 letters, digits, "-" and "_".';
 
 const NOTHING_TO_TAKE_OVER =

@@ -1,24 +1,24 @@
 import type { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
-import { RandomSessionIdGenerator, SessionIdGenerator } from '../session/session-id.generator.js';
+import { RandomSessionTokenGenerator, SessionTokenGenerator } from '../session/session-token.generator.js';
 import { SessionIds } from '../session/session-ids.js';
 import { strictIdProblems } from './strict-security.js';
 
 /** Reads how tokens are drawn and how session ids are made of them. */
 export function readIds(reader: OptionReader, security: SecurityLevel): SessionIds {
   const form = reader.oneOf('sessionIds', ['hashed', 'plain'], 'hashed');
-  const generator = reader.value('sessionIdGenerator', isGenerator, 'a SessionIdGenerator');
-  const ids = new SessionIds(generator ?? new RandomSessionIdGenerator(), form);
+  const generator = reader.value('sessionTokenGenerator', isGenerator, 'a SessionTokenGenerator');
+  const ids = new SessionIds(generator ?? new RandomSessionTokenGenerator(), form);
   try {
     const drawn = [ids.draw().token.reveal(), ids.draw().token.reveal()] as const;
     if (security === 'strict') for (const problem of strictIdProblems(form, drawn)) reader.problem(problem);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    reader.problem(`Option \`sessionIdGenerator\` cannot be used: ${reason}.`);
+    reader.problem(`Option \`sessionTokenGenerator\` cannot be used: ${reason}.`);
   }
   return ids;
 }
 
-function isGenerator(value: unknown): value is SessionIdGenerator {
-  return value instanceof SessionIdGenerator;
+function isGenerator(value: unknown): value is SessionTokenGenerator {
+  return value instanceof SessionTokenGenerator;
 }

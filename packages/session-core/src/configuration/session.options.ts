@@ -18,7 +18,7 @@ import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver
 import { requestFactsOf } from '../resolvers/request-facts.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security.events.js';
-import type { SessionIdGenerator } from '../session/session-id.generator.js';
+import type { SessionTokenGenerator } from '../session/session-token.generator.js';
 import type { SessionIdForm, SessionIds } from '../session/session-ids.js';
 import type { MaxSessions } from '../session/session-limit.js';
 import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
@@ -61,8 +61,8 @@ export interface SessionModuleOptions extends BoundsOptions {
    * @default 'hashed'
    */
   sessionIds?: SessionIdForm;
-  /** Generates the tokens. @default new RandomSessionIdGenerator() */
-  sessionIdGenerator?: SessionIdGenerator;
+  /** Generates the tokens. @default new RandomSessionTokenGenerator() */
+  sessionTokenGenerator?: SessionTokenGenerator;
   /**
    * The names of attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session of
    * before could know or choose their values. Names that begin with `nest-session.visitor.` are always bound to the

@@ -18,7 +18,7 @@ export function* strictIdProblems(form: SessionIdForm, drawn: readonly [string, 
   if (form === 'plain') yield `Option \`sessionIds\` must be 'hashed' ${STRICT}: a plain id is the token.`;
   const bits = mostBitsOf(drawn);
   if (bits < FEWEST_BITS) {
-    yield `Option \`sessionIdGenerator\` draws tokens of at most ${bits} random bits: ${FEWEST_BITS} are needed ${STRICT}.`;
+    yield `Option \`sessionTokenGenerator\` draws tokens of at most ${bits} random bits: ${FEWEST_BITS} are needed ${STRICT}.`;
   }
 }
 

@@ -2,7 +2,7 @@ import { indexEntry } from '../session/index-terms.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
-import { isWellFormedSessionId } from '../session/session-token.js';
+import { isWellFormedIdOrToken } from '../session/session-token.js';
 import { SessionRepository } from './session.repository.js';
 import { storeError, wrapStoreErrors } from './store.errors.js';
 
@@ -69,7 +69,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    */
   async deleteIfListed(id: string, indexName: string, value: string): Promise<boolean> {
     const listed = indexEntry(indexName, value);
-    if (!listed || !isWellFormedSessionId(id)) return false;
+    if (!listed || !isWellFormedIdOrToken(id)) return false;
     const { outcome } = await wrapStoreErrors(() => this.write({ kind: 'delete', id, listed }));
     return outcome !== 'gone';
   }

@@ -8,7 +8,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../se
 import { SessionIds } from '../session/session-ids.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { MaxSessions } from '../session/session-limit.js';
-import { isWellFormedSessionId } from '../session/session-token.js';
+import { isWellFormedIdOrToken } from '../session/session-token.js';
 import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
@@ -147,7 +147,7 @@ export abstract class SessionRepository {
   }
 
   async #find(ids: readonly string[], only?: readonly string[]): Promise<(Session | null)[]> {
-    const wellFormed = ids.filter(isWellFormedSessionId);
+    const wellFormed = ids.filter(isWellFormedIdOrToken);
     // Most requests present one id.
     const distinct = wellFormed.length > 1 ? [...new Set(wellFormed)] : wellFormed;
     const records = distinct.length > 0 ? await this.readRecords(() => this.load(distinct, only)) : [];
@@ -186,7 +186,7 @@ export abstract class SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   async deleteById(id: string): Promise<boolean> {
-    if (!isWellFormedSessionId(id)) return false;
+    if (!isWellFormedIdOrToken(id)) return false;
     const { outcome } = await this.#writer.write({ kind: 'delete', id });
     return outcome !== 'gone';
   }

@@ -1,6 +1,6 @@
 import { SessionStoreError } from '../errors/session.errors.js';
-import { RandomSessionIdGenerator, type SessionIdGenerator } from './session-id.generator.js';
-import { hashOf, isWellFormedSessionId, type SessionKey, SessionToken } from './session-token.js';
+import { RandomSessionTokenGenerator, type SessionTokenGenerator } from './session-token.generator.js';
+import { hashOf, isWellFormedIdOrToken, type SessionKey, SessionToken } from './session-token.js';
 
 /** The form of session ids: the SHA-256 of the token, or the token itself. */
 export type SessionIdForm = 'hashed' | 'plain';
@@ -12,7 +12,7 @@ export class SessionIds {
   #last: string | undefined;
 
   constructor(
-    private readonly generator: SessionIdGenerator = new RandomSessionIdGenerator(),
+    private readonly generator: SessionTokenGenerator = new RandomSessionTokenGenerator(),
     private readonly form: SessionIdForm = 'hashed',
   ) {}
 
@@ -44,7 +44,7 @@ export class SessionIds {
 
   #generate(): SessionToken {
     const drawn: unknown = this.generator.generate();
-    if (!isWellFormedSessionId(drawn)) {
+    if (!isWellFormedIdOrToken(drawn)) {
       throw failure('returned something other than a string of 22 to 128 letters, digits, "-" and "_"');
     }
     if (drawn === this.#last)
@@ -56,7 +56,7 @@ export class SessionIds {
 }
 
 function failure(problem: string): SessionStoreError {
-  return new SessionStoreError(`The SessionIdGenerator ${problem}`);
+  return new SessionStoreError(`The SessionTokenGenerator ${problem}`);
 }
 
 const byDefault = new SessionIds();

@@ -44,11 +44,11 @@ const WELL_FORMED = /^[A-Za-z0-9_-]{22,128}$/;
 
 /** The token in a text that a client sent; undefined when the text is not a well-formed token. Never throws. */
 export function sessionTokenOf(text: unknown): SessionToken | undefined {
-  return isWellFormedSessionId(text) ? new SessionToken(text) : undefined;
+  return isWellFormedIdOrToken(text) ? new SessionToken(text) : undefined;
 }
 
 /** Whether a value has the form of a token or session id. A store need not be asked about others. */
-export function isWellFormedSessionId(id: unknown): id is string {
+export function isWellFormedIdOrToken(id: unknown): id is string {
   return typeof id === 'string' && WELL_FORMED.test(id);
 }
 

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { HeaderSessionIdResolver } from '../../src/resolvers/header-session-id.resolver.js';
 import { InvalidSessionOptionsError } from '../../src/errors/session.errors.js';
-import { RandomSessionIdGenerator, type SessionIdGenerator } from '../../src/session/session-id.generator.js';
+import { RandomSessionTokenGenerator, type SessionTokenGenerator } from '../../src/session/session-token.generator.js';
 import { resolveSessionOptions, type SessionModuleOptions } from '../../src/configuration/session.options.js';
 
 function problemsOf(options: unknown): readonly string[] {
@@ -15,8 +15,8 @@ function problemsOf(options: unknown): readonly string[] {
   return [];
 }
 
-function generatorOf(generate: () => string): SessionIdGenerator {
-  return Object.assign(new RandomSessionIdGenerator(), { generate });
+function generatorOf(generate: () => string): SessionTokenGenerator {
+  return Object.assign(new RandomSessionTokenGenerator(), { generate });
 }
 
 describe('resolveSessionOptions', () => {
@@ -138,22 +138,25 @@ describe('resolveSessionOptions', () => {
       'Option `multipleSessions` needs cookies of its own: remove it, or `sessionIdResolver`.',
     ],
     [{ sessionIds: 'raw' }, 'Option `sessionIds` must be one of "hashed", "plain".'],
-    [{ sessionIdGenerator: () => 'a'.repeat(43) }, 'Option `sessionIdGenerator` must be a SessionIdGenerator.'],
     [
-      { sessionIdGenerator: generatorOf(() => 'too-short') },
-      'The SessionIdGenerator returned something other than a string of 22 to 128 letters, digits, "-" and "_".',
+      { sessionTokenGenerator: () => 'a'.repeat(43) },
+      'Option `sessionTokenGenerator` must be a SessionTokenGenerator.',
     ],
     [
-      { sessionIdGenerator: generatorOf(() => 'a'.repeat(43)) },
-      'The SessionIdGenerator returned the same token twice: each session needs one that cannot be guessed.',
+      { sessionTokenGenerator: generatorOf(() => 'too-short') },
+      'The SessionTokenGenerator returned something other than a string of 22 to 128 letters, digits, "-" and "_".',
+    ],
+    [
+      { sessionTokenGenerator: generatorOf(() => 'a'.repeat(43)) },
+      'The SessionTokenGenerator returned the same token twice: each session needs one that cannot be guessed.',
     ],
     [
       {
-        sessionIdGenerator: generatorOf(() => {
+        sessionTokenGenerator: generatorOf(() => {
           throw new Error('no entropy');
         }),
       },
-      'Option `sessionIdGenerator` cannot be used: no entropy.',
+      'Option `sessionTokenGenerator` cannot be used: no entropy.',
     ],
     [{ undecodable: 'drop' }, 'Option `undecodable` must be one of "throw", "drop-attribute", "drop-session".'],
     [{ anonymousTimeout: 600 }, 'Option `anonymousTimeout` is the bare number 600'],
@@ -184,7 +187,7 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: known are'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are security, timeout, anonymousTimeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionIdGenerator, visitorAttributes, maxSessions, updateTimeout, maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize, undecodable, indexes, csrf, devices, context, exclude, keepIdle, mayCreate.',
+      'Unknown option `somethingElse`: known are security, timeout, anonymousTimeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionTokenGenerator, visitorAttributes, maxSessions, updateTimeout, maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize, undecodable, indexes, csrf, devices, context, exclude, keepIdle, mayCreate.',
     ],
     [{ visitorAttributes: 'captcha' }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ visitorAttributes: [''] }, 'Option `visitorAttributes` must be a list of names of attributes'],

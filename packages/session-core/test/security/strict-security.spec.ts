@@ -11,7 +11,7 @@ import {
   InvalidSessionOptionsError,
   type SessionModuleOptions,
 } from '../../src/index.js';
-import { generateSessionKey, RandomSessionIdGenerator } from '../../src/internal.js';
+import { generateSessionKey, RandomSessionTokenGenerator } from '../../src/internal.js';
 import { requestWith } from '../support/node.request.js';
 import { startApp } from '../support/session.app.js';
 
@@ -28,7 +28,7 @@ function problemsOf(options: SessionModuleOptions): readonly string[] {
 }
 
 const generatorOf = (generate: () => string) =>
-  Object.assign(new RandomSessionIdGenerator(), { generate, canHaveDrawn: () => true });
+  Object.assign(new RandomSessionTokenGenerator(), { generate, canHaveDrawn: () => true });
 const hex = (bytes: number) => () => randomBytes(bytes).toString('hex');
 const digits = (count: number) => () => Array.from({ length: count }, () => randomInt(10)).join('');
 
@@ -80,10 +80,10 @@ describe("with `security: 'strict'`", () => {
     ['visitors for ever', { anonymousTimeout: 'never' }, "Option `anonymousTimeout` must not be 'never'"],
     ['sessions for ever', { absoluteTimeout: 'never' }, "Option `absoluteTimeout` must not be 'never'"],
     ['plain ids', { sessionIds: 'plain' }, "Option `sessionIds` must be 'hashed'"],
-    ['UUIDs', { sessionIdGenerator: generatorOf(() => randomUUID()) }, 'draws tokens of at most 122 random bits'],
-    ['15 bytes', { sessionIdGenerator: generatorOf(hex(15)) }, 'draws tokens of at most 120 random bits'],
-    ['38 digits', { sessionIdGenerator: generatorOf(digits(38)) }, 'draws tokens of at most 126 random bits'],
-    ['24 small letters', { sessionIdGenerator: generatorOf(() => hex(16)().slice(0, 23) + 'z') }, 'at most 124'],
+    ['UUIDs', { sessionTokenGenerator: generatorOf(() => randomUUID()) }, 'draws tokens of at most 122 random bits'],
+    ['15 bytes', { sessionTokenGenerator: generatorOf(hex(15)) }, 'draws tokens of at most 120 random bits'],
+    ['38 digits', { sessionTokenGenerator: generatorOf(digits(38)) }, 'draws tokens of at most 126 random bits'],
+    ['24 small letters', { sessionTokenGenerator: generatorOf(() => hex(16)().slice(0, 23) + 'z') }, 'at most 124'],
     ['a resolver', { sessionIdResolver: new CookieSessionIdResolver({ secure: true }) }, 'a cookie that is not strict'],
     [
       'a resolver behind another one',
@@ -116,8 +116,8 @@ describe("with `security: 'strict'`", () => {
     { cookie: { sameSite: 'strict', secure: true } },
     { multipleSessions: true },
     { timeout: '30d', absoluteTimeout: '30d', anonymousTimeout: '30d' },
-    { sessionIdGenerator: generatorOf(hex(16)) },
-    { sessionIdGenerator: generatorOf(() => randomBytes(17).toString('base64url')) },
+    { sessionTokenGenerator: generatorOf(hex(16)) },
+    { sessionTokenGenerator: generatorOf(() => randomBytes(17).toString('base64url')) },
     { sessionIdResolver: HeaderSessionIdResolver.xAuthToken() },
     { sessionIdResolver: new CookieSessionIdResolver(undefined, 'strict') },
     {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
 import { SessionStoreError } from '../../src/errors/session.errors.js';
-import { RandomSessionIdGenerator, SessionIdGenerator } from '../../src/session/session-id.generator.js';
+import { RandomSessionTokenGenerator, SessionTokenGenerator } from '../../src/session/session-token.generator.js';
 import { SessionIds } from '../../src/session/session-ids.js';
 import { SessionToken } from '../../src/session/session-token.js';
 
 /** Draws the given tokens one after the other. */
-class ListedTokens extends SessionIdGenerator {
+class ListedTokens extends SessionTokenGenerator {
   readonly #tokens: unknown[];
 
   constructor(...tokens: unknown[]) {
@@ -68,13 +68,13 @@ describe('SessionIds', () => {
   });
 
   it('find only tokens that their generator can have drawn', () => {
-    const ids = new SessionIds(new RandomSessionIdGenerator());
+    const ids = new SessionIds(new RandomSessionTokenGenerator());
     expect(ids.find(new SessionToken('a'.repeat(43)))).toBeDefined();
     for (const length of [22, 42, 44, 128]) expect(ids.find(new SessionToken('a'.repeat(length)))).toBeUndefined();
   });
 
   it('throw when a generator denies its own tokens', () => {
-    class Denies extends RandomSessionIdGenerator {
+    class Denies extends RandomSessionTokenGenerator {
       override canHaveDrawn = () => false;
     }
     expect(() => new SessionIds(new Denies()).draw()).toThrow('returned a token that its canHaveDrawn() rejects');

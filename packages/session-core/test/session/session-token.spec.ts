@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { generateSessionKey } from '../../src/session/session-ids.js';
-import { isWellFormedSessionId, sessionTokenOf } from '../../src/session/session-token.js';
+import { isWellFormedIdOrToken, sessionTokenOf } from '../../src/session/session-token.js';
 
 describe('session keys', () => {
   it('are 256 random bits, stored as their SHA-256', () => {
     const { token, id } = generateSessionKey();
     expect(Buffer.from(token.reveal(), 'base64url')).toHaveLength(32);
     expect(id).toBe(createHash('sha256').update(token.reveal()).digest('base64url'));
-    expect(isWellFormedSessionId(id)).toBe(true);
+    expect(isWellFormedIdOrToken(id)).toBe(true);
     expect(new Set(Array.from({ length: 100 }, () => generateSessionKey().id)).size).toBe(100);
   });
 
@@ -38,6 +38,6 @@ describe('session keys', () => {
     ['an object that looks like one', { toString: () => 'a'.repeat(43), length: 43 }],
   ])('are not read from %s', (_, value) => {
     expect(sessionTokenOf(value)).toBeUndefined();
-    expect(isWellFormedSessionId(value)).toBe(false);
+    expect(isWellFormedIdOrToken(value)).toBe(false);
   });
 });

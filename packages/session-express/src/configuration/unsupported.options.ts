@@ -22,7 +22,7 @@ const ANSWERS: Readonly<Record<string, (value: unknown, cookie: ResolvedCookieOp
             'is a setting of the platform: remove it, and call app.set("trust proxy", 1), or set `trustProxy` of the FastifyAdapter',
         }
       : 'the platform decides which proxies it trusts',
-  genid: () => ({ problem: 'is the option `sessionIdGenerator` of SessionModule.forRoot(): move it there' }),
+  genid: () => ({ problem: 'is the option `sessionTokenGenerator` of SessionModule.forRoot(): move it there' }),
   store: () => ({ problem: 'is not needed: RedisSessionModule.forRoot() keeps the sessions, remove it' }),
 };
 

@@ -43,7 +43,7 @@ describe('an option of express-session', () => {
 
   it.each<[what: string, options: object, problem: string, session?: SessionModuleOptions]>([
     ['proxy: true', { proxy: true }, 'Option `proxy` is a setting of the platform'],
-    ['genid', { genid: () => 'x' }, 'Option `genid` is the option `sessionIdGenerator` of SessionModule.forRoot()'],
+    ['genid', { genid: () => 'x' }, 'Option `genid` is the option `sessionTokenGenerator` of SessionModule.forRoot()'],
     ['store', { store: {} }, 'Option `store` is not needed: RedisSessionModule.forRoot() keeps the sessions'],
     ['rolling: false', { rolling: false }, 'Option `rolling` cannot be false', LIFETIME],
     ['unset', { unset: 'drop' }, 'Option `unset` must be one of "keep", "destroy"'],
@@ -199,8 +199,8 @@ describe('ExpressSessionModule', () => {
   });
 
   it('refuses to take sessions over where their tokens would be refused', async () => {
-    const { RandomSessionIdGenerator } = await import('@nest-session/core/internal');
-    class Short extends RandomSessionIdGenerator {
+    const { RandomSessionTokenGenerator } = await import('@nest-session/core/internal');
+    class Short extends RandomSessionTokenGenerator {
       override generate() {
         return super.generate().slice(0, 30);
       }
@@ -209,8 +209,8 @@ describe('ExpressSessionModule', () => {
         return token.length === 30;
       }
     }
-    expect(await problemsOf({ secret: 'x' }, { sessionIdGenerator: new Short() })).toEqual([
-      expect.stringContaining('Option `secret` needs a `sessionIdGenerator`'),
+    expect(await problemsOf({ secret: 'x' }, { sessionTokenGenerator: new Short() })).toEqual([
+      expect.stringContaining('Option `secret` needs a `sessionTokenGenerator`'),
     ]);
   });
 });

@@ -8,7 +8,7 @@ import { handleErrorsOfStreams, openCluster, openNode, openRedis } from './open-
 import { isAnswer } from './reply.errors.js';
 import type { RedisNodes, RequestNodes } from './redis-nodes.js';
 import { SingleNode } from './single-node.js';
-import { letScriptsWaitUntilMoved } from './while-keys-move.js';
+import { letScriptsWaitForSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
 import { type ClusterAddress, isOfCluster, type ServerAddress } from '../configuration/redis-address.options.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
@@ -156,7 +156,7 @@ function connectionsToCluster(
   const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
   background.on('+node', (node: Redis) => {
     WriteBatch.on(node);
-    letScriptsWaitUntilMoved(node);
+    letScriptsWaitForSlotMigration(node);
     handleErrorsOfAsking(node);
     withDuplicates(node, (client) => {
       hideArguments(handleErrorsOfStreams(client));

@@ -10,7 +10,7 @@ import { CallDeadlines } from './call-deadlines.js';
 import { InjectConnection } from './redis-connections.js';
 import type { Redirection, RequestNodes } from './redis-nodes.js';
 import { ReplicatedWrites } from './replicated-writes.js';
-import { whileKeysMove } from './while-keys-move.js';
+import { duringSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
 
 /** Sends the commands of a call. Commands that wait for a reply of others are sent after `proceed()`. */
@@ -148,14 +148,14 @@ export class RequestConnection {
     const send = () => {
       if (target?.status !== 'ready') this.#send(call);
       else if (call.writes) setTimeout(() => this.#send(call), UNTIL_MOVED);
-      else if (isOpen()) this.#sendOn(node, call, this.#whileKeysMove(node, target, isOpen));
+      else if (isOpen()) this.#sendOn(node, call, this.#duringSlotMigration(node, target, isOpen));
     };
     if (pause === 0) setImmediate(send);
     else setTimeout(send, pause);
   }
 
-  #whileKeysMove(from: Redis, to: Redis, isOpen: () => boolean): Redis {
-    return whileKeysMove(this.#clientOf(from), this.#clientOf(to), isOpen);
+  #duringSlotMigration(from: Redis, to: Redis, isOpen: () => boolean): Redis {
+    return duringSlotMigration(this.#clientOf(from), this.#clientOf(to), isOpen);
   }
 
   /** The client that commands of calls get, where writes wait for replicas. */

@@ -4,7 +4,7 @@ import { toSessionEvent } from './session-event.mapper.js';
 import { doneBefore, fieldOf, parsed, type StreamEntry } from './stream-entry.js';
 import { timeOf } from './stream-position.js';
 
-/** An event that a group could not handle, or a foreign key or member that stood in the place of a session. */
+/** An event that a group could not handle, or a stray key or member that stood in the place of a session. */
 export interface SessionDeadLetter {
   /** Pass it to `replay()` or `discard()`. */
   readonly id: string;
@@ -12,14 +12,14 @@ export interface SessionDeadLetter {
   readonly at: number;
   /** Why: the errors of the handlers, at most 1,000 characters, or what is foreign. */
   readonly reason: string;
-  /** The group that could not handle the event; undefined for a foreign key or member. */
+  /** The group that could not handle the event; undefined for a stray key or member. */
   readonly group: string | undefined;
   /**
    * Name of the handler that failed, as `Class.method`; of several, the first. Undefined when instances ended over the
-   * event, and for a foreign key or member.
+   * event, and for a stray key or member.
    */
   readonly handler: string | undefined;
-  /** Number of attempts; 0 for a foreign key or member. */
+  /** Number of attempts; 0 for a stray key or member. */
   readonly attempts: number;
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
@@ -34,7 +34,7 @@ export interface SessionDeadLetter {
    * letter; undefined otherwise. A replay then has the data only as long as Redis still has the ended session.
    */
   readonly omittedBytes: number | undefined;
-  /** The foreign key, or the member of a bucket; undefined for an event. */
+  /** The stray key, or the member of a bucket; undefined for an event. */
   readonly member: string | undefined;
 }
 

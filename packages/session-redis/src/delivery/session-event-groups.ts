@@ -152,7 +152,7 @@ export class SessionEventGroups {
     return reply === 'discarded';
   }
 
-  /** Deletes every dead letter, including foreign keys and members. Resolves to the number of deleted ones. */
+  /** Deletes every dead letter, including stray keys and members. Resolves to the number of deleted ones. */
   discardAll(filter: DeadLetterFilter = {}): Promise<number> {
     return this.#forEach(filter, ({ id }) => this.discard(id));
   }

@@ -52,7 +52,7 @@ export class SessionEventLoader {
     const sessionId = sessionIdOf(entry);
     if (sessionId === undefined) return {};
     return this.client.hgetall(entry.partition.session(sessionId)).catch((error: unknown) => {
-      // A foreign key in the place of the session hash is no session.
+      // A stray key in the place of the session hash is no session.
       if (isReply(error, 'WRONGTYPE')) return {};
       throw error;
     });

@@ -172,7 +172,7 @@ function addTo(totals: Map<string, number>, counts: readonly (string | number)[]
 }
 
 function reportLost(group: string, count: number): void {
-  const whose = group === '' ? 'foreign keys or members' : `group ${JSON.stringify(group)}`;
+  const whose = group === '' ? 'stray keys or members' : `group ${JSON.stringify(group)}`;
   logger.warn(
     `${count} dead letters of ${whose} were removed: they were older than \`events.deadLetters.retention\`, or all took ` +
       'more than `events.deadLetters.maxSize`. Replay or discard dead letters in time, with SessionEventGroups',

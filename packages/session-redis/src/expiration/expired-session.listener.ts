@@ -62,7 +62,7 @@ export class ExpiredSessionListener {
   start(): void {
     this.notifications.listen({
       // Not the channel of `expired`, which also carries the keys of all other applications. With four instances, each
-      // foreign key would cost Redis 1.1 µs instead of 0.6 µs and each instance 2.1 µs and 107 bytes instead of
+      // stray key would cost Redis 1.1 µs instead of 0.6 µs and each instance 2.1 µs and 107 bytes instead of
       // nothing; 300,000 at once overflow the output buffer.
       keys: this.partitions.shadows,
       events: 'expired',

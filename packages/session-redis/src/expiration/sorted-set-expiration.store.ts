@@ -10,7 +10,7 @@ import type { SweepCounter } from './sweep.counter.js';
 
 /** A sorted set of ids in each partition. One script takes out of it what is due: any number of instances may call it. */
 export class SortedSetExpirationStore implements SessionExpirationStore {
-  /** Where a foreign key has taken the place of the sorted set, and the sessions that it had have been looked for. */
+  /** Where a stray key has taken the place of the sorted set, and the sessions that it had have been looked for. */
   readonly #replaced = new Set<SessionKeys>();
 
   constructor(
@@ -29,7 +29,7 @@ export class SortedSetExpirationStore implements SessionExpirationStore {
 
   /**
    * Milliseconds until the earliest session that is left is due; undefined when there is none, or the pass was aborted.
-   * Rejects when a foreign key has taken the place of the sorted set: the sessions that it had are in buckets by then.
+   * Rejects when a stray key has taken the place of the sorted set: the sessions that it had are in buckets by then.
    */
   async claimIn(partition: SessionKeys, tally: SweepCounter, options: SweepOptions = {}): Promise<number | undefined> {
     try {
@@ -62,7 +62,7 @@ export class SortedSetExpirationStore implements SessionExpirationStore {
     return undefined;
   }
 
-  /** The sessions that stood in the sorted set before a foreign key took its place. Those that live go to buckets. */
+  /** The sessions that stood in the sorted set before a stray key took its place. Those that live go to buckets. */
   async #claimLost(partition: SessionKeys, tally: SweepCounter, { signal }: SweepOptions): Promise<void> {
     const { prefix } = partition;
     for await (const ids of sessionsRecordedIn(this.client, partition, null)) {

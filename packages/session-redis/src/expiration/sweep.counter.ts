@@ -5,7 +5,7 @@ import type { ClaimOutcome } from '../scripts/session/due-session.js';
 
 /**
  * Counts of one pass of the sweeper, sessions by outcome. `claimed`: their end was recorded; `alive`: not ended;
- * `already`: claimed by another call; `corrupt`: foreign keys or members that are now dead letters.
+ * `already`: claimed by another call; `corrupt`: stray keys or members that are now dead letters.
  */
 export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
   /** Number of buckets that were read. */
@@ -56,7 +56,7 @@ export class SweepCounter {
     const { corrupt } = this.result;
     if (corrupt > 0) {
       logger.error(
-        `Moved ${corrupt} foreign keys or members to the dead letters: see the stream ${[...this.deadLetters].join(', ')}`,
+        `Moved ${corrupt} stray keys or members to the dead letters: see the stream ${[...this.deadLetters].join(', ')}`,
       );
     }
     // During a shutdown, failures are expected.

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { isWellFormedSessionId, shownError } from '@nest-session/core/internal';
+import { isWellFormedIdOrToken, shownError } from '@nest-session/core/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { SessionKeys } from '../keys/session-keys.js';
@@ -75,7 +75,7 @@ export class TimedSessionListener {
   }
 
   async #ask(id: string): Promise<number | undefined> {
-    if (!isWellFormedSessionId(id)) {
+    if (!isWellFormedIdOrToken(id)) {
       this.#warnOnce();
       return undefined;
     }

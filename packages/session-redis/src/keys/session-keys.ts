@@ -1,6 +1,6 @@
 import type { SessionEventType } from '@nest-session/core/internal';
 
-// These have a meaning in a pattern of Redis or in a hash tag, so a namespace with them could reach foreign keys.
+// These have a meaning in a pattern of Redis or in a hash tag, so a namespace with them could reach stray keys.
 const FORBIDDEN = /[{}*[\]?\\]/;
 
 const MEMBER = 'expires:';
@@ -86,7 +86,7 @@ export class SessionKeys {
 
   /** STRING, the forwarding mark: the later id of a session. It exists for 60 s after the id was changed. */
   forwardingMark(id: string): string {
-    return `${this.prefix}sessions:moved:${id}`;
+    return `${this.prefix}sessions:forwarded:${id}`;
   }
 
   /** STRING, empty, the takeover mark: the session was taken over from another library. It outlives the entry there. */

@@ -4,7 +4,7 @@ import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type RedisSessionModuleOptions, resolveRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { closeConnections, createConnections } from '../connection/redis-connections.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { SessionMove } from './session-move.js';
+import { RepartitionRun } from './repartition-run.js';
 
 /** What `repartition()` does now, and what it has done. */
 export interface RepartitionProgress {
@@ -32,7 +32,7 @@ export interface RepartitionOptions {
  * application starts. It can be ended at any time, also by a crash, and run again. Resolves to the number of sessions that it
  * has moved: 0 when they are there already.
  * @throws InvalidSessionOptionsError when an application runs, or when there are not `from` partitions; SessionStoreError when
- *   foreign keys are in the way; and the error of ioredis when Redis fails
+ *   stray keys are in the way; and the error of ioredis when Redis fails
  */
 export async function repartition(
   options: RedisSessionModuleOptions,
@@ -47,7 +47,7 @@ export async function repartition(
     await connections.background.connect();
     const name = `${hostname()}:${process.pid}:${randomUUID()}`;
     const target = new SessionPartitions(resolved.namespace, resolved.partitions);
-    return await new SessionMove(connections.background, target, name).run({ from, signal, onProgress });
+    return await new RepartitionRun(connections.background, target, name).run({ from, signal, onProgress });
   } finally {
     await closeConnections(connections);
   }

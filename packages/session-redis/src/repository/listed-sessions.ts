@@ -40,7 +40,7 @@ export class ListedSessions {
     );
   }
 
-  /** Ends what an index of one partition lists, in batches. What a foreign key keeps alive does not hold up the others. */
+  /** Ends what an index of one partition lists, in batches. What a stray key keeps alive does not hold up the others. */
   async #endIn(keys: SessionKeys, index: string, except: readonly string[], problems: string[]): Promise<number> {
     const stays = except.filter((id) => this.partitions.of(id) === keys);
     let ended = 0;

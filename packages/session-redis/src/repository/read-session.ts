@@ -29,7 +29,7 @@ async function readFields(client: Redis, key: string, attributes: readonly strin
   return names.flatMap((name, i) => (typeof texts[i] === 'string' ? [name, texts[i]] : []));
 }
 
-/** A foreign key in the place of a session hash is no session. */
+/** A stray key in the place of a session hash is no session. */
 function noFieldsIfForeign(error: unknown): string[] {
   if (isReply(error, 'WRONGTYPE')) return [];
   throw error;

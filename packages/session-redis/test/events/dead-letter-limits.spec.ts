@@ -132,7 +132,7 @@ it('a dead letter is removed after the retention, which is logged and counted', 
   await trimmer.runOnce();
   expect(await carts()).toEqual(['x young']);
   expect(linesAbout().toSorted()).toEqual([
-    expect.stringContaining('warn 1 dead letters of foreign keys or members were removed'),
+    expect.stringContaining('warn 1 dead letters of stray keys or members were removed'),
     expect.stringContaining('warn 2 dead letters of group "default" were removed'),
   ]);
   expect(await groups.list()).toMatchObject([{ lostDeadLetters: 2 }]);

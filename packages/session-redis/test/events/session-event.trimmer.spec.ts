@@ -317,7 +317,7 @@ it('several trimmers at once trim in batches without counting an event twice', a
   );
 });
 
-it('trimming continues despite foreign keys and events removed by others', async () => {
+it('trimming continues despite stray keys and events removed by others', async () => {
   const [first = '', second = ''] = await endSessions(2);
   const positions = await read('mail', 9, { acknowledge: false });
   await store.client.set(store.keys.failing('mail'), 'foreign');

@@ -167,7 +167,7 @@ describe('the data of a session stays when somebody wants its end:', () => {
     },
   );
 
-  it('a foreign key in the place of the wishes', async () => {
+  it('a stray key in the place of the wishes', async () => {
     const id = await open();
     await store.client.set(store.keys.wanted, 'planted');
     expect(await store.scripts.delete(id)).toEqual({ outcome: 'deleted' });

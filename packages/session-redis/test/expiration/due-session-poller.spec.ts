@@ -91,7 +91,7 @@ describe.each([1, 4])('an instance that polls, with %d partitions,', (partitions
     expect(late.toSorted((a, b) => a - b)[10]).toBeLessThan(PROMISED);
   });
 
-  it('goes on when a foreign key has stood in the place of a sorted set, and says so once', async () => {
+  it('goes on when a stray key has stood in the place of a sorted set, and says so once', async () => {
     const [id, before] = [store.id(), store.id()];
     const { ends } = store.keysOf(id);
     await store.client.set(ends, 'planted');

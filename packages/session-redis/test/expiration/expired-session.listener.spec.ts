@@ -69,7 +69,7 @@ describe.each([1, 4])('the listener of expired sessions with %d partitions', (pa
     expect(members(spy).filter((member) => member === `expires:${id}`).length).toBeLessThan(20);
   });
 
-  it('receives no notification of foreign keys or of other key events of sessions', async () => {
+  it('receives no notification of stray keys or of other key events of sessions', async () => {
     await store.client.config('SET', 'notify-keyspace-events', 'KEA');
     const spy = claims();
     const received = jest.spyOn(store.partitions, 'idOfShadow');

@@ -71,7 +71,7 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     expect(await store.client.exists(store.keys.bucketList)).toBe(0);
   });
 
-  it('continues past a foreign key in place of a bucket and a foreign member', async () => {
+  it('continues past a stray key in place of a bucket and a stray member', async () => {
     const { client, keys } = store;
     await client.zadd(keys.bucketList, MINUTE, String(MINUTE), 2 * MINUTE, String(2 * MINUTE));
     await client.rpush(keys.bucket(String(MINUTE)), 'a list');
@@ -117,7 +117,7 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: here.length });
   });
 
-  it('finds the sessions of each sorted set once, each time that a foreign key has taken its place', async () => {
+  it('finds the sessions of each sorted set once, each time that a stray key has taken its place', async () => {
     const client = store.client.duplicate();
     const scripts = new SessionScripts(client, store.partitions, { ...KEEPING_RULES, store: 'sorted-set' });
     const limiter = new BackgroundLimiter();

@@ -34,7 +34,7 @@ const LINES = [
   },
 ];
 
-describe('an instance, while a foreign key is in place of the events stream,', () => {
+describe('an instance, while a stray key is in place of the events stream,', () => {
   const log = new LineRecorder();
   let store: Store;
   let instance: EventInstance;

@@ -87,7 +87,7 @@ describe('the log contains no token and no value of an attribute', () => {
     });
   });
 
-  it('when foreign keys are in place of all keys', async () => {
+  it('when stray keys are in place of all keys', async () => {
     const { agent, id } = await visitor();
     const expiring = await visitor();
     // A script looks only at keys that it writes: without its member, a session joins a bucket again.

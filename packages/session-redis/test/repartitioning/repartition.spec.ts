@@ -8,7 +8,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { SessionMove } from '../../src/repartitioning/session-move.js';
+import { RepartitionRun } from '../../src/repartitioning/repartition-run.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { contentOf, fill, HASH } from '../support/filled.store.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
@@ -111,7 +111,7 @@ describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in 
             saved.map(([key, end, data]) => store.client.restore(key, Math.max(end, 0), data, 'ABSTTL')),
           );
           client.left = commands;
-          isDone = await new SessionMove(client, next, 'one').run({}).then(
+          isDone = await new RepartitionRun(client, next, 'one').run({}).then(
             () => true,
             (error: Error) => {
               expect(error.message).toBe('interrupted');
@@ -123,7 +123,7 @@ describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in 
           interruptions++;
           // As 30 seconds later.
           await store.client.del(next.instances);
-          await new SessionMove(client, next, 'other').run({ from: undefined });
+          await new RepartitionRun(client, next, 'other').run({ from: undefined });
           expect({ commands, content: await contentOf(store.client, next) }).toEqual({ commands, content });
         }
       } finally {

@@ -249,7 +249,7 @@ describe('retry-or-dead-letter', () => {
     ]);
   });
 
-  it('continues despite a foreign key in place of the session', async () => {
+  it('continues despite a stray key in place of the session', async () => {
     const [position] = await endSessions(1);
     await store.client.set(store.keys.session(await sessionOf(position!)), 'planted');
     await read(me, 1);
@@ -394,7 +394,7 @@ describe('a call that is sent twice because its reply was lost has one effect', 
   });
 });
 
-describe('while a key has a foreign type', () => {
+describe('while a key has a wrong type', () => {
   const KEYS = ['events', 'failing', 'retries', 'deadLetters', 'lostDeadLetters', 'handlers', 'wanted'] as const;
   const keyOf = (name: (typeof KEYS)[number]) => {
     const key = store.keys[name];

@@ -234,7 +234,7 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     },
   );
 
-  it('is replaced by buckets while a foreign key stands in its place, and holds up nobody', async () => {
+  it('is replaced by buckets while a stray key stands in its place, and holds up nobody', async () => {
     const before = await store.create({ a: '1' });
     const { ends } = store.keysOf(before);
     await store.client.set(ends, 'planted');

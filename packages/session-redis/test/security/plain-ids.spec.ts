@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { SessionIdGenerator } from '@nest-session/core';
+import { SessionTokenGenerator } from '@nest-session/core';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -9,7 +9,7 @@ import { FailingHandlers, TooLateModule } from '../support/logged.failures.js';
 
 LeakGuard.install();
 
-class Uuids extends SessionIdGenerator {
+class Uuids extends SessionTokenGenerator {
   generate(): string {
     return randomUUID();
   }
@@ -24,7 +24,7 @@ describe("sessions with plain ids of the application's own generator", () => {
     server = await RedisServer.start();
     client = new Redis(server.url);
     app = await App.start({
-      session: { sessionIds: 'plain', sessionIdGenerator: new Uuids() },
+      session: { sessionIds: 'plain', sessionTokenGenerator: new Uuids() },
       redis: { url: server.url },
       imports: [TooLateModule],
       providers: [FailingHandlers],
@@ -64,7 +64,7 @@ describe("sessions with plain ids of the application's own generator", () => {
     expect(log.lines.join('\n')).not.toContain(id);
   });
 
-  it('do not appear in the log when a foreign key is in place of a session', async () => {
+  it('do not appear in the log when a stray key is in place of a session', async () => {
     const agent = app.agent();
     const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
     const shadow = `nest:session:sessions:expires:${id}`;

@@ -45,7 +45,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     expect(await sessions.findById(half)).toBeNull();
   });
 
-  it('finds no session at a foreign key, but the other sessions of its principal', async () => {
+  it('finds no session at a stray key, but the other sessions of its principal', async () => {
     const [bad, good] = [sessions.createSession(), sessions.createSession()];
     for (const session of [bad, good]) {
       session.principalName = 'neighbour';
@@ -76,7 +76,7 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     expect(await client.exists(indexes)).toBe(0);
   });
 
-  it('finds the sessions of a principal in all partitions, and fails at a foreign key', async () => {
+  it('finds the sessions of a principal in all partitions, and fails at a stray key', async () => {
     const open = async () => {
       const session = sessions.createSession();
       session.principalName = 'everywhere';
@@ -129,7 +129,7 @@ it('the Redis repository creates no session after it has reported a failure', as
     const sessions = app.nest.get(RedisSessionRepository, { strict: false });
     // Of so many presented ids, some are in other partitions, where a forwarding mark is looked for first.
     const presented = Array.from({ length: 40 }, () => sessions.createSession().id);
-    proxy.hold('reply', 'sessions:moved:');
+    proxy.hold('reply', 'sessions:forwarded:');
     const late = sessions.createSession(presented);
     late.setAttribute('a', 1);
     // The call of the creation begins before those that look for the marks, which so may take longer than that.

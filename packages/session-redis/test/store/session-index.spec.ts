@@ -124,7 +124,7 @@ describe('a reading of an index', () => {
     expect(await repository.countByIndex(PRINCIPAL, 'ann')).toBe(1);
   });
 
-  it('fails when a foreign key is in the place of the index, and leaves out foreign keys of sessions', async () => {
+  it('fails when a stray key is in the place of the index, and leaves out stray keys of sessions', async () => {
     const [live, foreign, half] = [await open(), await open(), await open()];
     await store.client.del(store.keys.session(foreign));
     await store.client.set(store.keys.session(foreign), 'planted');
@@ -196,7 +196,7 @@ describe('the end of all sessions of an index', () => {
     ]);
   });
 
-  it('is not held up by a session that a foreign key keeps alive, and fails afterwards without its id', async () => {
+  it('is not held up by a session that a stray key keeps alive, and fails afterwards without its id', async () => {
     const ids = await openMany(250);
     const kept = (await store.client.zrange(indexOf('ann'), '0', '0'))[0]!;
     await store.client.del(store.keys.shadow(kept));

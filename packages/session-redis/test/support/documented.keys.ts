@@ -7,7 +7,7 @@ export const KEYS = {
   'nest:session:expirations': 'zset',
   'nest:session:ends': 'zset',
   'nest:session:index:<index name>:<hash>': 'zset',
-  'nest:session:sessions:moved:<previous id>': 'string',
+  'nest:session:sessions:forwarded:<previous id>': 'string',
   'nest:session:sessions:taken-over:<id>': 'string',
   'nest:session:revoked:<index name>:<hash>': 'string',
   'nest:session:ledger:<hash>': 'hash',

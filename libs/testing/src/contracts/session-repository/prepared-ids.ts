@@ -1,9 +1,9 @@
-import { SessionIdGenerator, type SessionToken } from '@nest-session/core';
-import { RandomSessionIdGenerator } from '@nest-session/core/internal';
+import { SessionTokenGenerator, type SessionToken } from '@nest-session/core';
+import { RandomSessionTokenGenerator } from '@nest-session/core/internal';
 
 /** Draws the prepared tokens first, then random ones. */
-export class PreparedIds extends SessionIdGenerator {
-  readonly #random = new RandomSessionIdGenerator();
+export class PreparedIds extends SessionTokenGenerator {
+  readonly #random = new RandomSessionTokenGenerator();
   readonly #prepared: SessionToken[] = [];
 
   prepare(token: SessionToken): void {

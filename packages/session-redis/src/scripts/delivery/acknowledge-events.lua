@@ -16,7 +16,7 @@ local events = KEYS[1]
 local failing, retries = read('HLEN', KEYS[2]), read('ZCARD', KEYS[3])
 if not failing then error(wrong_type('hash', KEYS[2])) end
 if not retries then error(wrong_type('zset', KEYS[3])) end
--- The first write, which fails when the stream is a foreign key.
+-- The first write, which fails when the stream is a stray key.
 local recorded = redis.pcall('XACK', events, ARGV[1], unpack(ARGV, 2))
 -- include: unrecorded
 if failing > 0 then redis.call('HDEL', KEYS[2], unpack(ARGV, 2)) end

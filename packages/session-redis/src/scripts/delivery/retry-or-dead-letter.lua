@@ -33,7 +33,7 @@ local group, consumer, position, done, dead = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { dead, 'stream' } })
 if problem then return problem end
 
--- A foreign key in the place of the session hash is no session.
+-- A stray key in the place of the session hash is no session.
 local has_session = redis.call('TYPE', KEYS[5]).ok == 'hash'
 
 local function failures_before()

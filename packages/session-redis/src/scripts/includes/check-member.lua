@@ -7,7 +7,7 @@ if minute then
   is_in = redis.pcall('SISMEMBER', bucket_prefix .. bucket, 'expires:' .. id)
   if type(is_in) == 'table' then
     -- include: types
-    -- A session whose recorded bucket is a foreign key is in no bucket.
+    -- A session whose recorded bucket is a stray key is in no bucket.
     is_in = checked(is_in)
   end
   moves = not ends_at or is_in ~= 1 or minute <= now or minute > ends_at + 60000

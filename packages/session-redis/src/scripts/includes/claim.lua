@@ -119,7 +119,7 @@ local function claim(member, key, shadow, is_present)
   local word, entries, problem = 'claimed', nil, nil
   if fields[3] then entries, problem = recorded_entries(fields[3]) end
   if problem then
-    -- The sweep of the member ends a session whose index set is a foreign key, so that one call reports that.
+    -- The sweep of the member ends a session whose index set is a stray key, so that one call reports that.
     if not is_present then return 'already' end
     word = bury_member(member, is_present, problem.err)
   end

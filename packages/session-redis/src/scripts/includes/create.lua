@@ -9,7 +9,7 @@ local wishes = redis.call('HVALS', KEYS[6])
 local is_wanted = not wishes[1]
 for _, wish in ipairs(wishes) do is_wanted = is_wanted or string.find(wish, 'created', 1, true) end
 if is_wanted or redis.call('EXISTS', KEYS[7]) == 1 then
-  -- The first write, which fails when the stream is a foreign key.
+  -- The first write, which fails when the stream is a stray key.
   local recorded = redis.pcall('XADD', events, '*', 'type', 'created', 'session', id, 'at', now)
   if type(recorded) == 'table' then
     -- include: unrecorded

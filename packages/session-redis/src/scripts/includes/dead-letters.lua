@@ -1,5 +1,5 @@
 -- The dead letters `dead` of a partition. Their bytes have a limit, and every kind has its share: when there are too many,
--- the oldest of the kind that takes most room goes. A kind is a group and the first handler that failed there; foreign keys
+-- the oldest of the kind that takes most room goes. A kind is a group and the first handler that failed there; stray keys
 -- and members are one as well.
 local dead_index, dead_sizes = dead .. ':index', dead .. ':sizes'
 local lost_letters, unreported_letters = dead .. ':lost', dead .. ':unreported'

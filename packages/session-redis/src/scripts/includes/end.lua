@@ -1,5 +1,5 @@
 -- Ends the live session: nothing finds it any more. `is_wanted`: whether anybody wants the event; nil when the script has
--- not asked yet. The event is the first write, which fails when the stream is a foreign key.
+-- not asked yet. The event is the first write, which fails when the stream is a stray key.
 local size, is_in_set = 0, false
 if tonumber(bucket) then
   size = redis.pcall('SCARD', bucket_prefix .. bucket)

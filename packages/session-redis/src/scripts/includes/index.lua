@@ -6,13 +6,13 @@ local function index_entry(name, value)
   return { name = name, value = value, set = prefix .. 'index:' .. name .. ':' .. value }
 end
 
--- The error for a foreign key in the place of the index; nil when there is none.
+-- The error for a stray key in the place of the index; nil when there is none.
 local function problem_of(entry)
   return read('ZCARD', entry.set) == nil and wrong_type('zset', entry.set, entry.value) or nil
 end
 
 -- The entries in the field `index` of a session hash. It is JSON in a JSON string: Spring decodes every field and cannot
--- read an array. A field that somebody else wrote must not prevent the end of the session. A foreign key in the place of
+-- read an array. A field that somebody else wrote must not prevent the end of the session. A stray key in the place of
 -- an index is left out, and its error is the second result: it prevents neither a renewal nor the end.
 local function recorded_entries(field)
   local entries, problem = {}, nil

@@ -8,7 +8,7 @@ if text ~= '' then
   -- A chain of marks is short: each lives for 60 s. The limit stops a planted circle.
   for _ = 1, 15 do
     if text ~= false then break end
-    local mark = redis.call('GET', ARGV[1] .. 'sessions:moved:' .. id)
+    local mark = redis.call('GET', ARGV[1] .. 'sessions:forwarded:' .. id)
     if not mark then return { 'gone' } end
     id = string.match(mark, '^%S*')
     if id ~= mark then

@@ -1,7 +1,7 @@
 -- A script has no rollback. So before its first write it reads each key that it will write, with a command of the key's
 -- type.
 
--- A reply of redis.pcall(); nil when the key has a foreign type. Any other error is raised.
+-- A reply of redis.pcall(); nil when the key has a wrong type. Any other error is raised.
 local function checked(reply)
   if type(reply) ~= 'table' or not reply.err then return reply end
   if string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then error(reply) end
@@ -12,7 +12,7 @@ local function read(...)
   return checked(redis.pcall(...))
 end
 
--- The error for a key of a foreign type. Errors are logged, so they do not show `hidden`, the end of the key: an id,
+-- The error for a key of a wrong type. Errors are logged, so they do not show `hidden`, the end of the key: an id,
 -- which may be a token, or the value of an attribute.
 local function wrong_type(kind, key, hidden)
   local shown = hidden and string.sub(key, 1, -1 - #hidden) .. '...' or key

@@ -19,7 +19,7 @@ local function find(id)
     local score = redis.call('ZSCORE', KEYS[1], id)
     return score and tonumber(score) > epoch and 'live' or 'absent'
   end
-  local has_ended = redis.call('EXISTS', ARGV[1] .. 'sessions:' .. id, ARGV[1] .. 'sessions:moved:' .. id) > 0
+  local has_ended = redis.call('EXISTS', ARGV[1] .. 'sessions:' .. id, ARGV[1] .. 'sessions:forwarded:' .. id) > 0
   return has_ended and 'over' or 'absent'
 end
 

@@ -20,7 +20,7 @@
     'claimed'  this call has recorded the end of the session; also when only the member was left of it
     'alive'    the session has not ended
     'already'  the end was recorded before
-    'corrupt'  a key has a foreign type: it is a dead letter now. When the foreign key is an index, the end of the session is
+    'corrupt'  a key has a wrong type: it is a dead letter now. When the stray key is an index, the end of the session is
                recorded as well
 ]]
 local bucket_list, events, dead = KEYS[1], KEYS[2], KEYS[3]

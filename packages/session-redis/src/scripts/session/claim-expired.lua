@@ -12,24 +12,24 @@
   ARGV[1] prefix of the partition's keys
   ARGV[2] how long the session hash is kept after the end, in ms
   ARGV[3] most bytes of the partition's dead letters
-  ARGV[4] minute of the bucket that holds the members; 'ends': the sorted set should hold them, but a foreign key has taken
+  ARGV[4] minute of the bucket that holds the members; 'ends': the sorted set should hold them, but a stray key has taken
           its place; empty: a key event named them
   ARGV[5..] the members, expires:<id>; none: the whole bucket has been read
 
-  Returns one word for each member; without members {'corrupt'} when the bucket's key has a foreign type, else nothing
+  Returns one word for each member; without members {'corrupt'} when the bucket's key has a wrong type, else nothing
     'claimed'  this call has recorded the end of the session; also when only the member was left of it
     'alive'    the session has not ended
     'already'  this call has nothing to do: another call has claimed the session, or the sweep of its member will
-    'corrupt'  a key has a foreign type, or the member a foreign form: it is a dead letter now. When the foreign key is
+    'corrupt'  a key has a wrong type, or the member a foreign form: it is a dead letter now. When the stray key is
                an index, the end of the session is recorded as well
 ]]
 local bucket_list, events, dead = KEYS[1], KEYS[2], KEYS[3]
 local minute, is_set, kept, most_bytes = tonumber(ARGV[4]) and ARGV[4] or nil, ARGV[4] == 'ends', ARGV[2], ARGV[3]
 -- include: claim
--- Which members are in the bucket; nil when its key has a foreign type. The first one is there because Redis asks for
+-- Which members are in the bucket; nil when its key has a wrong type. The first one is there because Redis asks for
 -- one, and there may be no members.
 local present = minute and read('SMISMEMBER', bucket_prefix .. minute, minute, unpack(ARGV, 5))
-local is_foreign = minute and not present
+local is_stray_key = minute and not present
 local words = {}
 for i = 5, #ARGV do
   local is_present = is_set and read('ZSCORE', prefix .. 'ends', string.sub(ARGV[i], 9)) or present and present[i - 3] == 1
@@ -37,9 +37,9 @@ for i = 5, #ARGV do
   words[i - 4] = present and not is_present and 'already'
     or claim(ARGV[i], KEYS[2 * i - 6], KEYS[2 * i - 5], is_present)
 end
-if is_foreign then minute = nil end
+if is_stray_key then minute = nil end
 finish()
-if is_foreign and #ARGV == 4 then
+if is_stray_key and #ARGV == 4 then
   local remove = function() return redis.call('ZREM', bucket_list, ARGV[4]) == 1 end
   if bury('expirations:' .. ARGV[4], wrong_type('set', bucket_prefix .. ARGV[4]).err, remove) then return { 'corrupt' } end
 end

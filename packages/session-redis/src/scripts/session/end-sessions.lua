@@ -13,7 +13,7 @@
   ARGV[5..] ids of the sessions that stay
 
   Returns the number of sessions that this call ended; the score of the last entry to end, empty when there is none left;
-  the error of a session that a foreign key keeps alive, empty when there is none; and the ids of such sessions
+  the error of a session that a stray key keeps alive, empty when there is none; and the ids of such sessions
 ]]
 -- include: keys, clock
 local bucket_list, events, kept, is_wanted = KEYS[1], KEYS[2], ARGV[2], nil

@@ -31,7 +31,7 @@ local reply, lost = { last, latest }, {}
 for _, id in ipairs(ids) do
   local key = ARGV[1] .. 'sessions:' .. id
   local left = redis.call('PTTL', ARGV[1] .. 'sessions:expires:' .. id)
-  -- A foreign key in the place of a session hash is no session.
+  -- A stray key in the place of a session hash is no session.
   local fields = read('HMGET', key, 'creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'authenticatedAt', 'device')
   if left ~= -2 and fields then
     table.insert(reply, { id, left, unpack(fields) })

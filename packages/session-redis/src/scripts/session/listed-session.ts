@@ -27,7 +27,7 @@ export interface EndedBatch {
   readonly ended: number;
   /** The score of the last entry to end; undefined when none is left. */
   readonly latest: string | undefined;
-  /** The error of a session that a foreign key keeps alive. */
+  /** The error of a session that a stray key keeps alive. */
   readonly problem: string | undefined;
   /** The ids of such sessions. */
   readonly foreign: readonly string[];

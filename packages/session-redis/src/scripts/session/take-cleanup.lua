@@ -21,10 +21,10 @@
 -- include: clock
 local holder = redis.pcall('GET', KEYS[1])
 if type(holder) == 'string' and holder ~= ARGV[1] then return 'taken' end
--- A foreign key in its place stays: then every instance cleans up.
+-- A stray key in its place stays: then every instance cleans up.
 if type(holder) ~= 'table' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 local minutes = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)
--- A foreign key is for the cleanup itself to report.
+-- A stray key is for the cleanup itself to report.
 if minutes.err or minutes[1] then return 'due' end
 local ids = redis.pcall('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 1)
 if ids.err or ids[1] then return 'due' end

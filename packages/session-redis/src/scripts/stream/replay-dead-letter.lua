@@ -11,7 +11,7 @@
     'replayed'
     'gone'      the dead letter does not exist any more
     'orphaned'  its group was removed, so nobody would handle it
-    'foreign'   it is no event, but a foreign key or member that stood in the place of a session
+    'foreign'   it is no event, but a stray key or member that stood in the place of a session
 ]]
 local dead = KEYS[2]
 -- include: server, stream, dead-letters

@@ -10,7 +10,7 @@
 
   Returns
     {'done', lost}  nothing is left to remove now; `lost` has group and count in turn: letters that were removed since the
-                    last call. Foreign keys and members have an empty group
+                    last call. Stray keys and members have an empty group
     {'more', lost}  the limit was reached
 ]]
 local dead = KEYS[1]

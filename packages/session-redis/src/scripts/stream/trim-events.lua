@@ -160,7 +160,7 @@ end
 
 -- Forgets an entry that a group was handling or retrying. Whether it was.
 local function abandon(name, group, position)
-  -- A foreign key in the place of the group's records must not prevent trimming.
+  -- A stray key in the place of the group's records must not prevent trimming.
   if group.problem then return redis.call('XACK', events, name, position) == 1 end
   return finish(events, name, group.failing, group.retries, position) == 1
 end
@@ -203,7 +203,7 @@ local function drop_unhandled(name, group)
   return dropped
 end
 
--- The session hash that goes with an event: that of a session whose end it tells. A foreign key is none.
+-- The session hash that goes with an event: that of a session whose end it tells. A stray key is none.
 local function data_of(fields)
   local kind, id = field_of(fields, 'type'), field_of(fields, 'session')
   if not id or (kind ~= 'deleted' and kind ~= 'expired') then return nil end

@@ -2,7 +2,7 @@ import {
   PRINCIPAL_NAME_INDEX_NAME,
   type SessionEvent,
   SessionIdChangedEvent,
-  SessionIdGenerator,
+  SessionTokenGenerator,
   TooManySessionsError,
 } from '@nest-session/core';
 import { SessionIds } from '@nest-session/core/internal';
@@ -35,7 +35,7 @@ const ENTRIES = [
 const RESERVED_FOR = 5001;
 
 /** Draws the same tokens each time. */
-class CountedTokens extends SessionIdGenerator {
+class CountedTokens extends SessionTokenGenerator {
   #count = 0;
 
   generate(): string {

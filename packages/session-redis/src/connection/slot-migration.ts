@@ -8,7 +8,7 @@ type SendCommand = Redis['sendCommand'];
  * where that has no such key any more, the new one. It sends a command when the last one has its reply: each command sees what
  * was there after the last one. It sends nothing once the call has failed.
  */
-export function whileKeysMove(from: Redis, to: Redis, isOpen: () => boolean): Redis {
+export function duringSlotMigration(from: Redis, to: Redis, isOpen: () => boolean): Redis {
   let last: Promise<unknown> = Promise.resolve();
   const send: SendCommand = (command) => {
     const { reject } = command;
@@ -29,7 +29,7 @@ export function whileKeysMove(from: Redis, to: Redis, isOpen: () => boolean): Re
  * Lets the scripts that a client of a Cluster runs on this node wait until the keys of their slot have moved. A script would
  * make keys on the new node that it derives, and that have not moved yet.
  */
-export function letScriptsWaitUntilMoved(node: Redis): void {
+export function letScriptsWaitForSlotMigration(node: Redis): void {
   const send = node.sendCommand.bind(node);
   node.sendCommand = (command, stream) => {
     const { name, reject } = command;

@@ -13,7 +13,7 @@ const MEMBERS_PER_CALL = 500;
 // The names are exact, because another namespace can begin with this one: `app` and `app:sessions`. Ids have 22 characters
 // or more, and hashes 43.
 /** A session hash, a shadow key, a forwarding mark or a takeover mark, with the id; and a ledger, with what stands for it. */
-const OF_ONE = /^(?:sessions:(?:expires:|moved:|taken-over:)?|ledger:)([\w-]{22,})$/;
+const OF_ONE = /^(?:sessions:(?:expires:|forwarded:|taken-over:)?|ledger:)([\w-]{22,})$/;
 const BUCKET = /^expirations:(\d+)$/;
 const BY_ID = /^(?:ends|index:[^]+:[\w-]{43})$/;
 const REVOCATION = /^revoked:[^]+:[\w-]{43}$/;
@@ -23,7 +23,7 @@ const SESSION = /^sessions:[\w-]{22,}$/;
  * Moves all keys but those of events to the partitions that they have in another number of these. Each one is copied, with
  * its end, before it is removed: it can be interrupted at any point and run again. Nothing else may change them meanwhile.
  */
-export class KeyMove {
+export class KeyRepartition {
   #found = 0;
   #sessions = 0;
   readonly #problems = new Map<string, string>();

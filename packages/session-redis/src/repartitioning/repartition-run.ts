@@ -5,7 +5,7 @@ import { recordedPartitions, refuse } from '../connection/check-store.js';
 import { LivingInstances, SIGN_INTERVAL } from '../connection/living-instances.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { EventCopy } from './event-copy.js';
-import { KeyMove } from './key-move.js';
+import { KeyRepartition } from './key-repartition.js';
 import type { RepartitionOptions, RepartitionProgress } from './repartition.js';
 import { ALL_ASIDE, inBatches, inPlace, isAside, isOfEvents, type ScannedKey, scannedKeys } from './scanned-keys.js';
 
@@ -23,7 +23,7 @@ const STEPS = ['copy', 'drop', 'place', 'keys'] as const;
 type Step = (typeof STEPS)[number];
 
 /** Moves everything to other partitions while no instance is alive. */
-export class SessionMove {
+export class RepartitionRun {
   readonly #instances: LivingInstances;
 
   /** `name`: of this run, among those of instances. */
@@ -114,7 +114,7 @@ export class SessionMove {
   }
 
   async #moveKeys(from: SessionPartitions, report: (moved: number) => void): Promise<void> {
-    const [problem, ...others] = await new KeyMove(this.client, from, this.to).run(report);
+    const [problem, ...others] = await new KeyRepartition(this.client, from, this.to).run(report);
     if (!problem) return;
     const [key, reason] = problem;
     throw new SessionStoreError(

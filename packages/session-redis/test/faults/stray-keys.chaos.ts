@@ -42,7 +42,7 @@ const many = (count: number) => Promise.all(Array.from({ length: count }, () => 
 
 interface Fault {
   readonly name: string;
-  /** Plants a foreign key or member in place of a key of the session; the expected dead letter. */
+  /** Plants a stray key or member in place of a key of the session; the expected dead letter. */
   readonly plant: (id: string) => Promise<string>;
   /** The events of that session in the end. */
   readonly recorded: readonly string[];
@@ -90,7 +90,7 @@ const FAULTS: readonly Fault[] = [
     recorded: ['created', 'expired'],
   },
   {
-    name: 'a foreign member in a bucket',
+    name: 'a stray member in a bucket',
     only: 'buckets',
     plant: async (id) => {
       await store.client.sadd(store.keys.bucket(await bucketOf(id)), 'planted');
@@ -99,7 +99,7 @@ const FAULTS: readonly Fault[] = [
     recorded: ['created', 'expired'],
   },
   {
-    name: 'a foreign member in the sorted set',
+    name: 'a stray member in the sorted set',
     only: 'sorted-set',
     plant: async () => {
       await store.client.zadd(store.keys.ends, 1, '');
@@ -140,7 +140,7 @@ describe.each(STORES)('in the %s', (expirations) => {
       expect(await store.eventTypes(bad)).toEqual(recorded);
       expect(await store.deadLetters()).toEqual([expect.objectContaining({ member: letter })]);
       expect(errors.mock.calls).toEqual([
-        [expect.stringMatching(/^Moved 1 foreign keys or members to the dead letters: .*nest:session:events:dead/)],
+        [expect.stringMatching(/^Moved 1 stray keys or members to the dead letters: .*nest:session:events:dead/)],
       ]);
       expect(await store.client.exists(store.keys.bucketList)).toBe(0);
     });
@@ -187,7 +187,7 @@ describe.each(STORES)('in the %s', (expirations) => {
   });
 });
 
-describe('a foreign key in place of a bucket', () => {
+describe('a stray key in place of a bucket', () => {
   useStore('buckets');
 
   it('a renewed session whose bucket was replaced moves to another bucket', async () => {
@@ -211,7 +211,7 @@ describe('a foreign key in place of a bucket', () => {
     for (const id of [touched, saved, newId]) expect(await store.eventTypes(id)).toContain('expired');
   });
 
-  it('a session is created, kept and reported although every bucket near its minute is a foreign key', async () => {
+  it('a session is created, kept and reported although every bucket near its minute is a stray key', async () => {
     const [probe] = await many(1);
     const minute = Number(await bucketOf(probe!));
     await store.client.flushall();
@@ -252,7 +252,7 @@ describe('a foreign key in place of a bucket', () => {
   });
 });
 
-describe('a foreign key in place of the sorted set', () => {
+describe('a stray key in place of the sorted set', () => {
   useStore('sorted-set');
 
   const replace = async () => {

@@ -1,4 +1,4 @@
-import { RandomSessionIdGenerator } from '../../src/session/session-id.generator.js';
+import { RandomSessionTokenGenerator } from '../../src/session/session-token.generator.js';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const DRAWS = 10_000;
@@ -9,8 +9,8 @@ function chiSquare(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
 }
 
-describe('RandomSessionIdGenerator', () => {
-  const generator = new RandomSessionIdGenerator();
+describe('RandomSessionTokenGenerator', () => {
+  const generator = new RandomSessionTokenGenerator();
 
   it('draws each character with the same probability at each place, and no token twice', () => {
     const tokens = Array.from({ length: DRAWS }, () => generator.generate());

@@ -70,7 +70,7 @@ const keys = {
 type Key = keyof typeof keys;
 
 const OF_SESSION: readonly Key[] = ['session hash', 'shadow key'];
-/** The keys without which each call fails; with any other foreign key it does its work. */
+/** The keys without which each call fails; with any other stray key it does its work. */
 const NEEDED: Record<Call, readonly Key[]> = {
   'create-session': ['bucket list', 'events stream', 'index set'],
   'take-over-session': ['bucket list', 'events stream', 'index set'],
@@ -108,7 +108,7 @@ describe.each(Object.keys(calls) as Call[])('%s', (call) => {
   });
 });
 
-it('raises any error of a typed read but that of a foreign key', async () => {
+it('raises any error of a typed read but that of a stray key', async () => {
   // As in a slot under migration: one key of the call cannot be read.
   await store.client.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '~*', '+@all', '-sismember');
   const limited = store.client.duplicate({ username: 'limited', password: 'x' });
