@@ -5,6 +5,7 @@ export const mutants = [
   // The shadow key alone says whether a session is alive.
   {
     mistake: 'A save does not look whether the session is alive',
+    model: true,
     in: 'includes/live',
     code: "if text ~= '' then",
     instead: `if text == false and redis.call('EXISTS', key) == 1 then
@@ -32,6 +33,7 @@ local text = redis.pcall('GET', shadow)`,
   },
   {
     mistake: 'An end leaves the shadow',
+    model: true,
     in: 'includes/end',
     code: "redis.call('DEL', shadow)",
     instead: '',
@@ -59,6 +61,7 @@ local text = redis.pcall('GET', shadow)`,
   },
   {
     mistake: 'A save renews a session that is to be kept idle',
+    model: true,
     in: 'session/save-session',
     code: "ARGV[9] == '1'",
     instead: 'false',
@@ -77,6 +80,7 @@ local text = redis.pcall('GET', shadow)`,
   // Forwarding: late requests of a rotated session.
   {
     mistake: 'A change of id leaves no mark for late requests',
+    model: true,
     in: 'session/save-session',
     code: "redis.call('SET', KEYS[5], mark, 'PX', 60000)",
     instead: '',
@@ -117,6 +121,7 @@ local text = redis.pcall('GET', shadow)`,
   },
   {
     mistake: 'A late save plants what the sign-in has removed',
+    model: true,
     in: 'session/save-session',
     code: "signs_in and new_id .. ' ' .. kept_rule or new_id",
     instead: 'new_id',
@@ -135,6 +140,7 @@ local text = redis.pcall('GET', shadow)`,
   // Compare and set.
   {
     mistake: 'An update of an attribute does not compare',
+    model: true,
     in: 'session/save-session',
     code: "if condition ~= 'any' and not clears then",
     instead: 'if false then',
@@ -186,6 +192,7 @@ if condition ~= 'any' and not clears then`,
   // A sign-in.
   {
     mistake: 'A sign-in keeps what is bound to the visitor',
+    model: true,
     in: 'session/save-session',
     code: 'if clears or signs_in then',
     instead: 'if clears then',
@@ -204,6 +211,7 @@ if condition ~= 'any' and not clears then`,
   // Each end is recorded exactly once.
   {
     mistake: 'A claim does not look whether the end was recorded',
+    model: true,
     in: 'includes/claim',
     code: 'if fields[2] then',
     instead: 'if false then',
@@ -238,6 +246,7 @@ if condition ~= 'any' and not clears then`,
   },
   {
     mistake: 'A deletion is recorded as an expiry',
+    model: true,
     in: 'includes/end',
     code: "'type', how",
     instead: "'type', 'expired'",
@@ -264,6 +273,7 @@ if condition ~= 'any' and not clears then`,
   // Buckets and the sorted set: a member may be early, never late.
   {
     mistake: 'The member stands in a bucket that is swept a minute late',
+    model: true,
     in: 'includes/buckets',
     code: 'math.floor((ends_at + 60000) / 60000) * 60000',
     instead: 'math.floor((ends_at + 120000) / 60000) * 60000',
@@ -338,6 +348,7 @@ if condition ~= 'any' and not clears then`,
   },
   {
     mistake: 'A change of id forgets the indexes',
+    model: true,
     in: 'session/save-session',
     code: "for _, entry in ipairs(joining) do redis.call('ZADD', entry.set, score, new_id) end",
     instead: "for _, entry in ipairs(joining) do redis.call('ZADD', entry.set, score, id) end",
@@ -346,6 +357,7 @@ if condition ~= 'any' and not clears then`,
   },
   {
     mistake: 'An end leaves the entries of the indexes',
+    model: true,
     in: 'includes/end',
     code: "redis.call('ZREM', entry.set, id)",
     instead: '',

@@ -1,12 +1,10 @@
 // Mistakes in TypeScript, as Stryker makes them.
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-
-const NO_WARNING = '--disable-warning=ExperimentalWarning';
+import { availableParallelism } from 'node:os';
+import { temporaryFolder } from '../temporary-folder.mjs';
 
 /**
- * Makes every mistake that Stryker knows in the files of a folder, or in one file, and runs the specs of its package for
- * each: those whose paths have one of the words, or all of them. Prints the score and what nobody noticed.
+ * Makes every mistake that Stryker knows in the files of a folder, or in one file. For each, it runs specs of the package
+ * that import the file: those whose paths have one of the words, or all. Prints the score and what no test noticed.
  */
 export async function mutate(path, words) {
   // Not before it may have been installed.
@@ -15,18 +13,13 @@ export async function mutate(path, words) {
   const stryker = new Stryker({
     mutate: [path.endsWith('.ts') ? path : `${path}/**/*.ts`],
     testRunner: 'jest',
-    // Related tests: of the specs that are chosen, those that import the file.
-    jest: {
-      config: { testRegex: `/${home}/test(?=.*(${words.join('|')})).*\\.spec\\.ts$` },
-      enableFindRelatedTests: true,
-    },
-    testRunnerNodeArgs: ['--experimental-vm-modules', NO_WARNING],
+    jest: { config: { testRegex: `/${home}/test(?=.*(${words.join('|')})).*\\.spec\\.ts$` } },
+    testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
     coverageAnalysis: 'perTest',
-    // Of what is made once for the whole process, each mistake would take a run of all specs.
+    // A mistake in what runs once for each file, such as a constant, would take a run of all specs.
     ignoreStatic: true,
-    concurrency: 1,
-    tempDirName: join(tmpdir(), `nest-session-stryker-${process.pid}`),
-    cleanTempDir: 'always',
+    concurrency: availableParallelism(),
+    tempDirName: temporaryFolder('stryker'),
     reporters: ['clear-text', 'progress-append-only'],
     clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   });
