@@ -4,12 +4,12 @@ import type { ResolvedCookieOptions } from './cookie.options.js';
 import { LONGEST_VALUE } from './cookie.validation.js';
 import type { TokenRefusal } from './session-id.resolver.js';
 
-// In no token and no signature.
+// Neither tokens nor signatures contain it.
 const SEPARATOR = '.';
-// 32 bytes as base64url.
+// The length of 32 bytes in base64url.
 const SIGNATURE_LENGTH = 43;
 
-/** Writes a token as the value of a cookie, and reads it back. */
+/** Encodes a token as the value of a cookie, and decodes it. */
 export class CookieCodec {
   readonly #name: string;
   readonly #base64: boolean;
@@ -42,20 +42,20 @@ export class CookieCodec {
   }
 
   #isSigned(token: string, signature: string): boolean {
-    // Compared as text, because Node.js would decode many texts to the same bytes.
+    // Compare texts: Node.js decodes many base64 texts to the same bytes.
     const presented = Buffer.from(signature);
-    // First, because the HMACs are what a request with many cookies costs.
+    // Check the length first: a request with many cookies would otherwise cost many HMACs.
     if (presented.length !== SIGNATURE_LENGTH) return false;
     return this.#keys.some((key) => timingSafeEqual(presented, Buffer.from(this.#sign(token, key))));
   }
 
-  /** Signs for this cookie only: a signature that the same key made for another purpose must not count here. */
+  /** Signs the name of the cookie, too, so that a signature that the key made for another purpose is not valid here. */
   #sign(token: string, key: KeyObject): string {
     return createHmac('sha256', key).update(`nest-session cookie ${this.#name}=${token}`).digest('base64url');
   }
 }
 
-/** Undefined for a text that no encoder writes. Node.js would decode many texts to the same bytes. */
+/** Undefined for a text that no encoder writes, because Node.js decodes many texts to the same bytes. */
 function decodeBase64(value: string): string | undefined {
   const bytes = Buffer.from(value, 'base64');
   return bytes.toString('base64') === value ? bytes.toString('latin1') : undefined;

@@ -4,7 +4,7 @@ import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 import type { ListedSession } from '../scripts/session/listed-session.js';
 
-/** The fields of a session hash that a record is made of, besides the attributes. */
+/** The fields of a session hash, besides the attributes, that a record needs. */
 export const SESSION_FIELDS = [
   'creationTime',
   'lastAccessedTime',
@@ -14,13 +14,15 @@ export const SESSION_FIELDS = [
   'dataKey',
 ] as const;
 
-/** The session in a session hash; undefined when the hash is empty or incomplete. */
+/** Returns the session in a session hash, or undefined if the hash is empty or incomplete. */
 export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): StoredRecord | undefined {
   return toLiveRecord(id, Object.entries(hash).flat());
 }
 
 /**
- * The same of a live session. `fields`: the reply of HGETALL, a name and a text in turn. `ttl`: PTTL of the shadow key.
+ * Returns the live session in a session hash, or undefined if the hash is empty or incomplete.
+ * @param fields the reply of HGETALL: alternating names and texts
+ * @param ttl the PTTL of the shadow key
  */
 export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER): StoredRecord | undefined {
   let creationTime = NaN;
@@ -43,7 +45,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
     else if (field === 'authenticatedAt') signIn = Number(text);
     else if (field === 'dataKey') dataKey = text;
   }
-  // An infinite or a missing time makes the sum one that is not finite.
+  // If a time is infinite or missing, the sum is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
   const authenticatedAt = Number.isFinite(signIn) ? signIn : undefined;
   const start = Math.max(creationTime, authenticatedAt ?? 0);
@@ -53,7 +55,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   return { id, ...times, attributes, dataKey };
 }
 
-/** What the reply of list-sessions says of a session; undefined when its session hash is incomplete. */
+/** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */
 export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo | undefined {
   const [creationTime, lastAccessedTime, maxInactiveInterval] = fields.slice(0, 3).map((text) => Number(text ?? NaN));
   const [, , , authenticatedAt, device] = fields;
@@ -72,7 +74,7 @@ export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo |
   });
 }
 
-/** The text in a JSON string; undefined when it is none. */
+/** Returns the text of a JSON string, or undefined for other JSON. */
 function textIn(json: string): string | undefined {
   try {
     return String(JSON.parse(json));
