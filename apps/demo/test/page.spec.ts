@@ -115,7 +115,7 @@ describe('the page of the demo, in Chromium', () => {
     await add('pear');
     const before = await page.innerText('#id');
     await signIn('ann');
-    await shows('Welcome, ann. Your session has a new id, and still your cart.');
+    await shows('Welcome, ann. Your session has a new id and still has your cart.');
     await page.locator('#entries strong', { hasText: 'id-changed' }).waitFor();
     await shows('index SZFeDX');
     expect(await page.innerText('#id')).not.toBe(before);
@@ -194,7 +194,7 @@ describe('the page of the demo, in Chromium', () => {
   it('shows an error of the application', async () => {
     await page.getByLabel('What to add').fill('   ');
     await press('Add');
-    await shows('A text of 1 to 40 characters is needed');
+    await shows('Enter a text of 1 to 40 characters');
     expect(await cart()).toEqual([]);
     expect(errors.splice(0)).toEqual([expect.stringContaining('status of 400')]);
   });
