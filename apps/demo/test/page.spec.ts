@@ -121,7 +121,7 @@ describe('the page of the demo, in Chromium', () => {
     expect(await page.innerText('#id')).not.toBe(before);
     expect(await cart()).toEqual(['pear']);
     await press('Sign out');
-    await shows('Ended. The application was told.');
+    await shows('Ended. The application got the event.');
     expect(await cart()).toEqual([]);
     await eventually(async () => expect(await page.innerText('#c-state')).toBe('gone'));
   });
@@ -137,7 +137,7 @@ describe('the page of the demo, in Chromium', () => {
       const headers = { 'Content-Type': 'application/json', 'X-CSRF-Token': token };
       return fetch('/session', { method: 'PUT', body: ${body}, headers });
     })`);
-    await shows('Expired. The application was told, with the cart.');
+    await shows('Expired. The application got the event, with the cart.');
     expect(await page.locator('#outbox > li').innerText()).toMatch(
       /To a visitor[^]*You left something in your cart:\s+pear/,
     );
@@ -177,7 +177,7 @@ describe('the page of the demo, in Chromium', () => {
       await eventually(async () => expect(await cart(tab)).toEqual(['lantern']));
       await shows('Signed in as bob');
       await press('Sign out');
-      await shows('Ended. The application was told.');
+      await shows('Ended. The application got the event.');
     } finally {
       await close();
     }
@@ -202,7 +202,7 @@ describe('the page of the demo, in Chromium', () => {
   it('shows a session that begins after a sign-out, too', async () => {
     await signIn('ann');
     await press('Sign out');
-    await shows('Ended. The application was told.');
+    await shows('Ended. The application got the event.');
     await add('pear');
     await page.getByText('live', { exact: true }).waitFor();
     await eventually(async () => expect(await field('sessionAttr:items').innerText()).toBe('["pear"]'));
@@ -214,7 +214,7 @@ describe('the page of the demo, in Chromium', () => {
       await press('Add a teapot', tab);
       await signIn('bob', tab);
       await press('Sign out', tab);
-      await shows('Ended. The application was told.', tab);
+      await shows('Ended. The application got the event.', tab);
       await add('pear');
       await page.locator('#entries strong', { hasText: 'created' }).waitFor();
       await eventually(async () => expect(await field('sessionAttr:items').innerText()).toBe('["pear"]'));
