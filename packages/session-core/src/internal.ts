@@ -29,7 +29,7 @@ export { cookieValues } from './resolvers/cookie-values.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 export { appendHeader } from './resolvers/response-headers.js';
 export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/own-attributes.js';
-export type { ContentBounds, TouchOutcome } from './session/session-change.js';
+export { type ContentBounds, FORWARDING_TIME, type TouchOutcome } from './session/session-change.js';
 export { RandomSessionTokenGenerator } from './session/session-token.generator.js';
 export { generateSessionKey, SessionIds } from './session/session-ids.js';
 export { SessionIndexes } from './session/session-indexes.js';

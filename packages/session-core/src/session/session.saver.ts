@@ -6,7 +6,7 @@ import {
   TooManySessionsError,
 } from '../errors/session.errors.js';
 import { fullError } from './session-bounds.js';
-import type { AttributeChanges, ContentBounds, WriteReply } from './session-change.js';
+import { type AttributeChanges, type ContentBounds, FORWARDING_TIME, type WriteReply } from './session-change.js';
 import type { SessionState } from './session-state.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import { NOT_SIGNED_IN } from './sign-in.js';
@@ -15,7 +15,9 @@ import type { SaveOutcome } from './session.js';
 // 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.
 const MAX_COLLISIONS = 3;
 
-const NOT_CREATED = 'The session was not created: the token that the request presented was replaced less than 60 s ago';
+const NOT_CREATED =
+  'The session was not created: the token that the request presented was replaced less than ' +
+  `${FORWARDING_TIME / 1000} s ago`;
 
 type Update = (current: unknown) => unknown;
 
