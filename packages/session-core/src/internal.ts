@@ -28,7 +28,7 @@ export { cookieAttributes, type SetCookieAttributes } from './resolvers/cookie-a
 export { cookieValues } from './resolvers/cookie-values.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 export { appendHeader } from './resolvers/response-headers.js';
-export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/own-attributes.js';
+export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/attribute-names.js';
 export { type ContentBounds, FORWARDING_TIME, type TouchOutcome } from './session/session-change.js';
 export { RandomSessionTokenGenerator } from './session/session-token.generator.js';
 export { generateSessionKey, SessionIds } from './session/session-ids.js';

@@ -23,7 +23,7 @@ import type { SessionIdForm, SessionIds } from '../session/session-ids.js';
 import type { MaxSessions } from '../session/session-limit.js';
 import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
 import type { SessionBounds } from '../session/session-bounds.js';
-import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecodable-policy.js';
+import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/stored-attributes.js';
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions extends BoundsOptions {

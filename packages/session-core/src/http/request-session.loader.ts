@@ -6,7 +6,7 @@ import type { SessionRepository } from '../repository/session.repository.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
-import type { SessionEnd } from '../session/session.saver.js';
+import type { SessionEnd } from '../session/unsaved-changes.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { principalOf } from './session-that-counts.js';

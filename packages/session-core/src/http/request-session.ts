@@ -1,7 +1,7 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { SessionResponse } from '../session/session-response.js';
-import type { SessionEnd } from '../session/session.saver.js';
+import type { SessionEnd } from '../session/unsaved-changes.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
@@ -37,6 +37,7 @@ export class RequestSession {
   readonly foreign: { readonly session: ForeignSession; readonly wasFound: boolean } | undefined;
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;
+  readonly #companions: readonly SessionEnd[] | undefined;
   #session: TrackedSession | undefined;
   #response: SessionResponse | undefined;
   #outagePolicy: SessionOutagePolicy = 'on-use';
@@ -53,7 +54,7 @@ export class RequestSession {
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
-    if (companions) this.#session?.accompanyBy(companions);
+    this.#companions = companions;
   }
 
   /** The session; if none was loaded, the first read creates one. @throws the error of a load that failed */
@@ -127,7 +128,7 @@ export class RequestSession {
   /** From now on, changes that need a cookie are refused once the headers of this response were sent. */
   bindTo(response: SessionResponse): void {
     this.#response = response;
-    this.#session?.bindTo(response);
+    this.#session?.bindTo(response, { companions: this.#companions });
   }
 
   #requireLoaded(): void {
@@ -136,8 +137,8 @@ export class RequestSession {
 
   #createSession(): TrackedSession {
     const session = TrackedSession.of(this.repository.createSession(this.#presentedIds));
-    if (this.#response) session.bindTo(this.#response);
-    if (this.isUnavailable) session.refuseChanges(refusal(this.#loadError));
+    if (this.#response)
+      session.bindTo(this.#response, { refusal: this.isUnavailable ? refusal(this.#loadError) : undefined });
     return session;
   }
 }

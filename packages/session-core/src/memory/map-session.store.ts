@@ -22,7 +22,7 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { exceededBound } from '../session/session-bounds.js';
 import { SessionIds } from '../session/session-ids.js';
 import { signInTimeOf } from '../session/session-info.js';
-import { isKept } from '../session/sign-in.js';
+import { isKept } from '../session/attribute-names.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { endAfter, startOf, type StoredSession, timesOf } from './stored-session.js';
 

@@ -13,7 +13,7 @@ import type { SessionChange, TouchOutcome, WriteReply } from '../session/session
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { UndecodablePolicy } from '../session/undecodable-policy.js';
+import type { UndecodablePolicy } from '../session/stored-attributes.js';
 import { dropUndecodable } from './drop-undecodable.js';
 import { wrapStoreErrors } from './store.errors.js';
 import { WarnOnce } from '../logging/warn-once.js';

@@ -1,53 +1,48 @@
 import { SessionStateError } from '../errors/session.errors.js';
 import type { SessionResponse } from './session-response.js';
-import type { SessionState } from './session-state.js';
 
-/** Refuses the changes of a session that could not be stored, or whose client would not hear of them. */
-export class ChangeGate {
-  /** From now on, changes that need a cookie are refused once the headers of this response were sent. */
-  response: SessionResponse | undefined;
-  /** From now on, every change throws this error. */
-  refusal: Error | undefined;
+/** What decides whether a session may be changed. */
+export interface ChangeGate {
+  /** Every change throws this error. */
+  readonly refusal: Error | undefined;
+  /** Whether the session was ended in this request. */
+  readonly isOver: boolean;
+  /** Whether the session is not stored yet. */
+  readonly isNew: boolean;
+  /** Once the headers of this response were sent, no change may need a cookie. */
+  readonly response: SessionResponse | undefined;
+}
 
-  constructor(private readonly state: SessionState) {}
+/** @throws the refusal */
+export function assertAllowed({ refusal }: ChangeGate): void {
+  if (refusal) throw refusal;
+}
 
-  /** Whether a new token would reach the client of a request. */
-  get isResponseOpen(): boolean {
-    return this.response?.headersSent === false;
-  }
+/** @throws SessionStateError when the session was ended in this request */
+export function assertWritable(gate: ChangeGate): void {
+  assertAllowed(gate);
+  if (gate.isOver) throw new SessionStateError(OVER);
+}
 
-  /** @throws the refusal */
-  assertAllowed(): void {
-    if (this.refusal) throw this.refusal;
-  }
+/** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
+export function assertStartable(gate: ChangeGate): void {
+  assertWritable(gate);
+  const { response, isNew } = gate;
+  if (isNew && response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
+}
 
-  /** @throws SessionStateError when the session was ended in this request */
-  assertWritable(): void {
-    this.assertAllowed();
-    if (this.state.isOver) throw new SessionStateError(OVER);
-  }
+/** For a change of the token. @throws SessionStateError when the client would not get it */
+export function assertRotatable(gate: ChangeGate): void {
+  assertWritable(gate);
+  const { response } = gate;
+  if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
+}
 
-  /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
-  assertStartable(): void {
-    this.assertWritable();
-    const { response, state } = this;
-    if (state.isNew && response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
-  }
-
-  /** For a change of the token. @throws SessionStateError when the client would not get it */
-  assertRotatable(): void {
-    this.assertWritable();
-    const { response } = this;
-    if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
-  }
-
-  /** Seconds for which a session can be remembered. @throws SessionStateError when there is no such time */
-  rememberedFor(): number {
-    const { response } = this;
-    if (!response) throw new SessionStateError(REMEMBERED_OUTSIDE);
-    if (response.rememberedFor === undefined) throw new SessionStateError(NOT_REMEMBERED);
-    return response.rememberedFor;
-  }
+/** Seconds for which a session can be remembered. @throws SessionStateError when none can be */
+export function rememberedFor({ response }: ChangeGate): number {
+  if (!response) throw new SessionStateError(REMEMBERED_OUTSIDE);
+  if (response.rememberedFor === undefined) throw new SessionStateError(NOT_REMEMBERED);
+  return response.rememberedFor;
 }
 
 const OVER =

@@ -8,7 +8,7 @@ import type { SessionChange, WriteReply } from '../../src/session/session-change
 import { generateSessionKey, SessionIds } from '../../src/session/session-ids.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
-import type { UndecodablePolicy } from '../../src/session/undecodable-policy.js';
+import type { UndecodablePolicy } from '../../src/session/stored-attributes.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 const GARBAGE = '{secret';
