@@ -78,7 +78,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.excludes = (request) => check.excludes(request);
     extension.withholds = (request) => check.withholds(request);
     // The bag has all that `Session` has, and is what `@Session()` gives in HTTP requests.
-    extension.shown = (holder) => bags.in(holder)?.bag as Session | undefined;
+    extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
 
   /** Begins to take over old sessions, now that the module of the store is constructed. Called by Nest. */

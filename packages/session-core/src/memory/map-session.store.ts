@@ -20,7 +20,7 @@ import {
 import type { SessionRecord } from '../session/session-record.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { exceededBound } from '../session/session-bounds.js';
-import { SessionIds } from '../session/session-ids.js';
+import { SessionIds } from '../session/session-token.js';
 import { signInTimeOf } from '../session/session-info.js';
 import { isKept } from '../session/attribute-names.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';

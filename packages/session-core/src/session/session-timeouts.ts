@@ -5,7 +5,8 @@ import type { SessionRecord } from './session-record.js';
 /** The timeouts of a session in seconds; -1: none. */
 export type SessionTimeouts = Pick<SessionRecord, 'maxInactiveInterval' | 'absoluteTimeout'>;
 
-type TimeoutChanges = Pick<UpdateSession, 'maxInactiveInterval' | 'absoluteTimeout'>;
+/** The timeouts that a save writes. */
+export type TimeoutChanges = Pick<UpdateSession, 'maxInactiveInterval' | 'absoluteTimeout'>;
 
 /** A timeout that never passes. */
 const NEVER = -1;

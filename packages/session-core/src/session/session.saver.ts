@@ -20,7 +20,7 @@ import {
 } from './session-change.js';
 import { joined, NO_INDEXES } from './session-indexes.js';
 import { limitOf } from './session-limit.js';
-import { endsNow, type SessionTimeouts, timeoutChanges } from './session-timeouts.js';
+import { endsNow, type TimeoutChanges, timeoutChanges } from './session-timeouts.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import type { StoredSession } from './stored-session.js';
@@ -32,6 +32,8 @@ const MAX_COLLISIONS = 3;
 const NOT_CREATED =
   'The session was not created: the token that the request presented was replaced less than ' +
   `${FORWARDING_TIME / 1000} s ago`;
+
+const NO_TIMEOUTS: TimeoutChanges = { maxInactiveInterval: undefined, absoluteTimeout: undefined };
 
 type Update = (current: unknown) => unknown;
 
@@ -234,11 +236,11 @@ export class SessionSaver {
     return { bounds: this.writer.bounds, ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
   }
 
-  get #timeoutChanges(): Partial<SessionTimeouts> {
+  get #timeoutChanges(): TimeoutChanges {
     const { timeouts, signsIn, hasTimeouts } = this.changes;
     // A sign-in sets both timeouts, whatever another request may have made of them.
     if (signsIn && !endsNow(timeouts)) return timeouts;
-    return hasTimeouts ? timeoutChanges(timeouts, this.stored.timeouts) : {};
+    return hasTimeouts ? timeoutChanges(timeouts, this.stored.timeouts) : NO_TIMEOUTS;
   }
 
   get #device(): string | undefined {

@@ -73,10 +73,9 @@ export class StoredSession implements AttributesOwner {
       this.memo = reply.memo;
     }
     this.id = (save.kind === 'update' ? save.newId : undefined) ?? save.id;
-    this.timeouts = {
-      maxInactiveInterval: save.maxInactiveInterval ?? this.timeouts.maxInactiveInterval,
-      absoluteTimeout: save.absoluteTimeout ?? this.timeouts.absoluteTimeout,
-    };
+    const { maxInactiveInterval, absoluteTimeout } = save;
+    if (maxInactiveInterval !== undefined) this.timeouts = { ...this.timeouts, maxInactiveInterval };
+    if (absoluteTimeout !== undefined) this.timeouts = { ...this.timeouts, absoluteTimeout };
     return 'saved';
   }
 }

@@ -1,7 +1,6 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { assertFree, assertPrincipalName, isOwnAttribute } from './attribute-names.js';
 import { forDisconnected } from './attribute-updates.js';
-import { assertRotatable, assertStartable, assertWritable, rememberedFor } from './change-gate.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionResponse } from './session-response.js';
@@ -37,6 +36,7 @@ export class TrackedSession implements Session {
 
   /** A `Session` as its implementation. @throws TypeError for an object that is not a session of this library */
   static of(session: Session): TrackedSession {
+    if (session instanceof TrackedSession) return session;
     const shown = shownBy(session);
     if (shown instanceof TrackedSession) return shown;
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
@@ -74,7 +74,7 @@ export class TrackedSession implements Session {
   }
 
   set maxInactiveInterval(timeout: number | string) {
-    assertWritable(this.#changes);
+    this.#changes.assertWritable();
     this.#changes.setTimeout('maxInactiveInterval', timeout);
   }
 
@@ -83,7 +83,7 @@ export class TrackedSession implements Session {
   }
 
   set absoluteTimeout(timeout: number | string) {
-    assertWritable(this.#changes);
+    this.#changes.assertWritable();
     this.#changes.setTimeout('absoluteTimeout', timeout);
   }
 
@@ -133,14 +133,14 @@ export class TrackedSession implements Session {
 
   /** The same, for the attributes that only the library sets. */
   setOwnAttribute(name: string, value: unknown): void {
-    assertStartable(this.#changes);
+    this.#changes.assertStartable();
     this.#changes.attributes.set(name, value);
   }
 
   /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
   assignAttribute(name: string, value: unknown): void {
     assertFree(name, value);
-    assertStartable(this.#changes);
+    this.#changes.assertStartable();
     this.#changes.attributes.assign(name, value);
   }
 
@@ -158,7 +158,7 @@ export class TrackedSession implements Session {
   }
 
   async #updateAttribute<T>(name: string, update: Update<T>, isRefused: boolean): Promise<T | undefined> {
-    assertWritable(this.#changes);
+    this.#changes.assertWritable();
     if (isRefused) assertFree(name, update);
     // The store may still have an attribute that a sign-in did not keep.
     if (this.isNew || this.#stored.attributes.isLeft(name)) {
@@ -171,8 +171,8 @@ export class TrackedSession implements Session {
 
   signIn(name: string, { remember = false, keep }: SignInOptions = {}): void {
     assertPrincipalName(name);
-    assertRotatable(this.#changes);
-    this.#changes.signIn(name, remember ? rememberedFor(this.#changes) : undefined, keep);
+    this.#changes.assertRotatable();
+    this.#changes.signIn(name, remember ? this.#changes.rememberedFor : undefined, keep);
     this.#saver.rotate();
   }
 
@@ -182,13 +182,13 @@ export class TrackedSession implements Session {
   }
 
   changeSessionId(): string {
-    assertRotatable(this.#changes);
+    this.#changes.assertRotatable();
     return this.#saver.rotate();
   }
 
   /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
   startAnew(): void {
-    assertRotatable(this.#changes);
+    this.#changes.assertRotatable();
     this.#changes.clear();
     this.#saver.rotate();
   }

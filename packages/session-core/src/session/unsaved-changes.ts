@@ -1,8 +1,7 @@
-import { SessionGoneError } from '../errors/session.errors.js';
+import { SessionGoneError, SessionStateError } from '../errors/session.errors.js';
 import type { SecurityEventKind } from '../security-events/security-event.js';
 import type { SecurityReport } from '../security-events/security.events.js';
 import { isKept, LIFETIME_ATTRIBUTES, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
-import { assertAllowed, assertStartable, type ChangeGate } from './change-gate.js';
 import type { SessionBounds } from './session-bounds.js';
 import type { CreateSession, KeptAttributes, UpdateSession } from './session-change.js';
 import type { SessionResponse } from './session-response.js';
@@ -38,7 +37,7 @@ export interface CreatedSession {
 const SIGNED_OUT: Authentication = { kept: undefined, at: undefined };
 
 /** What the application has changed in a session, and the store does not have yet. */
-export class UnsavedChanges implements AttributesSession, ChangeGate {
+export class UnsavedChanges implements AttributesSession {
   /** The id that the session has after the next save. */
   id: string;
   /** Known only for a session that was created or rotated here: the store has only the id. */
@@ -116,6 +115,34 @@ export class UnsavedChanges implements AttributesSession, ChangeGate {
     return this.isInvalidated || this.stored.ended === 'deleted';
   }
 
+  /** @throws SessionStateError when the session was ended in this request */
+  assertWritable(): void {
+    this.#assertAllowed();
+    if (this.isOver) throw new SessionStateError(OVER);
+  }
+
+  /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
+  assertStartable(): void {
+    this.assertWritable();
+    const { response } = this;
+    if (this.isNew && response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
+  }
+
+  /** For a change of the token. @throws SessionStateError when the client would not get it */
+  assertRotatable(): void {
+    this.assertWritable();
+    const { response } = this;
+    if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
+  }
+
+  /** Seconds for which a session can be remembered. @throws SessionStateError when none can be */
+  get rememberedFor(): number {
+    const { response } = this;
+    if (!response) throw new SessionStateError(REMEMBERED_OUTSIDE);
+    if (response.rememberedFor === undefined) throw new SessionStateError(NOT_REMEMBERED);
+    return response.rememberedFor;
+  }
+
   /** Whether there is anything to save. */
   get isDirty(): boolean {
     // What was set comes first, because it needs no encoding.
@@ -173,7 +200,7 @@ export class UnsavedChanges implements AttributesSession, ChangeGate {
 
   /** Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round. */
   setPrincipal(name: string | undefined): void {
-    assertStartable(this);
+    this.assertStartable();
     const { timeouts, anonymousTimeout } = this.writer;
     const hadOne = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME) !== undefined;
     this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
@@ -189,7 +216,7 @@ export class UnsavedChanges implements AttributesSession, ChangeGate {
 
   /** Ends the session at the next save. */
   invalidate(): void {
-    assertAllowed(this);
+    this.#assertAllowed();
     this.isInvalidated = true;
   }
 
@@ -225,6 +252,10 @@ export class UnsavedChanges implements AttributesSession, ChangeGate {
     if (!this.stored.attributes.left) this.clears = false;
   }
 
+  #assertAllowed(): void {
+    if (this.refusal) throw this.refusal;
+  }
+
   #exchangeTimeout(from: number, to: number): void {
     // The application has set another one otherwise.
     if (this.timeouts.maxInactiveInterval === from) this.setTimeout('maxInactiveInterval', to);
@@ -233,3 +264,22 @@ export class UnsavedChanges implements AttributesSession, ChangeGate {
 
 export const NOT_SIGNED_IN =
   'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
+
+const OVER =
+  'The session was ended in this request and cannot be changed any more. To keep some attributes after a logout, ' +
+  'remove the others and set principalName to undefined instead of calling signOut() or invalidate()';
+
+const LATE_START =
+  'A new session cannot be started after the headers of the response were sent, because its cookie can no longer be ' +
+  'set. Set an attribute before the first byte';
+
+const LATE_ROTATION =
+  'The session id cannot be changed after the headers of the response were sent, because the client would not get the ' +
+  'new cookie and would lose its session. Call signIn() or changeSessionId() before the first byte';
+
+const REMEMBERED_OUTSIDE =
+  'A session can be remembered only in an HTTP request, because it is the cookie that outlives the browser. Elsewhere, ' +
+  'set session.maxInactiveInterval';
+
+/** The error of remembering a session where the application does not say for how long. */
+export const NOT_REMEMBERED = "No session can be remembered: set the option `cookie.rememberMe`, for example to '30d'";

@@ -1,8 +1,7 @@
 import { AttributeUpdates } from '../../src/session/attribute-updates.js';
 import type { AttributeSerializer } from '../../src/session/attribute.serializer.js';
 import { WarnOnce } from '../../src/logging/warn-once.js';
-import type { SessionKey } from '../../src/session/session-token.js';
-import { generateSessionKey } from '../../src/session/session-ids.js';
+import { generateSessionKey, type SessionKey } from '../../src/session/session-token.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { SessionChange, WriteReply } from '../../src/session/session-change.js';
 import { type SessionBounds, UNBOUNDED } from '../../src/session/session-bounds.js';

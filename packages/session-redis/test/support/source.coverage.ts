@@ -15,7 +15,9 @@ export class SourceCoverage {
     let sources: string[] = [];
     // In the same process, the reply comes before `post()` returns.
     this.#session.post('Profiler.takePreciseCoverage', (_, { result }) => {
-      const run = result.filter(({ functions }) => functions.some(({ ranges }) => ranges.some(({ count }) => count > 0)));
+      const run = result.filter(({ functions }) =>
+        functions.some(({ ranges }) => ranges.some(({ count }) => count > 0)),
+      );
       sources = run.map(({ url }) => SOURCE.exec(url)?.[1]).filter((path) => path !== undefined);
     });
     return sources.sort();

@@ -89,7 +89,7 @@ export class GatewaySockets implements GatewayBinding {
       );
     }
     // A guard has refused the message. The failure of a save is logged.
-    await held?.save()?.catch(() => undefined);
+    await held?.saveChanges()?.catch(() => undefined);
     return result;
   }
 
@@ -181,7 +181,7 @@ function savedFirst(args: readonly unknown[], held: DetachedSession): unknown[] 
     if (typeof arg !== 'function') return arg;
     return (...values: unknown[]): void => {
       const acknowledge = (): unknown => Reflect.apply(arg, undefined, values);
-      const saving = held.save();
+      const saving = held.saveChanges();
       if (!saving) acknowledge();
       // When the handler has finished, the interceptor reports the failure to the filters.
       else saving.then(acknowledge, () => undefined);
