@@ -9,7 +9,7 @@ import {
 import type { SessionEventInit, SessionIds } from '@nest-session/core/internal';
 import { SessionSnapshot } from '@nest-session/core/store';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
-import { toSessionRecord } from '../repository/redis-session.mapper.js';
+import { toSessionRecord } from '../repository/session-hash.js';
 import { fieldOf, sessionIdOf, type StreamEntry } from './stream-entry.js';
 
 export interface EventDetails {

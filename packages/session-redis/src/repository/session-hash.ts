@@ -1,7 +1,9 @@
 import type { SessionInfo } from '@nest-session/core';
 import { toSessionInfo } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
 import type { StoredRecord } from '../encryption/session-encryption.js';
-import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
+import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { ListedSession } from '../scripts/session/listed-session.js';
 
 /** The fields of a session hash, besides the attributes, that a record needs. */
@@ -13,6 +15,38 @@ export const SESSION_FIELDS = [
   'authenticatedAt',
   'dataKey',
 ] as const;
+
+/** The reply of PTTL for a key that does not exist. */
+export const NO_KEY = -2;
+
+/**
+ * Asks for a session: for the fields of its session hash, a name and a text in turn, and for PTTL of its shadow key.
+ * @param only the names of the attributes to ask for; unset: all
+ */
+export function readSession(
+  client: Redis,
+  keys: SessionKeys,
+  id: string,
+  only?: readonly string[],
+): readonly [fields: Promise<unknown>, ttl: Promise<number>] {
+  const key = keys.session(id);
+  // HGETALL in upper case: ioredis then makes no object of the reply. The shadow key last: a session that ends between
+  // the two commands counts as ended.
+  const fields = only ? readFields(client, key, only) : client.call('HGETALL', key);
+  return [fields.catch(noFieldsIfStray), client.pttl(keys.shadow(id))];
+}
+
+async function readFields(client: Redis, key: string, attributes: readonly string[]): Promise<string[]> {
+  const names = [...SESSION_FIELDS, ...attributes.map((name) => ATTRIBUTE_FIELD + name)];
+  const texts = await client.hmget(key, ...names);
+  return names.flatMap((name, i) => (typeof texts[i] === 'string' ? [name, texts[i]] : []));
+}
+
+/** A stray key in the place of a session hash is no session. */
+function noFieldsIfStray(error: unknown): string[] {
+  if (isReply(error, 'WRONGTYPE')) return [];
+  throw error;
+}
 
 /** Returns the session in a session hash, or undefined if the hash is empty or incomplete. */
 export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): StoredRecord | undefined {

@@ -1,7 +1,7 @@
 import { findPrincipals, type SessionRepository } from '../repository/session.repository.js';
 import { MOST_TOKENS } from '../resolvers/session-id.resolver.js';
-import type { Session } from '../session/session.js';
-import { indexOfSessionThatCounts } from './session-that-counts.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
+import { TrackedSession } from '../session/tracked-session.js';
 
 // Browsers send one token of their own. More are old ones of other paths, or planted: only these cost a second round trip.
 const LOADED_UNSEEN = 5;
@@ -65,4 +65,18 @@ async function loadCounting(repository: SessionRepository, sessions: (Session | 
     // Otherwise it has ended meanwhile, and the next one counts.
     if (loaded) return { sessions, counts };
   }
+}
+
+/** Of the sessions that a request presents, the index of the one that counts: the first of a principal, or else the first. */
+function indexOfSessionThatCounts(sessions: readonly (Session | null)[]): number {
+  // Most requests present one, and nothing of it need be decoded.
+  if (sessions.length === 1) return sessions[0] ? 0 : -1;
+  const ofPrincipal = sessions.findIndex((session) => principalOf(session) !== undefined);
+  return ofPrincipal < 0 ? sessions.findIndex((session) => session !== null) : ofPrincipal;
+}
+
+/** The principal of a session; undefined without one, and when it cannot be decoded. */
+export function principalOf(session: Session | null): string | undefined {
+  const name = session && TrackedSession.of(session).peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
+  return typeof name === 'string' ? name : undefined;
 }
