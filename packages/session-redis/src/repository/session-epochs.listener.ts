@@ -1,12 +1,16 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import type { PartitionSignals } from '../connection/partition-signals.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
+import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
-import type { SessionEpochs } from './session-epochs.js';
+import { SessionEpochs } from './session-epochs.js';
 
 /** What the listener needs of the signals. */
-export type EpochSignals = Pick<PartitionSignals, 'onSignal' | 'onConfirmation' | 'heardSince'>;
+export type EpochSignals = Pick<PartitionSignals<SessionKeys>, 'onSignal' | 'onConfirmation' | 'heardSince'>;
 
 // Milliseconds. Between two questions for an epoch, and for one of which a signal would tell.
 const INTERVAL = 1000;
@@ -16,7 +20,8 @@ const SLOW_INTERVAL = 300_000;
  * Keeps the epochs that loads compare with up to date: by the signals of a partition, else by asking once a second. Where
  * this fails, each load asks.
  */
-export class SessionEpochsListener {
+@Injectable()
+export class SessionEpochsListener implements BackgroundService {
   readonly #loop = new PollingLoop('The look at the epochs', INTERVAL, () => this.#look());
   /** The partitions whose epoch was asked for after their signals were heard, and when: monotonic time. */
   readonly #followed = new Map<SessionKeys, number>();
@@ -24,10 +29,10 @@ export class SessionEpochsListener {
   readonly #asked = new Map<SessionKeys, object>();
 
   constructor(
-    private readonly client: Redis,
-    private readonly partitions: readonly SessionKeys[],
-    private readonly epochs: SessionEpochs,
-    private readonly signals: EpochSignals,
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'all'>,
+    @Inject(SessionEpochs) private readonly epochs: SessionEpochs,
+    @Inject(PartitionSignals) private readonly signals: EpochSignals,
   ) {
     signals.onSignal((keys, signal) => {
       if (signal !== 'missed' && signal !== 'epoch') return;
@@ -49,7 +54,7 @@ export class SessionEpochsListener {
   }
 
   async #look(): Promise<void> {
-    const due = this.partitions.filter((keys) => !this.#asked.has(keys) && this.#isDue(keys));
+    const due = this.partitions.all.filter((keys) => !this.#asked.has(keys) && this.#isDue(keys));
     await settledWithin(INTERVAL, Promise.all(due.map((keys) => this.#ask(keys))));
   }
 

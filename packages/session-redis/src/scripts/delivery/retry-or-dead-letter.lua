@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  retry-or-dead-letter: records that handlers of an entry failed. The entry waits for its retry, longer each time, and the
-  data of an ended session is kept for the retention once more. After too many failures the entry becomes a dead letter,
+  retry-or-dead-letter: records that handlers of an entry failed. The entry waits for its retry, longer each time, and data
+  that only the entry needs is kept for the retention once more. After too many failures the entry becomes a dead letter,
   with a copy of the data; with ARGV[6] = 0 at once, as for an entry that instances died over. includes/dead-letters says
   which dead letters make room for it.
 
@@ -9,7 +9,7 @@
   KEYS[2] failing events of the group
   KEYS[3] retries of the group
   KEYS[4] dead letters
-  KEYS[5] session hash
+  KEYS[5] hash with the data of the entry; missing: the entry refers to none
   ARGV[1] group
   ARGV[2] consumer
   ARGV[3] position
@@ -22,6 +22,7 @@
   ARGV[10] most bytes of the partition's dead letters
   ARGV[11] most bytes of the data in a dead letter
   ARGV[12] name of the first handler that failed; empty: instances died over the entry
+  ARGV[13] field that the hash has when only the entry needs it
 
   Returns
     'retry'
@@ -33,8 +34,8 @@ local group, consumer, position, done, dead = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { dead, 'stream' } })
 if problem then return problem end
 
--- A stray key in the place of the session hash is no session.
-local has_session = redis.call('TYPE', KEYS[5]).ok == 'hash'
+-- A stray key in the place of the data is none.
+local has_hash = KEYS[5] and redis.call('TYPE', KEYS[5]).ok == 'hash'
 
 local function failures_before()
   local readable, record = pcall(cjson.decode, redis.call('HGET', KEYS[2], position) or '{}')
@@ -62,7 +63,7 @@ local function bury(fields, attempts)
     end
   end
   if not has_data then
-    local hash = has_session and redis.call('HGETALL', KEYS[5]) or {}
+    local hash = has_hash and redis.call('HGETALL', KEYS[5]) or {}
     local size = 0
     for _, text in ipairs(hash) do size = size + #text end
     if size <= tonumber(ARGV[11]) then
@@ -83,7 +84,7 @@ local function schedule_retry(attempts)
   redis.call('HSET', KEYS[2], position, '{"attempts":' .. attempts .. ',"done":' .. done .. '}')
   redis.call('ZADD', KEYS[3], integer(now_in_ms() + delay), position)
   redis.call('XCLAIM', events, group, retries_consumer, 0, position, 'JUSTID')
-  if has_session and redis.call('HEXISTS', KEYS[5], 'ended') == 1 then
+  if has_hash and redis.call('HEXISTS', KEYS[5], ARGV[13]) == 1 then
     redis.call('PEXPIRE', KEYS[5], ARGV[9], 'GT')
   end
 end

@@ -8,6 +8,7 @@
   KEYS[3] which events each group wants
   ARGV[1] group
   ARGV[2] its first event: 'oldest' for the oldest that is kept, 'now' for the next one
+  ARGV[3] all types of events, separated by spaces
 
   Returns
     'created'
@@ -22,5 +23,5 @@ local trimmed = trimmed_position(KEYS[2])
 if trimmed == '0-0' then redis.call('DEL', KEYS[2]) end
 redis.call('XGROUP', 'CREATE', events, ARGV[1], ARGV[2] == 'now' and '$' or trimmed, 'MKSTREAM')
 -- Until its instances tell what they want.
-redis.call('HSET', KEYS[3], ARGV[1], 'created deleted expired id-changed')
+redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
 return 'created'

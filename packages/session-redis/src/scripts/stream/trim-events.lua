@@ -1,30 +1,33 @@
 #!lua flags=allow-oom
 --[[
   trim-events: removes the oldest events: those that all groups have handled and that are older than the grace period,
-  and those beyond the retention or the maximum length. With the event of an end, it removes the session hash.
-  Creations and changes of id make room for ends, wherever they stand: beyond the maximum length they go first, the oldest
+  and those beyond the retention or the maximum length. It removes the data that only such an event needs.
+  Events of some types make room for others, wherever they stand: beyond the maximum length they go first, the oldest
   first. Those that a group has not read go one grace period before their retention ends, so that the group gets to the
-  ends behind them.
+  others behind them.
 
   KEYS[1] events stream
   KEYS[2] position of the last trimmed event
   KEYS[3] counts of dropped events by group
-  KEYS[4] which events have made room: `scanned`, the position up to which they have; `created` and `id-changed`, that
-          of the last one of the type
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] grace in ms
-  ARGV[3] retention in ms
-  ARGV[4] at most how many events to keep
-  ARGV[5] at most how many events to remove
+  KEYS[4] which events have made room: `scanned`, the position up to which they have; by type, that of the last one
+  ARGV[1] grace in ms
+  ARGV[2] retention in ms
+  ARGV[3] at most how many events to keep
+  ARGV[4] at most how many events to remove
+  ARGV[5] types of the events that make room, separated by spaces
+  ARGV[6] what the keys of hashes with data begin with; missing: entries refer to none
+  ARGV[7] field of an event with the rest of that key
+  ARGV[8] field that a hash has when only its event needs it
+  ARGV[9] types of the events with which such a hash goes, separated by spaces
 
   Returns
     {'done', removed, dropped}  nothing is left to remove now; `removed` is a count, `dropped` has group and count in
                                 turn: events that were removed before the group had handled them
     {'more', removed, dropped}  call again: there may be more to remove
 ]]
--- include: keys, pending, stream
-local grace, retention = tonumber(ARGV[2]), tonumber(ARGV[3])
-local most, limit = tonumber(ARGV[4]), tonumber(ARGV[5])
+-- include: pending, stream
+local grace, retention = tonumber(ARGV[1]), tonumber(ARGV[2])
+local most, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'string' }, { KEYS[3], 'hash' }, { KEYS[4], 'hash' } })
 if problem then return problem end
@@ -97,8 +100,14 @@ while rest - removed > 1 do
   if may_go(middle) then removed = middle else rest = middle end
 end
 
--- What anybody can cause as often as he likes.
-local makes_room = { created = true, ['id-changed'] = true }
+local function words_of(text)
+  local words = {}
+  for word in string.gmatch(text, '%S+') do words[word] = true end
+  return words
+end
+
+local makes_room = words_of(ARGV[5])
+local takes_data = words_of(ARGV[9] or '')
 
 -- Such an event of this age makes room, unless every group with a living instance has read it.
 local late = math.max(grace, retention - grace)
@@ -203,12 +212,12 @@ local function drop_unhandled(name, group)
   return dropped
 end
 
--- The session hash that goes with an event: that of a session whose end it tells. A stray key is none.
+-- The hash that goes with an event. A stray key is none.
 local function data_of(fields)
-  local kind, id = field_of(fields, 'type'), field_of(fields, 'session')
-  if not id or (kind ~= 'deleted' and kind ~= 'expired') then return nil end
-  local key = prefix .. 'sessions:' .. id
-  local has_ended = redis.pcall('HEXISTS', key, 'ended')
+  local kind, id = field_of(fields, 'type'), field_of(fields, ARGV[7])
+  if not id or not takes_data[kind] then return nil end
+  local key = ARGV[6] .. id
+  local has_ended = redis.pcall('HEXISTS', key, ARGV[8])
   if type(has_ended) == 'table' then
     -- include: types
     checked(has_ended)

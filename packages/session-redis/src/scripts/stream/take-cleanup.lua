@@ -4,10 +4,9 @@
   while. Then any of them may take it over.
 
   KEYS[1] whose turn it is
-  KEYS[2] bucket list
-  KEYS[3] sorted set of ends
-  KEYS[4] events stream
-  KEYS[5] dead letters
+  KEYS[2] events stream
+  KEYS[3] dead letters
+  KEYS[4..] sorted sets of what is due, by epoch ms
   ARGV[1] name of the instance
   ARGV[2] how long the turn takes, in ms
   ARGV[3] age in ms from which events may be trimmed
@@ -23,16 +22,16 @@ local holder = redis.pcall('GET', KEYS[1])
 if type(holder) == 'string' and holder ~= ARGV[1] then return 'taken' end
 -- A stray key in its place stays: then every instance cleans up.
 if type(holder) ~= 'table' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-local minutes = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)
--- A stray key is for the cleanup itself to report.
-if minutes.err or minutes[1] then return 'due' end
-local ids = redis.pcall('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 1)
-if ids.err or ids[1] then return 'due' end
-local events = redis.pcall('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)
+for i = 4, #KEYS do
+  local first = redis.pcall('ZRANGEBYSCORE', KEYS[i], '-inf', now, 'LIMIT', 0, 1)
+  -- A stray key is for the cleanup itself to report.
+  if first.err or first[1] then return 'due' end
+end
+local events = redis.pcall('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)
 if events.err then return 'due' end
 if events[1] then
   local oldest = tonumber(string.match(events[1][1], '^%d+'))
-  if oldest <= now - ARGV[3] or redis.call('XLEN', KEYS[4]) > tonumber(ARGV[4]) then return 'due' end
+  if oldest <= now - ARGV[3] or redis.call('XLEN', KEYS[2]) > tonumber(ARGV[4]) then return 'due' end
 end
-if redis.pcall('XLEN', KEYS[5]) ~= 0 then return 'due' end
+if redis.pcall('XLEN', KEYS[3]) ~= 0 then return 'due' end
 return 'clean'
