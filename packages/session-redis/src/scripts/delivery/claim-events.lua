@@ -14,7 +14,7 @@
   Returns a list of
     {position, fields and values in turn, number of earlier deliveries, record of its failures or nothing}
 ]]
--- include: pending, stream
+-- paste: pending, stream
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' } })
 if problem then return problem end
 local limit = tonumber(ARGV[4])

@@ -15,7 +15,7 @@
     {'registered'}
     {'differing', names}  other handlers were registered before, as JSON, and another instance of the group is alive
 ]]
--- include: pending, stream
+-- paste: pending, stream
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'hash' } })
 if problem then return problem end
 note_instance(ARGV[1], ARGV[2])

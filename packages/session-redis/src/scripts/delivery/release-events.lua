@@ -13,7 +13,7 @@
     'left'
     'staying'  it keeps entries
 ]]
--- include: pending
+-- paste: pending
 local problem = wrong_type({ { KEYS[1], 'stream' }, { KEYS[2], 'zset' } })
 if problem then return problem end
 local kept, keeps, has_released = {}, false, false

@@ -11,7 +11,7 @@
     'renewed'
     'lost'     another instance has taken the entry over, or the entry is settled
 ]]
--- include: pending
+-- paste: pending
 local function renew(position)
   if not pending_at(KEYS[1], ARGV[1], position, ARGV[2]) then return 'lost' end
   redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, position, 'JUSTID')

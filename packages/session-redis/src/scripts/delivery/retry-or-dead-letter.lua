@@ -28,7 +28,7 @@
     'dead'
     'lost'  the entry no longer belongs to this instance
 ]]
--- include: pending, stream
+-- paste: pending, stream
 local group, consumer, position, done, dead = ARGV[1], ARGV[2], ARGV[3], ARGV[4], KEYS[4]
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { dead, 'stream' } })
 if problem then return problem end
@@ -43,7 +43,7 @@ end
 
 -- The dead letter keeps the fields of the entry, except those of an earlier dead letter that was replayed.
 local function bury(fields, attempts)
-  -- include: dead-letters
+  -- paste: dead-letters
   local foreign = wrong_type({
     { dead_index, 'zset' }, { dead_sizes, 'hash' }, { lost_letters, 'hash' }, { unreported_letters, 'hash' },
   })

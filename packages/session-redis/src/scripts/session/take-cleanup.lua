@@ -19,20 +19,24 @@
     'taken'  it is the turn of another instance
 ]]
 -- include: clock
-local holder = redis.pcall('GET', KEYS[1])
-if type(holder) == 'string' and holder ~= ARGV[1] then return 'taken' end
+local turn, bucket_list, ends, events, dead_letters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local instance, duration, kept_for, most_events = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local holder = redis.pcall('GET', turn)
+if type(holder) == 'string' and holder ~= instance then return 'taken' end
 -- A stray key in its place stays: then every instance cleans up.
-if type(holder) ~= 'table' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-local minutes = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)
+if type(holder) ~= 'table' then redis.call('SET', turn, instance, 'PX', duration) end
+local now = now_in_ms()
+local minutes = redis.pcall('ZRANGEBYSCORE', bucket_list, '-inf', now, 'LIMIT', 0, 1)
 -- A stray key is for the cleanup itself to report.
 if minutes.err or minutes[1] then return 'due' end
-local ids = redis.pcall('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 1)
+local ids = redis.pcall('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, 1)
 if ids.err or ids[1] then return 'due' end
-local events = redis.pcall('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)
-if events.err then return 'due' end
-if events[1] then
-  local oldest = tonumber(string.match(events[1][1], '^%d+'))
-  if oldest <= now - ARGV[3] or redis.call('XLEN', KEYS[4]) > tonumber(ARGV[4]) then return 'due' end
+local oldest = redis.pcall('XRANGE', events, '-', '+', 'COUNT', 1)
+if oldest.err then return 'due' end
+if oldest[1] then
+  local recorded_at = tonumber(string.match(oldest[1][1], '^%d+'))
+  if recorded_at <= now - kept_for or redis.call('XLEN', events) > most_events then return 'due' end
 end
-if redis.pcall('XLEN', KEYS[5]) ~= 0 then return 'due' end
+if redis.pcall('XLEN', dead_letters) ~= 0 then return 'due' end
 return 'clean'

@@ -13,7 +13,7 @@
     'created'
     'exists'
 ]]
--- include: server, stream
+-- paste: server, stream
 local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'string' }, { KEYS[3], 'hash' } })
 if problem then return problem end
 if groups_of_stream()[ARGV[1]] then return 'exists' end

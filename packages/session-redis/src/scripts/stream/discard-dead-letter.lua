@@ -10,7 +10,7 @@
     'gone'  the dead letter does not exist any more
 ]]
 local dead = KEYS[1]
--- include: server, dead-letters
+-- paste: server, dead-letters
 local problem = wrong_type({ { dead, 'stream' }, { dead_index, 'zset' }, { dead_sizes, 'hash' } })
 if problem then return problem end
 local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]

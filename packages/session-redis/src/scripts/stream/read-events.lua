@@ -18,7 +18,7 @@
     {'thinned', position}  unread events up to this position, of a type that the reader wants, have made room for ends.
                            All ends are still there
 ]]
--- include: server, stream
+-- paste: server, stream
 local position = ARGV[1]
 local exists = redis.call('EXISTS', events) == 1
 local last = exists and named(redis.call('XINFO', 'STREAM', events))['last-generated-id'] or '0-0'

@@ -17,7 +17,7 @@
     'live'
     'unknown'  there was no such group
 ]]
--- include: pending, stream
+-- paste: pending, stream
 local group = ARGV[1]
 local problem = wrong_type({
   { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { KEYS[4], 'hash' }, { KEYS[5], 'hash' },

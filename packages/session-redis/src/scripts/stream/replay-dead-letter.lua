@@ -14,7 +14,7 @@
     'foreign'   it is no event, but a stray key or member that stood in the place of a session
 ]]
 local dead = KEYS[2]
--- include: server, stream, dead-letters
+-- paste: server, stream, dead-letters
 local problem = wrong_type({ { events, 'stream' }, { dead, 'stream' }, { dead_index, 'zset' }, { dead_sizes, 'hash' } })
 if problem then return problem end
 local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]
@@ -33,6 +33,6 @@ for i = 1, #letter[2], 2 do
   end
 end
 redis.call('XADD', events, '*', unpack(fields))
--- include: signal
+-- paste: signal
 remove_letter(letter)
 return 'replayed'

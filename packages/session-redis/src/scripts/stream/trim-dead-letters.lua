@@ -14,7 +14,7 @@
     {'more', lost}  the limit was reached
 ]]
 local dead = KEYS[1]
--- include: server, dead-letters
+-- paste: server, dead-letters
 local problem = wrong_type({
   { dead, 'stream' }, { dead_index, 'zset' }, { dead_sizes, 'hash' }, { lost_letters, 'hash' },
   { unreported_letters, 'hash' },

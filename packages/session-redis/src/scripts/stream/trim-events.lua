@@ -22,7 +22,7 @@
                                 turn: events that were removed before the group had handled them
     {'more', removed, dropped}  call again: there may be more to remove
 ]]
--- include: keys, pending, stream
+-- paste: keys, pending, stream
 local grace, retention = tonumber(ARGV[2]), tonumber(ARGV[3])
 local most, limit = tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -210,7 +210,7 @@ local function data_of(fields)
   local key = prefix .. 'sessions:' .. id
   local has_ended = redis.pcall('HEXISTS', key, 'ended')
   if type(has_ended) == 'table' then
-    -- include: types
+    -- paste: types
     checked(has_ended)
   end
   return has_ended == 1 and key or nil
