@@ -324,7 +324,7 @@ async function denied(): Promise<unknown[]> {
 }
 
 async function scriptsThatRan(): Promise<string[]> {
-  const all = Object.keys(LUA_SOURCES).filter((name) => !name.startsWith('includes/'));
+  const all = Object.keys(LUA_SOURCES).filter((name) => !/^(library|includes)\//.test(name));
   const hashes = all.map((name) => createHash('sha1').update(loadScript(name)).digest('hex'));
   const exist = (await admin.script('EXISTS', ...(hashes as [string]))) as number[];
   return all.filter((_, i) => exist[i] === 1);

@@ -9,7 +9,7 @@ const folder = new URL('../../src/scripts/', import.meta.url);
 const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
 const nameOf = (file: string) => file.slice(0, -'.lua'.length);
 const luaFiles = files.filter((file) => file.endsWith('.lua'));
-const names = luaFiles.filter((file) => !file.startsWith('includes/')).map(nameOf);
+const names = luaFiles.filter((file) => !/^(library|includes)\//.test(file)).map(nameOf);
 /** The declarations of outcomes: beside the scripts, with the cleanup, and in core for those of a store. */
 const declarations = [
   ...files

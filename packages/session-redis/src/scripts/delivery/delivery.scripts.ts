@@ -60,7 +60,7 @@ export type FailReply = 'retry' | 'dead' | 'lost';
 export type RenewReply = 'renewed' | 'lost';
 export type ReleaseReply = 'left' | 'staying';
 
-/** A position after all entries; see note_instance() in scripts/includes/stream.lua. */
+/** A position after all entries; see note_instance() in scripts/library/groups.lua. */
 const BEHIND_ALL = '18446744073709551614-0';
 
 const SOURCES = loadScripts('delivery', {

@@ -18,20 +18,24 @@
     'taken'  it is the turn of another instance
 ]]
 -- include: clock
-local holder = redis.pcall('GET', KEYS[1])
-if type(holder) == 'string' and holder ~= ARGV[1] then return 'taken' end
+local turn, events, dead = KEYS[1], KEYS[2], KEYS[3]
+local instance, duration, youngest, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local holder = redis.pcall('GET', turn)
+if type(holder) == 'string' and holder ~= instance then return 'taken' end
 -- A stray key in its place stays: then every instance cleans up.
-if type(holder) ~= 'table' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+if type(holder) ~= 'table' then redis.call('SET', turn, instance, 'PX', duration) end
+local now = now_in_ms()
 for i = 4, #KEYS do
   local first = redis.pcall('ZRANGEBYSCORE', KEYS[i], '-inf', now, 'LIMIT', 0, 1)
   -- A stray key is for the cleanup itself to report.
   if first.err or first[1] then return 'due' end
 end
-local events = redis.pcall('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)
-if events.err then return 'due' end
-if events[1] then
-  local oldest = tonumber(string.match(events[1][1], '^%d+'))
-  if oldest <= now - ARGV[3] or redis.call('XLEN', KEYS[2]) > tonumber(ARGV[4]) then return 'due' end
+local oldest = redis.pcall('XRANGE', events, '-', '+', 'COUNT', 1)
+if oldest.err then return 'due' end
+if oldest[1] then
+  local recorded_at = tonumber(string.match(oldest[1][1], '^%d+'))
+  if recorded_at <= now - youngest or redis.call('XLEN', events) > most then return 'due' end
 end
-if redis.pcall('XLEN', KEYS[3]) ~= 0 then return 'due' end
+if redis.pcall('XLEN', dead) ~= 0 then return 'due' end
 return 'clean'
