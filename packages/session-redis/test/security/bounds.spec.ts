@@ -226,7 +226,7 @@ describe.each(ROWS)('with sessions in $store, on $platform', ({ store, platform 
     expect((await agent().get('/')).status).toBe(200);
   });
 
-  it('a full session that somebody planted locks nobody out', async () => {
+  it('a planted full session locks no user out', async () => {
     const { agent, shown } = await start(store, platform, { maxAttributes: 10 });
     const visitor = agent();
     expect((await visitor.post('/fill/10')).status).toBe(201);
@@ -234,7 +234,7 @@ describe.each(ROWS)('with sessions in $store, on $platform', ({ store, platform 
     expect(await shown(visitor)).toMatchObject({ principalName: 'ann', attributes: 11 });
   });
 
-  it('a session has the anonymous timeout until somebody signs in', async () => {
+  it('a session has the anonymous timeout until a user signs in', async () => {
     const { agent, shown } = await start(store, platform, { timeout: '8h', anonymousTimeout: '10m' });
     const visitor = agent();
     await visitor.post('/set/a', { value: 1 });
