@@ -1,6 +1,7 @@
 /** The properties of Node.js handles that describe them; each kind of handle has some. */
-interface Resource {
-  hasRef?(): boolean;
+export interface Resource {
+  /** Of a handle that is closed: undefined. */
+  hasRef?(): boolean | undefined;
   getsockname?(out: Endpoint): number;
   getpeername?(out: Endpoint): number;
   pid?: number;
@@ -36,9 +37,14 @@ export function isTracked(type: string): boolean {
   return Object.hasOwn(TRACKED, type);
 }
 
+/** Whether it is a timer that has run or was cleared, or was collected. What else has ended looks as if unreferenced. */
+export function isEnded(resource: Resource | undefined): boolean {
+  return resource === undefined || resource._destroyed === true;
+}
+
 /** Whether it keeps the process from ending now. */
 export function isReferenced(resource: Resource): boolean {
-  return resource._destroyed !== true && (resource.hasRef?.() ?? true);
+  return resource._destroyed !== true && (!resource.hasRef || resource.hasRef() === true);
 }
 
 /** Whether it is a timer that has neither run nor been cleared. */

@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { SessionStateError } from '../errors/session.errors.js';
 import type { RequestSession } from './request-session.js';
 import { ResponseCommit } from './response-commit.js';
 
 /** Knows the session of the request or message on whose behalf the code runs. */
 @Injectable()
-export class SessionScope {
+export class SessionScope implements OnApplicationShutdown {
   readonly #storage = new AsyncLocalStorage<RequestSession>();
   #isLeftOut = false;
 
@@ -46,6 +46,11 @@ export class SessionScope {
   /** From now on, no current request is known, and requests do not pay for it. */
   leaveOut(): void {
     this.#isLeftOut = true;
+  }
+
+  /** Before Node.js 24, every promise of the process pays for each storage, also for that of a closed application. */
+  onApplicationShutdown(): void {
+    this.#storage.disable();
   }
 }
 

@@ -3,10 +3,10 @@ import { EncryptedSession, type EncryptedUpdate, type EncryptionRules, type Stor
 import { KeyRing } from './key-ring.js';
 import { DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
 
-/** A session as Redis has it. */
+/** A session as it is stored in Redis. */
 export interface StoredRecord extends SessionRecord {
   readonly attributes: readonly (readonly [name: string, stored: string])[];
-  /** The data key of its attributes, wrapped; undefined when none is encrypted. */
+  /** The wrapped data key of its attributes; undefined if none of them is encrypted. */
   readonly dataKey: string | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface NewDataKey {
   readonly dataKey?: string | undefined;
 }
 
-// Others may come in between: one that encrypts the session first, one that rotates it, one that encrypts the same text.
+// Other requests may interfere: one may encrypt the session first, one may rotate it, one may encrypt the same text.
 const MOST_ATTEMPTS = 5;
 
 /** Encrypts the attributes of sessions on their way to Redis, and decrypts them. Without keys it encrypts nothing. */
@@ -29,7 +29,7 @@ export class SessionEncryption {
     this.#hasKeys = !rules.ring.isEmpty;
   }
 
-  /** The session whose texts are decrypted when they are read. */
+  /** Returns a session whose texts are decrypted when they are read. */
   decrypted(record: StoredRecord): SessionRecord {
     const { id, attributes, dataKey } = record;
     if (dataKey === undefined && !this.#hasKeys) return record;
@@ -41,7 +41,7 @@ export class SessionEncryption {
     return { ...record, attributes: texts, memo };
   }
 
-  /** The same for a request. @throws SessionEncryptionError when this instance cannot decrypt the session */
+  /** Like `decrypted()`, for a request. @throws SessionEncryptionError if this instance cannot decrypt the session */
   loaded(record: StoredRecord): SessionRecord {
     const decrypted = this.decrypted(record);
     if (decrypted.memo instanceof EncryptedSession) decrypted.memo.assertReadable();
@@ -52,7 +52,7 @@ export class SessionEncryption {
     change: T,
     send: (change: T & NewDataKey) => Promise<R>,
   ): Promise<R> {
-    // Without another promise: applications that encrypt nothing pay nothing.
+    // Avoid another promise, so that applications without encryption pay nothing for it.
     return this.#hasKeys ? this.#create(change, send) : send(change);
   }
 
@@ -88,7 +88,10 @@ export class SessionEncryption {
         session.adopt(error);
       }
     }
-    throw new SessionEncryptionError('Others changed the encryption of a session each time that it was to be saved');
+    throw new SessionEncryptionError(
+      `A session was not saved in ${MOST_ATTEMPTS} attempts, because other requests kept changing its encryption: ` +
+        'repeat the request',
+    );
   }
 
   #sessionOf({ memo, id }: UpdateSession): EncryptedSession | undefined {

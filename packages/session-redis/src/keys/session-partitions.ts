@@ -4,7 +4,7 @@ import { SessionKeys } from './session-keys.js';
 const SLOTS = 16_384;
 
 /**
- * The partitions of a namespace: a fixed number of them. All keys of a partition are in one slot of Redis Cluster, so that one
+ * The partitions of a namespace, in a fixed number. All keys of a partition are in one slot of Redis Cluster, so one
  * script can use them. The slots of the partitions are spread evenly.
  */
 export class SessionPartitions {
@@ -12,11 +12,11 @@ export class SessionPartitions {
   readonly all: readonly SessionKeys[];
   /** HASH: the version of the data format, and the number of partitions. */
   readonly meta: string;
-  /** ZSET of the names of the instances, scored by when they last told that they live: epoch ms by the clock of Redis. */
+  /** ZSET of the names of the instances. The score is their last sign of life, in epoch ms by Redis' clock. */
   readonly instances: string;
   /** A pattern of Redis that matches the shadow keys of all partitions. */
   readonly shadows: string;
-  /** Prefixes of canaries: keys like shadow keys, but of no session, to test whether Redis announces expired ones. */
+  /** Prefixes of canaries. They look like shadow keys but belong to no session, and test whether key events arrive. */
   readonly canaries: readonly string[];
 
   constructor(
@@ -31,18 +31,18 @@ export class SessionPartitions {
     this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }
 
-  /** Keys whose prefix is a pattern of Redis that matches those of all partitions. */
+  /** Keys whose prefix is a Redis pattern that matches the prefixes of all partitions. */
   get any(): SessionKeys {
     return this.count === 1 ? this.all[0]! : new SessionKeys(this.namespace, '*');
   }
 
-  /** The partition of a session id. It depends on the whole id, because not all ids are random. */
+  /** The partition of a session id. It depends on the whole id, because an id may have parts that are not random. */
   of(id: string): SessionKeys {
-    // A microsecond that an application with one partition need not spend.
+    // Skip the hash with one partition. It takes about a microsecond.
     return this.all[this.count === 1 ? 0 : slotOf(id) % this.count]!;
   }
 
-  /** The ids by their partitions. */
+  /** Groups ids by partition. */
   grouped(ids: readonly string[]): readonly (readonly [SessionKeys, readonly string[]])[] {
     if (ids.length === 1) return [[this.of(ids[0]!), ids]];
     const groups = new Map<SessionKeys, string[]>();
@@ -60,14 +60,17 @@ export class SessionPartitions {
     return Math.ceil(limit / this.count);
   }
 
-  /** The session id in a shadow key; undefined for any other key. */
+  /** Returns the session id in a shadow key, or undefined for any other key. */
   idOfShadow(key: string): string | undefined {
     const id = key.slice(key.lastIndexOf(':') + 1);
     return this.of(id).shadow(id) === key ? id : undefined;
   }
 }
 
-/** For each partition a hash tag that begins with its number and has a slot in its share of all slots. */
+/**
+ * Returns a hash tag for each partition. It begins with the partition's number, and its slot is in the partition's
+ * share.
+ */
 function tagsOf(count: number): string[] {
   return Array.from({ length: count }, (_, partition) => {
     for (let attempt = 0; ; attempt++) {

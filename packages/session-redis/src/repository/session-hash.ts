@@ -6,7 +6,7 @@ import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { ListedSession } from '../scripts/session/listed-session.js';
 
-/** The fields of a session hash that a record is made of, besides the attributes. */
+/** The fields of a session hash, besides the attributes, that a record needs. */
 export const SESSION_FIELDS = [
   'creationTime',
   'lastAccessedTime',
@@ -20,8 +20,8 @@ export const SESSION_FIELDS = [
 export const NO_KEY = -2;
 
 /**
- * Asks for a session: for the fields of its session hash, a name and a text in turn, and for PTTL of its shadow key.
- * @param only the names of the attributes to ask for; unset: all
+ * Reads the fields of a session hash, as alternating names and texts, and the PTTL of its shadow key.
+ * @param only the names of the attributes to read. If unset, all are read
  */
 export function readSession(
   client: Redis,
@@ -30,8 +30,8 @@ export function readSession(
   only?: readonly string[],
 ): readonly [fields: Promise<unknown>, ttl: Promise<number>] {
   const key = keys.session(id);
-  // HGETALL in upper case: ioredis then makes no object of the reply. The shadow key last: a session that ends between
-  // the two commands counts as ended.
+  // For HGETALL in upper case, ioredis does not turn the reply into an object. The shadow key is read last, so a
+  // session that ends between the two commands counts as ended.
   const fields = only ? readFields(client, key, only) : client.call('HGETALL', key);
   return [fields.catch(noFieldsIfForeign), client.pttl(keys.shadow(id))];
 }
@@ -42,19 +42,21 @@ async function readFields(client: Redis, key: string, attributes: readonly strin
   return names.flatMap((name, i) => (typeof texts[i] === 'string' ? [name, texts[i]] : []));
 }
 
-/** A stray key in the place of a session hash is no session. */
+/** A stray key in place of a session hash counts as no session. */
 function noFieldsIfForeign(error: unknown): string[] {
   if (isReply(error, 'WRONGTYPE')) return [];
   throw error;
 }
 
-/** The session in a session hash; undefined when the hash is empty or incomplete. */
+/** Returns the session in a session hash, or undefined if the hash is empty or incomplete. */
 export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): StoredRecord | undefined {
   return toLiveRecord(id, Object.entries(hash).flat());
 }
 
 /**
- * The same of a live session. `fields`: the reply of HGETALL, a name and a text in turn. `ttl`: PTTL of the shadow key.
+ * Returns the live session in a session hash, or undefined if the hash is empty or incomplete.
+ * @param fields the reply of HGETALL: alternating names and texts
+ * @param ttl the PTTL of the shadow key
  */
 export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER): StoredRecord | undefined {
   let creationTime = NaN;
@@ -77,7 +79,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
     else if (field === 'authenticatedAt') signIn = Number(text);
     else if (field === 'dataKey') dataKey = text;
   }
-  // An infinite or a missing time makes the sum one that is not finite.
+  // If a time is infinite or missing, the sum is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
   const authenticatedAt = Number.isFinite(signIn) ? signIn : undefined;
   const start = Math.max(creationTime, authenticatedAt ?? 0);
@@ -87,7 +89,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   return { id, ...times, attributes, dataKey };
 }
 
-/** The session in a reply of list-sessions; undefined when its session hash is incomplete. */
+/** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */
 export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo | undefined {
   const [creationTime, lastAccessedTime, maxInactiveInterval] = fields.slice(0, 3).map((text) => Number(text ?? NaN));
   const [, , , authenticatedAt, device] = fields;
@@ -106,7 +108,7 @@ export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo |
   });
 }
 
-/** The text in a JSON string; undefined when it is none. */
+/** Returns the text of a JSON string, or undefined for other JSON. */
 function textIn(json: string): string | undefined {
   try {
     return String(JSON.parse(json));

@@ -58,7 +58,10 @@ it('a BeanstalkdSessionTimer cancels nothing by the numbers of a beanstalkd that
       expect(await askBeanstalkd(server, 'peek 1')).toContain(`session ${round}`);
       await eventually(() =>
         expect(log.map((line) => line.split(' which')[0])).toEqual(
-          Array.from({ length: round }, () => ['beanstalkd does not tell', 'beanstalkd tells again']).flat(),
+          Array.from({ length: round }, () => [
+            'beanstalkd does not report',
+            'beanstalkd reports ended sessions again',
+          ]).flat(),
         ),
       );
     }
