@@ -33,7 +33,7 @@ export function readSession(
   // For HGETALL in upper case, ioredis does not turn the reply into an object. The shadow key is read last, so a
   // session that ends between the two commands counts as ended.
   const fields = only ? readFields(client, key, only) : client.call('HGETALL', key);
-  return [fields.catch(noFieldsIfForeign), client.pttl(keys.shadow(id))];
+  return [fields.catch(noFieldsIfStray), client.pttl(keys.shadow(id))];
 }
 
 async function readFields(client: Redis, key: string, attributes: readonly string[]): Promise<string[]> {
@@ -43,7 +43,7 @@ async function readFields(client: Redis, key: string, attributes: readonly strin
 }
 
 /** A stray key in place of a session hash counts as no session. */
-function noFieldsIfForeign(error: unknown): string[] {
+function noFieldsIfStray(error: unknown): string[] {
   if (isReply(error, 'WRONGTYPE')) return [];
   throw error;
 }

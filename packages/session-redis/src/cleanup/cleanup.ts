@@ -1,15 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { partitionsByNode } from './connection/node-with.js';
-import { InjectConnection } from './connection/redis-connections.js';
-import { SessionEventTrimmer, TrimCounter } from './delivery/session-event.trimmer.js';
-import { CleanupTurns } from './expiration/cleanup-turns.js';
-import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import { SweepCounter } from './expiration/sweep.counter.js';
-import type { SessionKeys } from './keys/session-keys.js';
-import { SessionPartitions } from './keys/session-partitions.js';
-import { logger } from './logging/redis-session.logger.js';
-import { settledWithin } from './timing/settled-within.js';
+import { partitionsByNode } from '../connection/node-with.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import { EventTrimmer, TrimCounter } from '../delivery/event.trimmer.js';
+import { CleanupTurns } from './cleanup-turns.js';
+import { DueSweeper } from './due.sweeper.js';
+import { reportLate, SweepCounter } from './sweep.counter.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import { settledWithin } from '../timing/settled-within.js';
 
 // Milliseconds. Dead instances stay for an hour anyway.
 const HOUR = 3_600_000;
@@ -22,7 +21,7 @@ interface Tick {
   readonly end: number;
   readonly signal: AbortSignal;
   readonly errors: unknown[];
-  /** How many sessions had ended unnoticed. */
+  /** How many were due long ago. */
   late: number;
   /** Whether it had the turn of the first partition, with what all of them have in common. */
   isFirst: boolean;
@@ -31,22 +30,27 @@ interface Tick {
 }
 
 /**
- * What the cleanup job does at each tick: it claims the sessions that have expired, and trims their events. On each node it
- * goes through the partitions in a random order, and cleans up those whose turn it gets. So the instances share the work. A
- * node that does not reply holds up no other one, and not the next tick.
+ * What the cleanup job does at each tick: it claims what is due, and trims the events. On each node it goes through the partitions in a
+ * random order, and cleans up those whose turn it gets. So the instances share the work. A node that does not reply holds up
+ * no other one, and not the next tick.
  */
 @Injectable()
-export class SessionCleanup {
+export class Cleanup {
   /** Monotonic time. */
   #nextCheck = 0;
 
   constructor(
     @InjectConnection('background') private readonly client: Redis,
-    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(CleanupTurns) private readonly turns: CleanupTurns,
-    @Inject(SessionExpirationSweeper) private readonly sweeper: SessionExpirationSweeper,
-    @Inject(SessionEventTrimmer) private readonly trimmer: SessionEventTrimmer,
+    @Inject(DueSweeper) private readonly sweeper: DueSweeper,
+    @Inject(EventTrimmer) private readonly trimmer: EventTrimmer,
   ) {}
+
+  /** What is cleaned up, as log lines say it. */
+  get what(): string {
+    return this.sweeper.what;
+  }
 
   /** `period`: milliseconds until the next tick. Rejects with the first error, after everything else is done. */
   async run(period: number, signal: AbortSignal): Promise<void> {
@@ -54,7 +58,7 @@ export class SessionCleanup {
     const tick: Tick = { end, signal, errors: [], late: 0, isFirst: false, isBusy: false };
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     const work = Promise.all(nodes.map((its) => this.#passOver(its, tick))).then(async () => {
-      if (tick.late > 0) logger.log(`Caught up with ${tick.late} sessions that had ended unnoticed`);
+      reportLate(this.what, tick.late);
       if (tick.isFirst) await this.#checkGroups(tick);
       if (tick.errors.length > 0) throw tick.errors[0];
     });
@@ -64,7 +68,7 @@ export class SessionCleanup {
   }
 
   /** The partitions of one node, one after the other: what waits here, another instance may take. */
-  async #passOver(partitions: readonly SessionKeys[], tick: Tick): Promise<void> {
+  async #passOver(partitions: readonly PartitionKeys[], tick: Tick): Promise<void> {
     const pass = { swept: new SweepCounter(false), trimmed: new TrimCounter() };
     for (const partition of shuffled(partitions)) {
       const left = tick.end - performance.now();
@@ -87,7 +91,7 @@ export class SessionCleanup {
   }
 
   async #cleanUp(
-    partition: SessionKeys,
+    partition: PartitionKeys,
     { swept, trimmed }: { readonly swept: SweepCounter; readonly trimmed: TrimCounter },
     signal: AbortSignal,
   ): Promise<void> {

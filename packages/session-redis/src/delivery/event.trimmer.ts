@@ -1,12 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { BACKGROUND_STREAM_SCRIPTS, EVENT_RULES } from '../configuration/redis-session.tokens.js';
 import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import type { SessionKeys } from '../keys/session-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
-import type { DeadLetterLimits, EventStreamScripts, TrimLimits } from '../scripts/stream/event-stream.scripts.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import { type DeadLetterLimits, EventStreamScripts, type TrimLimits } from '../scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { EventProducer } from './event-producer.js';
+import { EVENT_RULES } from './delivery.tokens.js';
 import {
   type AskPartition,
   consumerStates,
@@ -47,23 +48,24 @@ const LETTERS_PER_CALL = 10;
 const HOUR = 3_600_000;
 
 /**
- * Trims the events streams, with the data of ended sessions: removes events that are older than the grace period and
- * that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which creations and
- * changes of id go before ends. A group that nobody reads for the retention is not waited for. Trims the dead letters as well. Any number
+ * Trims the events streams, with the data that only an event needs: removes events that are older than the grace period and
+ * that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which those that make
+ * room go first. A group that nobody reads for the retention is not waited for. Trims the dead letters as well. Any number
  * of instances may trim at once: the scripts decide.
  */
 @Injectable()
-export class SessionEventTrimmer {
+export class EventTrimmer {
   /** The groups without a living instance, and what the log has said of them. */
   readonly #unread = new Map<string, 'kept' | 'dropped'>();
   readonly #ask: AskPartition = (_, command) => command(this.client);
 
   constructor(
     @InjectConnection('background') private readonly client: Redis,
-    @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
-    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(EventStreamScripts) private readonly scripts: EventStreamScripts,
+    @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(EVENT_RULES) private readonly options: TrimmerOptions,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
+    @Inject(EventProducer) private readonly producer: Pick<EventProducer, 'groupsClass'>,
   ) {}
 
   /** One pass: trims events and dead letters, and checks the groups. */
@@ -81,7 +83,7 @@ export class SessionEventTrimmer {
   }
 
   /** Trims the events and the dead letters of a partition. */
-  async trim(partition: SessionKeys, counter: TrimCounter, signal?: AbortSignal): Promise<void> {
+  async trim(partition: PartitionKeys, counter: TrimCounter, signal?: AbortSignal): Promise<void> {
     await this.#trimEvents(partition, counter, signal);
     await this.#trimLetters(partition, counter, signal);
   }
@@ -89,7 +91,7 @@ export class SessionEventTrimmer {
   /** Logs what was lost. */
   report({ dropped, lost }: TrimCounter): void {
     for (const [group, count] of dropped) this.#reportDropped(group, count);
-    for (const [group, count] of lost) reportLost(group, count);
+    for (const [group, count] of lost) this.#reportLost(group, count);
   }
 
   /** Removes dead instances, and logs groups that nobody reads. */
@@ -103,7 +105,7 @@ export class SessionEventTrimmer {
     }
   }
 
-  async #trimEvents(partition: SessionKeys, counter: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
+  async #trimEvents(partition: PartitionKeys, counter: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
     const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
       const [next, removed, dropped] = await this.limiter.run(
@@ -116,7 +118,7 @@ export class SessionEventTrimmer {
     }
   }
 
-  async #trimLetters(partition: SessionKeys, { lost }: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
+  async #trimLetters(partition: PartitionKeys, { lost }: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
     const limits = this.options.deadLetters;
     for (let word = 'more'; word === 'more' && !signal?.aborted;) {
       const [next, counts] = await this.limiter.run(
@@ -147,7 +149,7 @@ export class SessionEventTrimmer {
     this.#unread.set(group.name, 'kept');
     logger.warn(
       `Nobody reads the events of group ${JSON.stringify(group.name)}. They are kept up to \`events.retention\` and ` +
-        '`events.maxLength`. If you no longer use the group, remove it with SessionEventGroups.remove()',
+        `\`events.maxLength\`. If you no longer use the group, remove it with ${this.producer.groupsClass}.remove()`,
     );
   }
 
@@ -158,7 +160,16 @@ export class SessionEventTrimmer {
     logger.warn(
       `${count} events were removed that group ${JSON.stringify(group)} had not handled: they had waited for ` +
         '`events.retention`, or there were more than `events.maxLength`' +
-        (known === 'kept' ? '. Further ones are only counted: see SessionEventGroups.list()' : ''),
+        (known === 'kept' ? `. Further ones are only counted: see ${this.producer.groupsClass}.list()` : ''),
+    );
+  }
+
+  #reportLost(group: string, count: number): void {
+    const whose = group === '' ? 'stray keys or members' : `group ${JSON.stringify(group)}`;
+    logger.warn(
+      `${count} dead letters of ${whose} were removed: they were older than \`events.deadLetters.retention\`, or all took ` +
+        'more than `events.deadLetters.maxSize`. Replay or discard dead letters in time, with ' +
+        this.producer.groupsClass,
     );
   }
 }
@@ -169,12 +180,4 @@ function addTo(totals: Map<string, number>, counts: readonly (string | number)[]
     const group = String(counts[i]);
     totals.set(group, (totals.get(group) ?? 0) + Number(counts[i + 1]));
   }
-}
-
-function reportLost(group: string, count: number): void {
-  const whose = group === '' ? 'stray keys or members' : `group ${JSON.stringify(group)}`;
-  logger.warn(
-    `${count} dead letters of ${whose} were removed: they were older than \`events.deadLetters.retention\`, or all took ` +
-      'more than `events.deadLetters.maxSize`. Replay or discard dead letters in time, with SessionEventGroups',
-  );
 }

@@ -2,9 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob } from 'cron';
 import { FailureLog } from '../logging/failure.log.js';
-
-/** The name of the job in `SchedulerRegistry`. */
-export const SESSION_CLEANUP_JOB = 'session-cleanup';
+import type { BackgroundService } from '../timing/background-service.js';
+import type { Cleanup } from './cleanup.js';
 
 // Milliseconds. Keeps instances, whose clocks agree, from sweeping all at once.
 const LONGEST_JITTER = 500;
@@ -13,23 +12,26 @@ const LONGEST_JITTER = 500;
  * Runs the cleanup at the times of a cron expression. With `ScheduleModule`, its registry lists the job. The job skips
  * a tick while the previous one runs.
  */
-export class SessionCleanupJob {
+export class CleanupJob implements BackgroundService {
   readonly #job: CronJob;
   readonly #stopping = new AbortController();
-  readonly #failures = new FailureLog(
-    'The cleanup of sessions failed and will run again',
-    'The cleanup of sessions works again',
-  );
+  readonly #failures: FailureLog;
   #tick: Promise<void> | undefined;
 
+  /** `name`: in `SchedulerRegistry`. */
   constructor(
+    private readonly name: string,
     cron: string,
-    private readonly cleanup: { run(period: number, signal: AbortSignal): Promise<unknown> },
+    private readonly cleanup: Pick<Cleanup, 'run' | 'what'>,
     private readonly registry: SchedulerRegistry | undefined,
   ) {
+    this.#failures = new FailureLog(
+      `The cleanup of ${cleanup.what} failed and will run again`,
+      `The cleanup of ${cleanup.what} works again`,
+    );
     this.#job = CronJob.from({
       cronTime: cron,
-      name: SESSION_CLEANUP_JOB,
+      name,
       // Not cron's `waitForCompletion`: its stop() polls, and keeps the process alive when a tick never ends.
       onTick: () => {
         this.#tick ??= this.#run().finally(() => (this.#tick = undefined));
@@ -39,7 +41,7 @@ export class SessionCleanupJob {
   }
 
   start(): void {
-    this.registry?.addCronJob(SESSION_CLEANUP_JOB, this.#job);
+    this.registry?.addCronJob(this.name, this.#job);
     this.#job.start();
   }
 
@@ -47,7 +49,7 @@ export class SessionCleanupJob {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#job.stop();
-    if (this.registry?.doesExist('cron', SESSION_CLEANUP_JOB)) this.registry.deleteCronJob(SESSION_CLEANUP_JOB);
+    if (this.registry?.doesExist('cron', this.name)) this.registry.deleteCronJob(this.name);
     await this.#tick;
   }
 

@@ -1,22 +1,29 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import { SessionEventHandlingError, shownError, shownText } from '@nest-session/core/internal';
-import { PollingLoop, type SessionEventDispatcher } from '@nest-session/core/store';
-import { EVENT_RULES, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
+import { shownError, shownText } from '@nest-session/core/internal';
+import { PollingLoop } from '@nest-session/core/store';
+import type { BackgroundService } from '../timing/background-service.js';
+import { settledWithin } from '../timing/settled-within.js';
+import { EVENT_RULES } from './delivery.tokens.js';
+import { EventProducer, type HandlersFailure } from './event-producer.js';
 import type { PendingEvent } from './pending-event.js';
 import { ConcurrencyLimiter } from './concurrency.limiter.js';
 import { ConsumerGroupMember, type Failure } from './consumer-group-member.js';
-import { SessionEventLoader } from './session-event.loader.js';
-import { nameOf, type StreamEntry } from './stream-entry.js';
+import { EventLoader } from './event.loader.js';
+import { nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 /** How a consumer works. */
 export interface ConsumerOptions {
+  /** Whether this instance handles events of its group. */
+  readonly consume: boolean;
   /** Number of entries that it handles at a time. */
   readonly concurrency: number;
   /** Milliseconds between two looks for retries that are due and leases that have ended. */
   readonly pollInterval: number;
+  /** Milliseconds that handlers may take when the application shuts down. */
+  readonly shutdownTimeout: number;
 }
 
 // Milliseconds.
@@ -31,7 +38,7 @@ const LONGEST_REASON = 1000;
  * letter in the end. When an instance dies, another one takes its events over after the lease.
  */
 @Injectable()
-export class SessionEventConsumer {
+export class EventConsumer<Event> implements BackgroundService {
   readonly #limiter: ConcurrencyLimiter;
   readonly #renewals: PollingLoop;
   readonly #stopping = new AbortController();
@@ -46,8 +53,8 @@ export class SessionEventConsumer {
 
   constructor(
     @Inject(ConsumerGroupMember) private readonly group: ConsumerGroupMember,
-    @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
-    @Inject(SessionEventLoader) private readonly loader: SessionEventLoader,
+    @Inject(EventProducer) private readonly producer: EventProducer<Event>,
+    @Inject(EventLoader) private readonly loader: EventLoader<Event>,
     @Inject(EVENT_RULES) private readonly options: ConsumerOptions,
   ) {
     this.#limiter = new ConcurrencyLimiter(options.concurrency, { hasOtherNodes: group.hasSeveralPartitions });
@@ -57,10 +64,11 @@ export class SessionEventConsumer {
     );
   }
 
-  /** Resolves when the events that its `@OnSessionEvent` methods want are recorded, with the data of ended sessions. */
+  /** Resolves when the events that its handlers want are recorded, with their data. */
   async start(): Promise<void> {
-    // The application may create and end sessions before this instance has joined its group.
-    const types = this.dispatcher.wantedTypes();
+    if (!this.options.consume) return;
+    // The application may cause events before this instance has joined its group.
+    const types = this.#handlers.wantedTypes();
     const told = types.length > 0 ? this.group.want(types).catch(() => undefined) : undefined;
     void this.#run();
     await told;
@@ -68,25 +76,35 @@ export class SessionEventConsumer {
 
   /**
    * Begins no more entries, and releases those that it has read and not begun. When the handlers that run have
-   * finished, or the dispatcher has given them up, it releases the rest and leaves the group.
+   * finished, or have been given up, it releases the rest, leaves the group, and resolves.
    */
-  stop(): void {
-    if (this.#stopping.signal.aborted) return;
+  stop(): Promise<void> {
+    if (this.#stopping.signal.aborted) return this.#ended;
     this.#stopping.abort();
     const silent = this.group.stopReading();
+    void this.#limitHandlers();
     if (this.#joined) this.#ended = this.#end(silent);
+    return this.#ended;
   }
 
-  /** After `stop()`: resolves when this instance has left its group. */
-  drain(): Promise<void> {
-    return this.#ended;
+  get #handlers(): EventProducer<Event>['handlers'] {
+    return this.producer.handlers;
+  }
+
+  /** The time begins now, not when the requests in flight have finished, which may take long. */
+  async #limitHandlers(): Promise<void> {
+    if (await settledWithin(this.options.shutdownTimeout, this.#handlers.idle())) return;
+    logger.warn(
+      'Handlers of events have not finished within `events.shutdownTimeout`: other instances will handle their events again',
+    );
+    this.#handlers.giveUp();
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     // An application whose start fails is closed without becoming ready.
-    await Promise.race([this.dispatcher.ready(), aborted(signal)]);
-    const { hasHandlers } = this.dispatcher;
+    await Promise.race([this.#handlers.ready(), aborted(signal)]);
+    const { hasHandlers } = this.#handlers;
     while (!signal.aborted) {
       try {
         // Without handlers it would take events away from instances that have some.
@@ -136,8 +154,8 @@ export class SessionEventConsumer {
   }
 
   async #register(): Promise<void> {
-    const own = this.dispatcher.handlerNames;
-    const others = await this.group.register({ names: own, types: this.dispatcher.wantedTypes() });
+    const own = this.#handlers.handlerNames;
+    const others = await this.group.register({ names: own, types: this.#handlers.wantedTypes() });
     this.#isRegistered = true;
     if (!others) return;
     const list = (names: readonly string[]) => names.map(shownText).join(', ') || 'none';
@@ -158,7 +176,7 @@ export class SessionEventConsumer {
         // After stop(), the entry was released: another instance handles it.
         if (!this.#stopping.signal.aborted)
           logger.warn(
-            `Event ${this.loader.shownIdOf(entry)} could not be settled and will be handled again: ${shownError(error)}`,
+            `Event ${this.producer.shownIdOf(entry)} could not be settled and will be handled again: ${shownError(error)}`,
           );
       }),
     );
@@ -182,12 +200,12 @@ export class SessionEventConsumer {
     switch (await this.group.fail(entry, failure)) {
       case 'retry': {
         const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;
-        logger.warn(`Event ${this.loader.shownIdOf(entry)} failed in ${attempt} and will be retried`);
+        logger.warn(`Event ${this.producer.shownIdOf(entry)} failed in ${attempt} and will be retried`);
         break;
       }
       case 'dead':
         logger.error(
-          `Event ${this.loader.shownIdOf(entry)} is a dead letter now, see SessionEventGroups: ${JSON.stringify(failure.reason)}`,
+          `Event ${this.producer.shownIdOf(entry)} is a dead letter now, see ${this.producer.groupsClass}: ${JSON.stringify(failure.reason)}`,
         );
     }
   }
@@ -204,11 +222,12 @@ export class SessionEventConsumer {
       return undefined;
     }
     try {
-      await this.#limiter.run(entry, () => this.dispatcher.dispatch(event, { redelivered, done }));
+      await this.#limiter.run(entry, () => this.#handlers.dispatch(event, { redelivered, done }));
       return undefined;
     } catch (error) {
-      if (!(error instanceof SessionEventHandlingError)) throw error;
-      return { done: [...done, ...error.succeeded], reason: reasonOf(error), handler: error.failed[0]?.name };
+      const failure = this.producer.failureOf(error);
+      if (!failure) throw error;
+      return { done: [...done, ...failure.succeeded], reason: reasonOf(failure), handler: failure.failed[0]?.name };
     }
   }
 
@@ -226,7 +245,7 @@ export class SessionEventConsumer {
   }
 }
 
-function reasonOf({ failed }: SessionEventHandlingError): string {
+function reasonOf({ failed }: HandlersFailure): string {
   const reason = failed.map(({ name, cause }) => `${name}: ${String(cause)}`).join('; ');
   return reason.slice(0, LONGEST_REASON);
 }

@@ -1,10 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BACKGROUND_SESSION_SCRIPTS, CONSUMER_IDENTITY, EVENT_RULES } from '../configuration/redis-session.tokens.js';
-import type { SessionKeys } from '../keys/session-keys.js';
+import { CONSUMER_IDENTITY, EVENT_RULES } from '../delivery/delivery.tokens.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
-import type { SessionScripts, TakeCleanupReply } from '../scripts/session/session.scripts.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
-import type { TrimLimits } from '../scripts/stream/event-stream.scripts.js';
+import { Partitions } from '../partitions/partitions.js';
+import { EventStreamScripts, type TakeCleanupReply, type TrimLimits } from '../scripts/stream/event-stream.scripts.js';
 import { settledWithin } from '../timing/settled-within.js';
 
 // Milliseconds. A node that does not reply by then is left to the next tick.
@@ -16,31 +15,32 @@ const SHARE = 0.9;
 @Injectable()
 export class CleanupTurns {
   /** The partitions that have not replied, or are still being cleaned up. */
-  readonly #busy = new Set<SessionKeys>();
+  readonly #busy = new Set<PartitionKeys>();
 
   constructor(
-    @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: Pick<SessionScripts, 'takeCleanup'>,
+    @Inject(EventStreamScripts) private readonly scripts: Pick<EventStreamScripts, 'takeCleanup'>,
     @Inject(CONSUMER_IDENTITY) private readonly instance: Pick<ConsumerIdentity, 'consumer'>,
-    @Inject(EVENT_RULES) private readonly rules: Pick<TrimLimits, 'maxLength'>,
-    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'shareOf'>,
+    @Inject(EVENT_RULES) private readonly rules: TrimLimits,
+    @Inject(Partitions) private readonly partitions: Pick<Partitions, 'shareOf'>,
   ) {}
 
   /**
    * Takes the turn of a partition if that is free. `left`: milliseconds until the next tick. `'busy'`: this instance still
    * cleans it up. `'silent'`: its node does not reply.
    */
-  async take(partition: SessionKeys, left: number): Promise<TakeCleanupReply | 'busy' | 'silent'> {
+  async take(partition: PartitionKeys, left: number): Promise<TakeCleanupReply | 'busy' | 'silent'> {
     if (this.#busy.has(partition)) return 'busy';
     this.#busy.add(partition);
     const duration = Math.max(1, Math.floor(left * SHARE));
+    const limits = { ...this.rules, maxLength: this.partitions.shareOf(this.rules.maxLength) };
     const asking = this.scripts
-      .takeCleanup(partition, this.instance.consumer, duration, this.partitions.shareOf(this.rules.maxLength))
+      .takeCleanup(partition, this.instance.consumer, duration, limits)
       .finally(() => this.#busy.delete(partition));
     return (await settledWithin(PATIENCE, asking)) ? asking : 'silent';
   }
 
   /** Cleans up a partition. It has no turn of this instance again before that has finished. */
-  async during(partition: SessionKeys, cleanUp: () => Promise<void>): Promise<void> {
+  async during(partition: PartitionKeys, cleanUp: () => Promise<void>): Promise<void> {
     this.#busy.add(partition);
     try {
       await cleanUp();

@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { RequestConnection } from '../connection/request.connection.js';
-import type { SessionKeys } from '../keys/session-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
-import { type StreamEntry, toStreamEntry } from './stream-entry.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import { type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { byPosition } from './stream-position.js';
 
 /** Entries per call, shared by all partitions. */
@@ -12,14 +12,14 @@ const SMALLEST_PAGE = 10;
 type Place = Pick<StreamEntry, 'partition' | 'position'>;
 
 /** The position of the last dead letter of each partition that has any. */
-export type DeadLetterBounds = ReadonlyMap<SessionKeys, string>;
+export type DeadLetterBounds = ReadonlyMap<PartitionKeys, string>;
 
 /** Reads the dead letters of all partitions, the oldest first, and finds them by their ids. */
 @Injectable()
-export class SessionDeadLetterReader {
+export class DeadLetterReader {
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
-    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(Partitions) private readonly partitions: Partitions,
   ) {}
 
   /** The unique id of a dead letter: its position and the number of its partition. */
@@ -63,7 +63,7 @@ export class SessionDeadLetterReader {
   }
 
   async *#readIn(
-    partition: SessionKeys,
+    partition: PartitionKeys,
     start: string,
     end: string | undefined,
   ): AsyncGenerator<StreamEntry, undefined> {

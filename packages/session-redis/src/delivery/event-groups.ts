@@ -1,14 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { AttributeSerializer } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { REDIS_SESSION_OPTIONS, REQUEST_STREAM_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import type { SessionKeys } from '../keys/session-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { EventStreamScripts, RemoveGroupReply, ReplayReply } from '../scripts/stream/event-stream.scripts.js';
+import { EVENT_RULES, REQUEST_STREAM_SCRIPTS } from './delivery.tokens.js';
+import { EventProducer } from './event-producer.js';
 import {
   type AskPartition,
   type ConsumerState,
@@ -18,11 +16,12 @@ import {
   livenessOf,
   oldestUnread,
 } from './group-state.js';
-import { type SessionDeadLetter, toDeadLetter } from './session-dead-letter.js';
-import { type DeadLetterBounds, SessionDeadLetterReader } from './session-dead-letter.reader.js';
+import { type DeadLetter, toDeadLetter } from './dead-letter.js';
+import type { GroupRules } from './consumer-group-member.js';
+import { type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
 
 /** The state of a group: one of its instances handles each event. */
-export interface SessionEventGroupInfo {
+export interface EventGroupInfo {
   /** The option `events.group` of its instances. */
   readonly name: string;
   /** Number of kept events that it has not read. */
@@ -54,14 +53,12 @@ const MOST_LETTERS = 100;
 const COUNTED_PER_CALL = 1000;
 
 /**
- * Lists and changes the groups that handle session events, and their dead letters. Inject it: `RedisSessionModule`
- * provides it. A call rejects with a SessionStoreError when Redis fails or does not reply within `commandTimeout`.
+ * Lists and changes the groups that handle events, and their dead letters. A call rejects with a SessionStoreError when
+ * Redis fails or does not reply within `commandTimeout`.
  */
 @Injectable()
-export class SessionEventGroups {
-  readonly #all: readonly SessionKeys[];
-  readonly #serializer: AttributeSerializer;
-  readonly #encryption: SessionEncryption;
+export abstract class EventGroups<Event> {
+  readonly #all: readonly PartitionKeys[];
   readonly #liveness: number;
   readonly #ask: AskPartition = (partition, command) => this.connection.run(command, partition.prefix);
 
@@ -69,20 +66,19 @@ export class SessionEventGroups {
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
     @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,
-    @Inject(SessionDeadLetterReader) private readonly letters: SessionDeadLetterReader,
-    @Inject(SessionPartitions) { all }: SessionPartitions,
-    @Inject(REDIS_SESSION_OPTIONS) { serializer, encryption, events }: ResolvedRedisSessionOptions,
+    @Inject(DeadLetterReader) private readonly letters: DeadLetterReader,
+    @Inject(Partitions) { all }: Partitions,
+    @Inject(EVENT_RULES) { lease }: Pick<GroupRules, 'lease'>,
+    @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'toEvent'>,
   ) {
     this.#all = all;
-    this.#serializer = serializer;
-    this.#encryption = encryption;
-    this.#liveness = livenessOf(events.lease);
+    this.#liveness = livenessOf(lease);
   }
 
   /** All groups, ordered by name. The numbers are read one after the other, so they may not fit together exactly. */
-  async list(): Promise<SessionEventGroupInfo[]> {
+  async list(): Promise<EventGroupInfo[]> {
     const groups = await groupStates(this.#ask, this.#all);
-    const infos: SessionEventGroupInfo[] = [];
+    const infos: EventGroupInfo[] = [];
     for (const group of groups) infos.push(await this.#info(group));
     return infos;
   }
@@ -116,9 +112,9 @@ export class SessionEventGroups {
    */
   async deadLetters(
     options: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {},
-  ): Promise<SessionDeadLetter[]> {
+  ): Promise<DeadLetter<Event>[]> {
     const { after, limit = MOST_LETTERS, ...filter } = options;
-    const letters: SessionDeadLetter[] = [];
+    const letters: DeadLetter<Event>[] = [];
     for await (const letter of this.#deadLetters(filter, { after })) {
       if (letters.length >= limit) break;
       letters.push(letter);
@@ -128,7 +124,7 @@ export class SessionEventGroups {
 
   /**
    * Replays a dead letter: its group handles the event again, with new attempts. Only the handlers that have not
-   * succeeded are called, with the same `event.id` and the data that the session had. Other groups do not get the
+   * succeeded are called, with the same `event.id` and the same data. Other groups do not get the
    * event.
    */
   async replay(id: string): Promise<ReplayReply> {
@@ -157,9 +153,9 @@ export class SessionEventGroups {
     return this.#forEach(filter, ({ id }) => this.discard(id));
   }
 
-  async #info(group: GroupState): Promise<SessionEventGroupInfo> {
+  async #info(group: GroupState): Promise<EventGroupInfo> {
     const { name, pending } = group;
-    const inAll = <T>(command: (client: Redis, partition: SessionKeys) => Promise<T>) =>
+    const inAll = <T>(command: (client: Redis, partition: PartitionKeys) => Promise<T>) =>
       Promise.all(this.#all.map((partition) => this.#ask(partition, (client) => command(client, partition))));
     const [consumers, oldest, retrying, dropped, lost] = await Promise.all([
       consumerStates(this.#ask, this.#all, name),
@@ -185,7 +181,7 @@ export class SessionEventGroups {
     return sum(await Promise.all([...lastDelivered].map(([partition, position]) => this.#count(partition, position))));
   }
 
-  async #count(partition: SessionKeys, position: string): Promise<number> {
+  async #count(partition: PartitionKeys, position: string): Promise<number> {
     let count = 0;
     for (let from: string | undefined = position; from !== undefined;) {
       const start: string = from;
@@ -199,7 +195,7 @@ export class SessionEventGroups {
   }
 
   /** Acts on the dead letters that exist now, not on those that are added meanwhile. */
-  async #forEach(filter: DeadLetterFilter, act: (letter: SessionDeadLetter) => Promise<boolean>): Promise<number> {
+  async #forEach(filter: DeadLetterFilter, act: (letter: DeadLetter<Event>) => Promise<boolean>): Promise<number> {
     const bounds = await this.letters.bounds();
     let count = 0;
     for await (const letter of this.#deadLetters(filter, { bounds })) if (await act(letter)) count++;
@@ -209,18 +205,18 @@ export class SessionEventGroups {
   async *#deadLetters(
     { group }: DeadLetterFilter,
     range: { after?: string | undefined; bounds?: DeadLetterBounds },
-  ): AsyncIterable<SessionDeadLetter> {
+  ): AsyncIterable<DeadLetter<Event>> {
     for await (const entry of this.letters.read(range)) {
-      const letter = toDeadLetter(this.letters.idOf(entry), entry, this.#serializer, this.#encryption);
+      const letter = toDeadLetter(this.letters.idOf(entry), entry, this.producer);
       if (group === undefined || letter.group === group) yield letter;
     }
   }
 
-  #inAll<T>(act: (scripts: EventStreamScripts, partition: SessionKeys) => Promise<T>): Promise<T[]> {
+  #inAll<T>(act: (scripts: EventStreamScripts, partition: PartitionKeys) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#all.map((partition) => this.#run(partition, (scripts) => act(scripts, partition))));
   }
 
-  #run<T>(partition: SessionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
+  #run<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
     return this.#ask(partition, (client) => act(this.scripts(client)));
   }
 }

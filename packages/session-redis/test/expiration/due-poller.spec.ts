@@ -6,7 +6,7 @@ import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { PartitionSignals } from '../../src/connection/partition-signals.js';
-import { DueSessionPoller } from '../../src/expiration/due-session-poller.js';
+import { DuePoller } from '../../src/cleanup/due-poller.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
@@ -15,6 +15,8 @@ import { HandClock } from '../support/hand-clock.js';
 import { HandSignals } from '../support/hand-signals.js';
 import { LineRecorder } from '../support/line.recorder.js';
 import { Store } from '../support/store.fixture.js';
+import { SortedSetExpirationStore } from '../../src/expiration/sorted-set-expiration.store.js';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 
 LeakGuard.install();
 
@@ -146,7 +148,7 @@ describe('an instance at rest', () => {
 
 describe('the poller', () => {
   let store: Store;
-  let poller: DueSessionPoller;
+  let poller: DuePoller<SessionKeys>;
   let signals: HandSignals;
   beforeAll(async () => {
     store = await Store.open({ partitions: 4, expirations: 'sorted-set' });
@@ -154,14 +156,8 @@ describe('the poller', () => {
   beforeEach(async () => {
     await store.client.flushall();
     signals = new HandSignals();
-    poller = new DueSessionPoller(
-      store.client,
-      store.scripts,
-      store.partitions,
-      { batchSize: 10 },
-      new BackgroundLimiter(),
-      signals,
-    );
+    const list = new SortedSetExpirationStore(store.client, store.scripts, 10, new BackgroundLimiter());
+    poller = new DuePoller('sessions', list, store.partitions.all, signals);
   });
   afterEach(() => poller.stop());
   afterAll(() => store.close());
@@ -320,7 +316,8 @@ describe('the poller', () => {
         return claimDue(...args);
       },
     }) as SessionScripts;
-    poller = new DueSessionPoller(store.client, scripts, store.partitions, { batchSize: 10 }, limiter, signals);
+    const list = new SortedSetExpirationStore(store.client, scripts, 10, limiter);
+    poller = new DuePoller('sessions', list, store.partitions.all, signals);
     for (const each of [held, other]) {
       await store.runOut(each);
       await store.client.zadd(store.keysOf(each).ends, 1, each);

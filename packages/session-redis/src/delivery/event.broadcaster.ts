@@ -1,24 +1,19 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import type { SessionEvent } from '@nest-session/core';
-import type { SessionEventType } from '@nest-session/core/internal';
-import type { SessionEventDispatcher } from '@nest-session/core/store';
-import {
-  BACKGROUND_STREAM_SCRIPTS,
-  DELIVERY_PACE,
-  SESSION_EVENT_DISPATCHER,
-} from '../configuration/redis-session.tokens.js';
-import type { SessionKeys } from '../keys/session-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
 import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
-import type { EventStreamScripts, ReadReply } from '../scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
+import { DELIVERY_PACE } from './delivery.tokens.js';
 import type { DeliveryPace } from './event-rules.js';
 import { EventArrivals } from './event-arrivals.js';
+import { EventProducer } from './event-producer.js';
 import { PartitionReplies } from './partition-replies.js';
-import { SessionEventLoader } from './session-event.loader.js';
-import { groupOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
+import { EventLoader } from './event.loader.js';
+import { groupOf, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { byPosition, timeOf } from './stream-position.js';
+import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -40,18 +35,18 @@ const NOTHING = '0-0';
  * it was. When unread events are gone, it reports a gap.
  */
 @Injectable()
-export class SessionEventBroadcaster {
+export class EventBroadcaster<Event> implements BackgroundService {
   readonly #stopping = new AbortController();
   readonly #failures = new FailureLog('Broadcast events cannot be read, retrying', 'Broadcast events are read again');
 
   /** In each partition, the position of the last event that was broadcast; empty until the first read. */
-  readonly #positions = new Map<SessionKeys, string>();
+  readonly #positions = new Map<PartitionKeys, string>();
   /** In each partition, the position up to which it is known that events have made room for ends. */
-  readonly #thinned = new Map<SessionKeys, string>();
+  readonly #thinned = new Map<PartitionKeys, string>();
   /** The partitions that may have new events. */
-  #due: readonly SessionKeys[];
-  readonly #reads = new PartitionReplies<[partition: SessionKeys, reply: ReadReply]>(() => this.arrivals.wake());
-  readonly #wishes = new PartitionReplies<[partition: SessionKeys, words: WishReply[]]>();
+  #due: readonly PartitionKeys[];
+  readonly #reads = new PartitionReplies<[partition: PartitionKeys, reply: ReadReply]>(() => this.arrivals.wake());
+  readonly #wishes = new PartitionReplies<[partition: PartitionKeys, words: WishReply[]]>();
   /** Monotonic time, which no clock step changes. */
   #nextRenewal = 0;
   readonly #wishFailures = new FailureLog(
@@ -61,10 +56,10 @@ export class SessionEventBroadcaster {
 
   constructor(
     @Inject(EventArrivals) private readonly arrivals: EventArrivals,
-    @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly scripts: EventStreamScripts,
-    @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
-    @Inject(SessionEventLoader) private readonly loader: SessionEventLoader,
-    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(EventStreamScripts) private readonly scripts: EventStreamScripts,
+    @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'handlers' | 'kind'>,
+    @Inject(EventLoader) private readonly loader: EventLoader<Event>,
+    @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(DeliveryScripts) private readonly delivery: DeliveryScripts,
     @Inject(DELIVERY_PACE) private readonly pace: DeliveryPace,
   ) {
@@ -73,13 +68,13 @@ export class SessionEventBroadcaster {
 
   /** Resolves when it will read every event recorded from now on; at once when there are no broadcast handlers. */
   async start(): Promise<void> {
-    if (!this.dispatcher.hasBroadcastHandlers) return;
+    if (!this.producer.handlers.hasBroadcastHandlers) return;
     const begun = this.#look().catch(() => undefined);
     void begun.then(() => this.#run());
     await begun;
   }
 
-  /** Broadcasts no more events. The dispatcher waits for the handlers that run. */
+  /** Broadcasts no more events. Handlers may still run. */
   stop(): void {
     this.#stopping.abort();
     this.arrivals.close();
@@ -88,7 +83,7 @@ export class SessionEventBroadcaster {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     // An application whose start fails is closed without becoming ready.
-    if (!signal.aborted) await Promise.race([this.dispatcher.ready(), once(signal, 'abort')]);
+    if (!signal.aborted) await Promise.race([this.producer.handlers.ready(), once(signal, 'abort')]);
     while (!signal.aborted) {
       try {
         // A pass that asks nothing does not tell that the partition can be read again that could not.
@@ -119,7 +114,7 @@ export class SessionEventBroadcaster {
       const known = this.#thinned.get(partition) ?? NOTHING;
       return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known)];
     });
-    const [entries, more]: [StreamEntry[], SessionKeys[]] = [[], []];
+    const [entries, more]: [StreamEntry[], PartitionKeys[]] = [[], []];
     for (const [partition, [word, reply]] of this.#reads.take()) {
       if (word === 'begin') this.#positions.set(partition, reply);
       else if (word === 'gap') gaps.set(partition, reply);
@@ -137,8 +132,8 @@ export class SessionEventBroadcaster {
   }
 
   /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */
-  async #deliver(entries: readonly StreamEntry[]): Promise<ReadonlySet<SessionKeys>> {
-    const stalled = new Set<SessionKeys>();
+  async #deliver(entries: readonly StreamEntry[]): Promise<ReadonlySet<PartitionKeys>> {
+    const stalled = new Set<PartitionKeys>();
     for (let i = 0; i < entries.length; i += BATCH_SIZE) {
       const batch = entries.slice(i, i + BATCH_SIZE).filter(({ partition }) => !stalled.has(partition));
       const loaded = await this.#load(batch);
@@ -148,7 +143,7 @@ export class SessionEventBroadcaster {
         if (!load) stalled.add(entry.partition);
         if (stalled.has(entry.partition)) continue;
         const event = await load;
-        if (event) await this.dispatcher.broadcast(event);
+        if (event) await this.producer.handlers.broadcast(event);
         this.#positions.set(entry.partition, entry.position);
       }
     }
@@ -156,8 +151,8 @@ export class SessionEventBroadcaster {
   }
 
   /** The events of entries, as far as their nodes reply in time. */
-  async #load(entries: readonly StreamEntry[]): Promise<ReadonlyMap<StreamEntry, Promise<SessionEvent | undefined>>> {
-    const loaded = new Map<StreamEntry, Promise<SessionEvent | undefined>>();
+  async #load(entries: readonly StreamEntry[]): Promise<ReadonlyMap<StreamEntry, Promise<Event | undefined>>> {
+    const loaded = new Map<StreamEntry, Promise<Event | undefined>>();
     const loading = entries.map(async (entry) => {
       // An event that was replayed for a group has been broadcast before.
       const load = groupOf(entry) === undefined ? this.loader.load(entry) : Promise.resolve(undefined);
@@ -168,19 +163,19 @@ export class SessionEventBroadcaster {
     return new Map(loaded);
   }
 
-  get #wanted(): readonly SessionEventType[] {
-    return this.dispatcher.wantedTypes({ broadcast: true });
+  get #wanted(): readonly string[] {
+    return this.producer.handlers.wantedTypes({ broadcast: true });
   }
 
   /**
-   * `created` events are recorded, and the data of ended sessions is kept, as long as an instance wants them: this one
-   * tells again that it does. Returns the partitions that may not have recorded `created` events, with the position
-   * there.
+   * Some events are recorded, and the data of others is kept, as long as an instance wants them: this one tells again that
+   * it does. Returns the partitions that may not have recorded events that it wants, with the position there.
    */
-  async #renewWish(): Promise<Map<SessionKeys, string>> {
-    const lapsed = new Map<SessionKeys, string>();
+  async #renewWish(): Promise<Map<PartitionKeys, string>> {
+    const lapsed = new Map<PartitionKeys, string>();
     if (performance.now() < this.#nextRenewal) return lapsed;
     const types = this.#wanted;
+    const { onDemand } = this.producer.kind;
     const { all } = this.partitions;
     this.#nextRenewal = performance.now() + this.pace.wishRenewal;
     await this.#wishes.round(all.filter(this.#wishes.isFree), async (partition) => {
@@ -191,7 +186,8 @@ export class SessionEventBroadcaster {
     if (told.length === all.length && told.every(([, words]) => words.length > 0)) this.#wishFailures.succeeded();
     for (const [partition, words] of told) {
       const position = this.#positions.get(partition);
-      if (words[types.indexOf('created')] === 'begun' && position !== undefined) lapsed.set(partition, position);
+      const hasBegun = onDemand.some((type) => words[types.indexOf(type)] === 'begun');
+      if (hasBegun && position !== undefined) lapsed.set(partition, position);
     }
     return lapsed;
   }
@@ -203,13 +199,12 @@ export class SessionEventBroadcaster {
     return [];
   }
 
-  async #skip(gaps: ReadonlyMap<SessionKeys, string>): Promise<void> {
+  async #skip(gaps: ReadonlyMap<PartitionKeys, string>): Promise<void> {
     const since = Math.min(...[...gaps.keys()].map((partition) => timeOf(this.#positions.get(partition)!)));
     for (const [partition, position] of gaps) this.#positions.set(partition, position);
     logger.warn(
-      `Broadcast events recorded after ${new Date(since).toISOString()} were missed: Redis no longer has them. ` +
-        'Methods with @OnSessionEventGap are called',
+      `Broadcast events recorded after ${new Date(since).toISOString()} were missed: Redis no longer has them`,
     );
-    await this.dispatcher.reportGap({ since });
+    await this.producer.handlers.reportGap({ since });
   }
 }

@@ -1,11 +1,9 @@
-import type { AttributeSerializer, SessionEvent } from '@nest-session/core';
-import type { SessionEncryption } from '../encryption/session-encryption.js';
-import { toSessionEvent } from './session-event.mapper.js';
-import { doneBefore, fieldOf, parsed, type StreamEntry } from './stream-entry.js';
+import { doneBefore, fieldOf, parsed, type StreamEntry } from '../scripts/stream/stream-entry.js';
+import type { EventProducer } from './event-producer.js';
 import { timeOf } from './stream-position.js';
 
-/** An event that a group could not handle, or a stray key or member that stood in the place of a session. */
-export interface SessionDeadLetter {
+/** An event that a group could not handle, or a stray key or member that stood in the place of something else. */
+export interface DeadLetter<Event> {
   /** Pass it to `replay()` or `discard()`. */
   readonly id: string;
   /** When it became a dead letter: epoch ms by Redis' clock. */
@@ -24,14 +22,14 @@ export interface SessionDeadLetter {
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
   /**
-   * The event as it was in the last attempt, with the data that the session had. Log lines name it by its `id`. Undefined
+   * The event as it was in the last attempt, with the data that it had. Log lines name it by its `id`. Undefined
    * for an event of a newer version and for what is foreign. Without data when there was none, and when `omittedBytes` is
    * set.
    */
-  readonly event: SessionEvent | undefined;
+  readonly event: Event | undefined;
   /**
-   * The bytes of the session's data when that was larger than `events.deadLetters.maxDataSize`, and is not in the dead
-   * letter; undefined otherwise. A replay then has the data only as long as Redis still has the ended session.
+   * The bytes of the data when that was larger than `events.deadLetters.maxDataSize`, and is not in the dead letter;
+   * undefined otherwise. A replay then has the data only as long as Redis still has that of the event.
    */
   readonly omittedBytes: number | undefined;
   /** The stray key, or the member of a bucket; undefined for an event. */
@@ -39,12 +37,11 @@ export interface SessionDeadLetter {
 }
 
 /** The dead letter in an entry. */
-export function toDeadLetter(
+export function toDeadLetter<Event>(
   id: string,
   entry: StreamEntry,
-  serializer: AttributeSerializer,
-  encryption?: SessionEncryption,
-): SessionDeadLetter {
+  producer: Pick<EventProducer<Event>, 'toEvent'>,
+): DeadLetter<Event> {
   const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
   const size = fieldOf(entry, 'dataSize');
   const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
@@ -56,7 +53,7 @@ export function toDeadLetter(
     handler: fieldOf(entry, 'handler'),
     attempts,
     succeeded: doneBefore(entry),
-    event: toSessionEvent(entry, data, serializer, { encryption, attempt: Math.max(1, attempts) }),
+    event: producer.toEvent(entry, data, Math.max(1, attempts)),
     omittedBytes: size === undefined ? undefined : Number(size),
     member: fieldOf(entry, 'member'),
   };

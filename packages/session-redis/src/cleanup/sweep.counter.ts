@@ -1,16 +1,18 @@
 import { shownError } from '@nest-session/core/internal';
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { logger } from '../logging/redis-session.logger.js';
-import type { ClaimOutcome } from '../scripts/session/due-session.js';
+
+/** The outcome for something that was noted as due. */
+export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
 /**
- * Counts of one pass of the sweeper, sessions by outcome. `claimed`: their end was recorded; `alive`: not ended;
+ * Counts of one pass of a sweeper by outcome. `claimed`: its event was recorded; `alive`: it is not due any more;
  * `already`: claimed by another call; `corrupt`: stray keys or members that are now dead letters.
  */
 export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
   /** Number of buckets that were read. */
   readonly buckets: number;
-  /** Number of claimed sessions that were due over two minutes ago: an earlier pass should have found them. */
+  /** How many of the claimed were due over two minutes ago: an earlier pass should have found them. */
   readonly late: number;
 }
 
@@ -24,7 +26,7 @@ export class SweepCounter {
   readonly failures: unknown[] = [];
   /** The dead-letter streams that got entries. */
   readonly deadLetters = new Set<string>();
-  /** Only for a pass that looks ahead: it can find a live session again, where its member has moved to. */
+  /** Only for a pass that looks ahead: it can find the same again, where its member has moved to. */
   readonly #alive: Set<string> | undefined;
 
   constructor(looksAhead: boolean) {
@@ -32,11 +34,11 @@ export class SweepCounter {
   }
 
   /**
-   * `due`: when the session was to be looked at, and `now`: epoch milliseconds by the clock of its node. `member`: undefined
+   * `due`: when it was to be looked at, and `now`: epoch milliseconds by the clock of its node. `member`: undefined
    * for a bucket itself.
    */
   count(
-    { deadLetters }: SessionKeys,
+    { deadLetters }: PartitionKeys,
     member: string | undefined,
     outcome: ClaimOutcome,
     due: number,
@@ -66,4 +68,9 @@ export class SweepCounter {
       );
     }
   }
+}
+
+/** Logs how many were due long ago. `what`: as in 'sessions'. */
+export function reportLate(what: string, count: number): void {
+  if (count > 0) logger.log(`Caught up with ${count} ${what} that were due long ago`);
 }

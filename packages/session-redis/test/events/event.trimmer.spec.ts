@@ -1,10 +1,11 @@
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { SessionEventTrimmer, type TrimmerOptions } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer, type TrimmerOptions } from '../../src/delivery/event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { DEAD_LETTERS, GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
+import { SESSION_ENTRIES, sessionEvents } from '../support/event-scripts.js';
 
 LeakGuard.install();
 
@@ -12,18 +13,19 @@ let store: SteppableStore;
 let scripts: EventStreamScripts;
 beforeAll(async () => {
   store = await Store.openSteppable();
-  scripts = new EventStreamScripts(store.client);
+  scripts = new EventStreamScripts(store.client, SESSION_ENTRIES);
 });
 afterAll(() => store.close());
 beforeEach(() => store.client.flushall());
 
 const trimmer = (options: Partial<TrimmerOptions> = {}) =>
-  new SessionEventTrimmer(
+  new EventTrimmer(
     store.client,
     scripts,
     store.partitions,
     { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease: 30_000, deadLetters: DEAD_LETTERS, ...options },
     new BackgroundLimiter(),
+    sessionEvents(),
   );
 
 const later = (minutes: number) => store.server.stepClock(minutes * MINUTE);
