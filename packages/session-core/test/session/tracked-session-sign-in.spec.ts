@@ -123,7 +123,7 @@ describe('TrackedSession', () => {
       session.signIn('ann');
       writer.reply({ outcome: 'refused' }, { outcome: 'refused' });
       await expect(session.save()).rejects.toThrow(TooManySessionsError);
-      await expect(session.save()).rejects.toThrow(/may have 2 sessions/);
+      await expect(session.save()).rejects.toThrow(/already has 2 sessions/);
       expect([session.storedId, session.isDirty, session.tokenToSend]).toEqual([id, true, undefined]);
       expect(await session.save()).toBe('saved');
       expect(session.storedId).toBe(session.id);

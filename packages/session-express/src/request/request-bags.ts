@@ -15,7 +15,7 @@ export class RequestBags {
     return session && this.showing(session);
   }
 
-  /** Returns the bag of a request or a message. @throws the error of a failed load */
+  /** Returns the bag that shows the session of a request or message. @throws the error of a failed load */
   showing(session: RequestSession): RequestBag | undefined {
     const known = this.#bags.get(session);
     // An access log that reads the session after the response must not fail because the store failed.

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Controller, Get, Module, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -57,24 +56,22 @@ describe('the source files that run', () => {
     coverage.stop();
   });
 
-  it('until a handler has read an attribute of its session are 35 at most, and as docs/internals.md says', async () => {
+  it('until a handler has read an attribute of its session are at most those of docs/internals.md', async () => {
     const files = await inEachRound(async () => {
       await agent.get('/');
       return beforeReply;
     });
     expect(files).toContain('session-redis/src/repository/redis-session.repository.ts');
-    expect(files.length).toBeLessThanOrEqual(35);
-    expect(documented('read')).toBe(files.length);
+    expectFew(files, documented('read'));
   });
 
-  it('until the last byte of a response whose session was saved are 45 at most, and as docs/internals.md says', async () => {
+  it('until the last byte of a response whose session was saved are at most those of docs/internals.md', async () => {
     const files = await inEachRound(async () => {
       await agent.post('/');
       return coverage.take();
     });
     expect(files).toContain('session-redis/src/scripts/session/session.scripts.ts');
-    expect(files.length).toBeLessThanOrEqual(45);
-    expect(documented('save')).toBe(files.length);
+    expectFew(files, documented('save'));
   });
 });
 
@@ -89,8 +86,15 @@ async function inEachRound(request: () => Promise<string[]>): Promise<string[]> 
   return common ?? [];
 }
 
+/** The documented number must not rot either: where much less runs, it has to become smaller. */
+function expectFew(files: readonly string[], documentedNumber: number): void {
+  const list = files.join('\n');
+  expect({ list, isFew: files.length <= documentedNumber }).toEqual({ list, isFew: true });
+  expect(files.length).toBeGreaterThan(documentedNumber - 5);
+}
+
 /** The number of files that the documentation gives for a request. */
 function documented(kind: 'read' | 'save'): number {
-  const page = readFileSync(join(import.meta.dirname, '../../../../docs/internals.md'), 'utf8');
+  const page = readFileSync(new URL('../../../../docs/internals.md', import.meta.url), 'utf8');
   return Number(new RegExp(`\\| ${kind} +\\|[^|]+\\| +(\\d+) \\|`).exec(page)?.[1]);
 }
