@@ -107,7 +107,7 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
 
   function reasonOf({ status, text }: HttpResponse): string {
     if (status === 201 || status === 200) return 'accepted';
-    const reasons = { origin: 'cross-origin', missing: 'missing-token', 'not that of': 'invalid-token' };
+    const reasons = { origin: 'cross-origin', missing: 'missing-token', 'does not belong': 'invalid-token' };
     const found = Object.entries(reasons).find(([word]) => text.includes(word));
     return status === 403 && found ? found[1] : `${status} ${text}`;
   }

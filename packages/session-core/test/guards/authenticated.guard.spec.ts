@@ -436,7 +436,7 @@ describe('several of @Public(), @Authenticated() and @RecentlyAuthenticated()', 
 
   it.each(pairs)('are refused where the class is defined: %j', ({ upper, lower }) => {
     const { onMethod, onClass } = decorated({ upper, lower });
-    const problem = `has ${names[upper]} and ${names[lower]}: leave one of them`;
+    const problem = `has ${names[upper]} and ${names[lower]}: remove one of them`;
     expect(onMethod).toThrow(new TypeError(`Account.orders ${problem}`));
     expect(onClass).toThrow(new TypeError(`Account ${problem}`));
   });

@@ -374,7 +374,7 @@ describe('cookie', () => {
       await req.session.regenerate();
       req.session.cookie = cookie;
       for (const other of [{ originalMaxAge: 1e12 }, null]) {
-        expect(() => (req.session.cookie = other)).toThrow('takes the cookie of another session');
+        expect(() => (req.session.cookie = other)).toThrow('only the cookie of another session');
       }
     });
     expect(await run(({ session }) => session.cookie.originalMaxAge)).toBe(3_600_000);
@@ -441,7 +441,9 @@ describe('req.session = null', () => {
       req.session = req.session || {};
       req.session.a = 1;
     });
-    await expect(run((req) => void (req.session = {}))).rejects.toThrow('req.session cannot be another object');
+    await expect(run((req) => void (req.session = {}))).rejects.toThrow(
+      'req.session cannot be replaced by another object',
+    );
     expect(await run(({ session }) => session.a)).toBe(1);
   });
 });

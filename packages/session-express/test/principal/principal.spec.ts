@@ -103,7 +103,7 @@ describe.each(['express', 'fastify'] as const)('Sessions on %s', (platform) => {
 
 describe.each(['express', 'fastify'] as const)('updateAttribute() on %s', (platform) => {
   const refusal = (name: string) =>
-    `TypeError: req.session.updateAttribute("${name}") would change whose session it is: assign the property instead`;
+    `TypeError: req.session.updateAttribute("${name}") would change the principal of the session: call req.session.regenerate()`;
 
   it.each([
     ['another user', () => ({ user: 'bob' })],

@@ -1,8 +1,7 @@
 import { SessionStoreError } from '@nest-session/core';
-import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { recordedPartitions, refuse } from '../connection/check-store.js';
-import { LivingInstances, SIGN_INTERVAL } from '../connection/living-instances.js';
+import { LivingInstances } from '../connection/living-instances.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { EventCopy } from './event-copy.js';
 import { KeyRepartition } from './key-repartition.js';
@@ -12,12 +11,13 @@ import { ALL_ASIDE, inBatches, inPlace, isAside, isOfEvents, type ScannedKey, sc
 const KEYS_AT_ONCE = 50;
 
 /**
- * What is to be done next, as `meta` records it: `1>64>copy`. Each step can be interrupted at any point and begun again.
+ * The next step, as `meta` records it, for example `1>64>copy`. Each step can be interrupted at any point and started
+ * again.
  *
- * - `copy`: events are copied aside;
- * - `drop`: those of the old partitions, which have copies, are removed;
- * - `place`: the copies get their names;
- * - `keys`: all other keys move, one by one.
+ * - `copy` copies events to temporary names;
+ * - `drop` removes the events of the old partitions, which have copies by now;
+ * - `place` gives the copies their final names;
+ * - `keys` moves all other keys one by one.
  */
 const STEPS = ['copy', 'drop', 'place', 'keys'] as const;
 type Step = (typeof STEPS)[number];
@@ -26,7 +26,7 @@ type Step = (typeof STEPS)[number];
 export class RepartitionRun {
   readonly #instances: LivingInstances;
 
-  /** `name`: of this run, among those of instances. */
+  /** @param name the name of this run among the names of instances */
   constructor(
     private readonly client: Redis,
     private readonly to: SessionPartitions,
@@ -40,7 +40,6 @@ export class RepartitionRun {
     signal,
     onProgress = () => undefined,
   }: Omit<RepartitionOptions, 'to'>): Promise<{ moved: number }> {
-    const signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.#instances.sign());
     const progress: { step: RepartitionProgress['step']; moved: number } = { step: 'events', moved: 0 };
     const report = (moved = 0) => {
       signal?.throwIfAborted();
@@ -48,7 +47,7 @@ export class RepartitionRun {
       onProgress({ ...progress });
     };
     await this.#instances.sign();
-    signing.start();
+    this.#instances.start();
     try {
       for (let next = await this.#begin(from); next !== undefined;) {
         const { old, step } = next;
@@ -56,21 +55,20 @@ export class RepartitionRun {
         report();
         await this.#do(step, new SessionPartitions(this.to.namespace, old), report);
         const following = STEPS[STEPS.indexOf(step) + 1];
-        // One that had lost its connection may be back.
+        // An instance that had lost its connection may be back.
         await this.#refuseInstances();
         await this.#record(following ? `${old}>${this.to.count}>${following}` : `${this.to.count}`);
         next = following && { old, step: following };
       }
     } finally {
-      await signing.stop();
-      await this.#instances.leave().catch(() => undefined);
+      await this.#instances.stop();
     }
     progress.step = 'done';
     report();
     return { moved: progress.moved };
   }
 
-  /** What is to be done next; undefined when all is done. From now on no instance starts. */
+  /** Returns the next step, or undefined if all is done. From then on no instance starts. */
   async #begin(from: number | undefined): Promise<{ readonly old: number; readonly step: Step } | undefined> {
     const { namespace, count } = this.to;
     const recorded = await recordedPartitions(this.client, this.to);
@@ -83,7 +81,7 @@ export class RepartitionRun {
       await this.#refuseInstances();
       return next;
     }
-    // In this order: an instance that starts tells that it lives before it reads the record.
+    // The order matters: an instance that starts gives a sign of life before it reads the record.
     const record = `${old}>${count}>${next.step}`;
     await this.#record(record);
     try {
@@ -118,8 +116,8 @@ export class RepartitionRun {
     if (!problem) return;
     const [key, reason] = problem;
     throw new SessionStoreError(
-      `${others.length + 1} keys are of another type, such as ${JSON.stringify(key)}: ${reason}. Remove them, and run this ` +
-        'again: it continues.',
+      `${others.length + 1} keys have another type, for example ${JSON.stringify(key)}: ${reason}. Remove them, and run ` +
+        'this again to continue.',
     );
   }
 
@@ -140,7 +138,7 @@ export class RepartitionRun {
     refuse(
       this.to.namespace,
       `cannot move while instances are alive: ${names.map((name) => JSON.stringify(name)).join(', ')}. Stop all of them, and ` +
-        'run this again. One that was killed counts as alive for 30 s.',
+        'run this again. An instance that was killed counts as alive for 30 s.',
     );
   }
 

@@ -387,7 +387,7 @@ describe('a subscription', () => {
       expect.objectContaining({
         name: 'InvalidSessionOptionsError',
         problems: [
-          'Option `events` names no event.',
+          'Option `events` must name at least one event.',
           'Option `keys` must be a key, a pattern, or a list of keys and patterns.',
           'Option `database` must be the number of a database, or "*".',
           'Option `canary` must be a prefix of keys, or a list of prefixes.',
