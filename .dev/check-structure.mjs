@@ -1,7 +1,8 @@
-// npm run check:structure: whether the sources keep the rules that CONTRIBUTING.md lists under "Where things are": which
-// folder may import from which, what files are called, how long they may be, and that they load anywhere.
+// npm run check:structure: whether the sources keep the rules that CONTRIBUTING.md lists under "Where things are" and "Redis
+// scripts": which folder may import from which, what files are called, how long they may be, and that they load anywhere.
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { luaProblems } from './lua-structure.mjs';
 import { root } from './processes.mjs';
 import { publishedPackages } from './workspaces.mjs';
 
@@ -19,7 +20,7 @@ const orders = rows.map(quotedIn).map(([folder, ...order]) => [folder, order]);
 
 const published = publishedPackages().map(({ folder }) => folder);
 
-const problems = orders.flatMap(([folder, order]) => problemsOf(folder, order));
+const problems = [...orders.flatMap(([folder, order]) => problemsOf(folder, order)), ...luaProblems()];
 if (roles.size === 0 || orders.length === 0) problems.push('CONTRIBUTING.md lists no roles, or no order of folders');
 for (const problem of problems) console.error(problem);
 console.log(`${orders.map(([folder]) => folder).join(', ')}: ${problems.length} problems`);

@@ -8,7 +8,7 @@ export class ShortTextPipe implements PipeTransform<unknown, string> {
   transform(value: unknown): string {
     const text = typeof value === 'string' ? value.trim() : '';
     if (text === '' || text.length > LONGEST) {
-      throw new BadRequestException(`A text of 1 to ${LONGEST} characters is needed`);
+      throw new BadRequestException(`Enter a text of 1 to ${LONGEST} characters`);
     }
     return text;
   }

@@ -78,7 +78,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.excludes = (request) => check.excludes(request);
     extension.withholds = (request) => check.withholds(request);
     // The bag has all members of `Session`, so `@Session()` passes it to handlers of HTTP requests.
-    extension.shown = (holder) => bags.in(holder)?.bag as Session | undefined;
+    extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
 
   /** Starts to take over old sessions, because the module of the store is constructed by now. Called by Nest. */

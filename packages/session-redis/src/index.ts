@@ -1,7 +1,7 @@
 // the module
 export { RedisSessionModule } from './redis-session.module.js';
 export type { RedisSessionOptionsFactory } from './configuration/redis-session.module-definition.js';
-export type { RedisAddressOptions } from './configuration/redis-address.options.js';
+export type { RedisAddressOptions } from './connection/redis-address.options.js';
 export type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 
 // sessions
@@ -11,14 +11,16 @@ export { RedisSessionRepository } from './repository/redis-session.repository.js
 export { SessionEncryptionError } from './encryption/session-encryption.error.js';
 
 // expiry
-export { SESSION_CLEANUP_JOB } from './expiration/session-cleanup.job.js';
-export { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+export { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 export { moveExpirations } from './move-expirations.js';
 export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
 
 // delivery of events
-export { SessionEventGroups, type SessionEventGroupInfo } from './delivery/session-event-groups.js';
-export type { SessionDeadLetter } from './delivery/session-dead-letter.js';
+export {
+  type SessionDeadLetter,
+  type SessionEventGroupInfo,
+  SessionEventGroups,
+} from './session-events/session-event-groups.js';
 export type { RemoveGroupReply, ReplayReply } from './scripts/stream/event-stream.scripts.js';
 
 // partitions

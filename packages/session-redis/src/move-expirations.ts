@@ -4,12 +4,11 @@ import type { RedisSessionModuleOptions } from './configuration/redis-session.op
 import { resolveRedisSessionOptions } from './configuration/redis-session.options.js';
 import { checkStore, recordedPartitions } from './connection/check-store.js';
 import { closeConnections, createConnections } from './connection/redis-connections.js';
-import { eventRules, PACE } from './delivery/event-rules.js';
 import { BucketExpirationStore } from './expiration/bucket-expiration.store.js';
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
-import { SweepCounter } from './expiration/sweep.counter.js';
+import { SweepCounter } from './cleanup/sweep.counter.js';
 import { SessionPartitions } from './keys/session-partitions.js';
-import { SessionScripts } from './scripts/session/session.scripts.js';
+import { keepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 
 /** What `moveExpirations()` has done. */
@@ -49,7 +48,7 @@ export async function moveExpirations(
     await client.connect();
     await recordedPartitions(client, partitions);
     await checkStore({ run: (command) => command(client) }, partitions);
-    const scripts = new SessionScripts(client, partitions, eventRules(resolved, PACE, partitions));
+    const scripts = new SessionScripts(client, partitions, keepingRules(resolved, partitions));
     const limiter = new BackgroundLimiter();
     const isSorted = resolved.expirations.store === 'sorted-set';
     // A sweep gives each live session a place where the option says.

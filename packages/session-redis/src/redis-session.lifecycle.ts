@@ -4,38 +4,54 @@ import {
   Injectable,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
-  Optional,
+  type Type,
 } from '@nestjs/common';
-import { SessionStoreError } from '@nest-session/core';
-import { PollingLoop, type SessionEventDispatcher } from '@nest-session/core/store';
-import { SchedulerRegistry } from '@nestjs/schedule';
-import type { Redis } from 'ioredis';
-import { settledWithin } from './timing/settled-within.js';
-import { closeConnection } from './connection/close-connection.js';
-import { closeConnections, type RedisConnections } from './connection/redis-connections.js';
-import type { RequestNodes } from './connection/redis-nodes.js';
-import { isAnswer } from './connection/reply.errors.js';
-import { PartitionSignals } from './connection/partition-signals.js';
-import { RequestConnection } from './connection/request.connection.js';
-import { checkStore } from './connection/check-store.js';
-import { LivingInstances, SIGN_INTERVAL } from './connection/living-instances.js';
-import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
-import { SessionEventConsumer } from './delivery/session-event.consumer.js';
-import { DueSessionPoller } from './expiration/due-session-poller.js';
-import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
-import { SessionCleanupJob } from './expiration/session-cleanup.job.js';
-import { TimedSessionListener } from './expiration/timed-session.listener.js';
-import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
-import { SessionPartitions } from './keys/session-partitions.js';
-import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
+import { ModuleRef } from '@nestjs/core';
+import { CleanupJob } from './cleanup/cleanup.job.js';
+import { DuePoller } from './cleanup/due-poller.js';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
-import {
-  REDIS_CONNECTIONS,
-  REDIS_SESSION_OPTIONS,
-  SESSION_EVENT_DISPATCHER,
-} from './configuration/redis-session.tokens.js';
-import { SessionCleanup } from './session-cleanup.js';
+import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
+import { closeConnection } from './connection/close-connection.js';
+import { LivingInstances } from './connection/living-instances.js';
+import { PartitionSignals } from './connection/partition-signals.js';
+import { closeConnections, REDIS_CONNECTIONS, type RedisConnections } from './connection/redis-connections.js';
+import { StoreConnections } from './connection/store-connections.js';
+import { EventBroadcaster } from './delivery/event.broadcaster.js';
+import { EventConsumer } from './delivery/event.consumer.js';
+import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
+import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
+import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { logger } from './logging/redis-session.logger.js';
+import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
+import { SessionEpochsListener } from './repository/session-epochs.listener.js';
+import type { BackgroundService } from './timing/background-service.js';
+import { settledWithin } from './timing/settled-within.js';
+
+/** What runs in the background, in the order in which it begins. */
+function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions) {
+  return {
+    /** Everything else needs these. They end last, one after the other. */
+    foundation: [StoreConnections, LivingInstances],
+    /** These find work. They end when the shutdown begins, before Nest closes the server. */
+    sources: [
+      TimedSessionListener,
+      ...(notifications === 'auto' ? [ExpiredSessionListener] : []),
+      PartitionSignals,
+      CleanupJob,
+      ...(expirations.store === 'sorted-set' ? [DuePoller] : []),
+      SessionEpochsListener,
+      OlderSessionSweeper,
+    ],
+    /** This ends at the same time. It waits for handlers of the application, however long they take. */
+    listeners: [KeyspaceNotificationListener],
+    /** These begin no event more when the shutdown begins, and end after the last handler and the requests in flight. */
+    handling: [EventConsumer, EventBroadcaster],
+  } satisfies Record<string, Type<BackgroundService>[]>;
+}
+
+const RECOMMENDED_GRACE = 120_000;
+// Milliseconds that a shutdown waits for background work.
+const PATIENCE = 5000;
 
 /**
  * Starts the background work when the application is complete, and ends it in the order that loses nothing: it begins
@@ -44,39 +60,21 @@ import { logger } from './logging/redis-session.logger.js';
  */
 @Injectable()
 export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
-  readonly #job: SessionCleanupJob;
-  // What fails, such as a ZADD when Redis is out of memory, is done again with the next one.
-  readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () =>
-    this.instances.sign().catch(() => undefined),
-  );
+  readonly #services: ReturnType<typeof servicesOf>;
+  #handled: Promise<unknown> = Promise.resolve();
 
   constructor(
+    @Inject(ModuleRef) private readonly providers: ModuleRef,
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
     @Inject(REDIS_CONNECTIONS) private readonly connections: RedisConnections,
-    @Inject(RequestConnection) private readonly requestConnection: RequestConnection,
-    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
-    @Inject(OlderSessionSweeper) private readonly olderSweeper: OlderSessionSweeper,
-    @Inject(ExpiredSessionListener) private readonly listener: ExpiredSessionListener,
-    @Inject(TimedSessionListener) private readonly timedSessions: TimedSessionListener,
-    @Inject(DueSessionPoller) private readonly poller: DueSessionPoller,
-    @Inject(KeyspaceNotificationListener) private readonly notifications: KeyspaceNotificationListener,
-    @Inject(SESSION_EVENT_DISPATCHER) private readonly dispatcher: SessionEventDispatcher,
-    @Inject(SessionEventConsumer) private readonly consumer: SessionEventConsumer,
-    @Inject(SessionEventBroadcaster) private readonly broadcaster: SessionEventBroadcaster,
-    @Inject(SessionCleanup) cleanup: SessionCleanup,
-    @Inject(PartitionSignals) private readonly signals: PartitionSignals,
-    @Inject(LivingInstances) private readonly instances: LivingInstances,
-    // Present when the application imports ScheduleModule. This package must not import it: a second
-    // ScheduleModule.forRoot() would run every @Cron of the application twice.
-    @Optional() @Inject(SchedulerRegistry) registry?: SchedulerRegistry,
   ) {
-    this.#job = new SessionCleanupJob(options.cron, cleanup, registry);
+    this.#services = servicesOf(options);
   }
 
   async onApplicationBootstrap(): Promise<void> {
+    const { foundation, sources, listeners, handling } = this.#services;
     try {
-      await this.#open();
-      await this.timedSessions.start();
+      for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
     } catch (error) {
       // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
       void closeConnections(this.connections);
@@ -88,61 +86,32 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
           'Set a longer one',
       );
     }
-    if (this.options.notifications === 'auto') this.listener.start();
-    this.notifications.start();
-    this.signals.start();
-    this.#signing.start();
-    this.#job.start();
-    if (this.options.expirations.store === 'sorted-set') this.poller.start();
-    this.olderSweeper.start();
-    const handling = this.options.events.consume ? this.consumer.start() : undefined;
-    // Even without `events.consume`: no other instance can call the broadcast handlers of this one.
-    await settledWithin(this.options.commandTimeout, Promise.all([handling, this.broadcaster.start()]));
+    const started = this.#all(handling).map((service) => service.start());
+    await settledWithin(this.options.commandTimeout, Promise.all(started));
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     const { background } = this.connections;
     // Background work would wait for Redis, and the shutdown for the work.
     if (background.status !== 'ready') void closeConnection(background);
-    this.consumer.stop();
-    this.broadcaster.stop();
-    void this.#limitHandlers();
-    await Promise.all([
-      this.#finish(
-        Promise.all([
-          this.#job.stop(),
-          this.listener.stop(),
-          this.timedSessions.stop(),
-          this.poller.stop(),
-          this.olderSweeper.stop(),
-          this.signals.stop(),
-          this.#signing.stop(),
-        ]),
-      ),
-      // Waits for handlers of the application, however long they take.
-      this.notifications.stop(),
-    ]);
+    const { sources, listeners, handling } = this.#services;
+    this.#handled = this.#stop(handling);
+    await Promise.all([this.#finish(this.#stop(sources)), this.#stop(listeners)]);
   }
 
   async onApplicationShutdown(): Promise<void> {
-    const { request, writes, background } = this.connections;
     // The dispatcher has waited for the handlers. This waits until Redis knows their results.
-    if (background.status === 'ready') {
-      await this.#finish(this.consumer.drain());
-      await this.#finish(this.instances.leave({ run: (command) => command(background) }).catch(() => undefined));
-    }
-    await this.#finish(Promise.all([...new Set([...request.all, ...writes.all, background])].map(quit)));
+    await this.#finish(this.#handled);
+    for (const service of this.#services.foundation.toReversed()) await this.#finish(this.#stop([service]));
     void closeConnections(this.connections);
   }
 
-  /** The time begins now, not when the requests in flight have finished, which may take long. */
-  async #limitHandlers(): Promise<void> {
-    if (await settledWithin(this.options.events.shutdownTimeout, this.dispatcher.idle())) return;
-    logger.warn(
-      'Handlers of session events have not finished within `events.shutdownTimeout`: other instances will handle ' +
-        'their events again',
-    );
-    this.dispatcher.giveUp();
+  #all(services: readonly Type<BackgroundService>[]): BackgroundService[] {
+    return services.map((service) => this.providers.get<BackgroundService>(service));
+  }
+
+  #stop(services: readonly Type<BackgroundService>[]): Promise<unknown> {
+    return Promise.all(this.#all(services).map((service) => service.stop()));
   }
 
   /**
@@ -152,72 +121,4 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   async #finish(work: Promise<unknown>): Promise<void> {
     if (!(await settledWithin(PATIENCE, work))) void closeConnection(this.connections.background);
   }
-
-  async #open(): Promise<void> {
-    const { request, writes, background } = this.connections;
-    background.connect().catch(() => undefined);
-    await this.#connect(new Set([request, writes]));
-    if (!(await this.#isChecked())) {
-      if (background.status === 'ready') void this.#checkLate();
-      else background.once('ready', () => void this.#checkLate());
-    }
-  }
-
-  async #connect(all: ReadonlySet<RequestNodes>): Promise<void> {
-    const connected = Promise.all([...all].map((nodes) => nodes.connect()));
-    if (this.options.requireAtStart) {
-      const refuse = (cause?: unknown): never => {
-        throw new SessionStoreError('Redis cannot be reached, and option `requireAtStart` is set', { cause });
-      };
-      // A Cluster and Sentinels are asked again and again.
-      if (!(await settledWithin(LONGEST_START, connected))) refuse();
-      await connected.catch(refuse);
-      return;
-    }
-    // On failure, OutageLog logs the reason and ioredis retries.
-    await settledWithin(this.options.commandTimeout, connected);
-  }
-
-  /** False when Redis cannot be reached, or does not reply within `commandTimeout`. */
-  async #isChecked(): Promise<boolean> {
-    if (this.connections.request.of(undefined)?.status !== 'ready') return false;
-    try {
-      // In this order: whoever moves the sessions to other partitions records that before he looks for instances.
-      await this.instances.sign().catch(unlessAnswered);
-      await checkStore(this.requestConnection, this.partitions);
-      return true;
-    } catch (cause) {
-      if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) {
-        await this.instances.leave().catch(() => undefined);
-        throw cause;
-      }
-      if (!this.options.requireAtStart) return false;
-      throw new SessionStoreError('Redis does not reply, and option `requireAtStart` is set', { cause });
-    }
-  }
-
-  async #checkLate(): Promise<void> {
-    // The application already runs, so an error can only be logged.
-    const { background } = this.connections;
-    await this.instances.sign().catch(() => undefined);
-    await checkStore({ run: (command) => command(background) }, this.partitions).catch((error: unknown) =>
-      logger.error(String(error)),
-    );
-  }
-}
-
-const RECOMMENDED_GRACE = 120_000;
-// Milliseconds that a start waits for a Redis that it requires.
-const LONGEST_START = 10_000;
-// Milliseconds that a shutdown waits for background work.
-const PATIENCE = 5000;
-
-/** Without a sign of life, as on a Redis that is out of memory, an instance starts all the same. */
-function unlessAnswered(error: unknown): void {
-  if (!(error instanceof SessionStoreError) || !isAnswer(error.cause)) throw error;
-}
-
-/** Waits for the replies to what was sent; without a connection there are none. */
-async function quit(client: Redis): Promise<void> {
-  if (client.status === 'ready') await client.quit();
 }

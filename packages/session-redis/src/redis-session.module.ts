@@ -1,7 +1,7 @@
 import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import { SessionEventGroups } from './delivery/session-event-groups.js';
+import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionLifecycle } from './redis-session.lifecycle.js';

@@ -1,11 +1,15 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
 import { ForeignSessions, injectDependencies } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
+import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
+import { Cleanup } from './cleanup/cleanup.js';
+import { CleanupJob } from './cleanup/cleanup.job.js';
+import { CleanupTurns } from './cleanup/cleanup-turns.js';
+import { DuePoller } from './cleanup/due-poller.js';
+import { DueSweeper } from './cleanup/due.sweeper.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
 import {
   type RedisSessionModuleOptions,
@@ -14,55 +18,47 @@ import {
 } from './configuration/redis-session.options.js';
 import {
   BACKGROUND_SESSION_SCRIPTS,
-  BACKGROUND_STREAM_SCRIPTS,
-  CONSUMER_IDENTITY,
-  DELIVERY_PACE,
-  EVENT_RULES,
-  REDIS_CONNECTIONS,
   REDIS_SESSION_OPTIONS,
   REQUEST_SESSION_SCRIPTS,
-  REQUEST_STREAM_SCRIPTS,
   SESSION_EVENT_DISPATCHER,
   SESSION_REPOSITORY_OPTIONS,
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
-import { connectionToken, createConnections, type RedisConnections } from './connection/redis-connections.js';
-import { addressWith } from './connection/node-with.js';
-import { PartitionSignals } from './connection/partition-signals.js';
-import type { RedisNodes } from './connection/redis-nodes.js';
 import { LivingInstances } from './connection/living-instances.js';
+import { PartitionSignals } from './connection/partition-signals.js';
+import {
+  CONNECTION_OPTIONS,
+  connectionToken,
+  createConnections,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+} from './connection/redis-connections.js';
+import type { RedisNodes } from './connection/redis-nodes.js';
 import { RequestConnection } from './connection/request.connection.js';
-import { BlockingEventReader } from './delivery/blocking-event.reader.js';
-import { ConsumerGroupMember } from './delivery/consumer-group-member.js';
-import { BlockingArrivals, EventArrivals, SignalledArrivals } from './delivery/event-arrivals.js';
-import { SessionDeadLetterReader } from './delivery/session-dead-letter.reader.js';
-import { SessionEventBroadcaster } from './delivery/session-event.broadcaster.js';
-import { SessionEventConsumer } from './delivery/session-event.consumer.js';
-import { SessionEventGroups } from './delivery/session-event-groups.js';
-import { SessionEventLoader } from './delivery/session-event.loader.js';
-import { SessionEventTrimmer } from './delivery/session-event.trimmer.js';
-import { SignalledEventReader } from './delivery/signalled-event.reader.js';
-import { UnreadEventReader } from './delivery/unread-event.reader.js';
-import { CleanupTurns } from './expiration/cleanup-turns.js';
-import { DueSessionPoller } from './expiration/due-session-poller.js';
+import { StoreConnections } from './connection/store-connections.js';
+import { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
+import { CONSUMER_IDENTITY, DELIVERY_OPTIONS } from './delivery/delivery.tokens.js';
+import { EventProducer } from './delivery/event-producer.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
-import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { SessionPartitions } from './keys/session-partitions.js';
-import { eventRules, PACE } from './delivery/event-rules.js';
-import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
-import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { SessionLedger } from './limits/session-ledger.js';
+import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
+import { Partitions } from './partitions/partitions.js';
+import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from './repository/redis-session.repository.js';
 import { ScheduledEnds } from './repository/scheduled-ends.js';
 import { SessionEpochs } from './repository/session-epochs.js';
-import { type ConsumerIdentity, DeliveryScripts } from './scripts/delivery/delivery.scripts.js';
-import { EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
+import { SessionEpochsListener } from './repository/session-epochs.listener.js';
 import { type ScriptsOn, scriptsOn } from './scripts/define-scripts.js';
-import { SessionCleanup } from './session-cleanup.js';
+import type { ConsumerIdentity } from './scripts/delivery/delivery.scripts.js';
+import { keepingRules, SessionScripts } from './scripts/session/session.scripts.js';
+import { SessionEventGroups } from './session-events/session-event-groups.js';
+import { SessionEventProducer } from './session-events/session-event-producer.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
-import { type KeepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 
 const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
 
@@ -72,6 +68,8 @@ const SESSION_MODULE_MISSING =
 /** Values, and the classes with one instance per connection. */
 const VALUES: Provider[] = [
   { provide: REDIS_SESSION_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
+  { provide: CONNECTION_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
+  { provide: DELIVERY_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
   { provide: REDIS_CONNECTIONS, inject: [REDIS_SESSION_OPTIONS], useFactory: createConnections },
   connection('request'),
   connection('writes'),
@@ -80,22 +78,17 @@ const VALUES: Provider[] = [
   connection('notifications'),
   connection('signals'),
   { provide: SessionPartitions, inject: [REDIS_SESSION_OPTIONS], useFactory: partitionsOf },
+  { provide: Partitions, useExisting: SessionPartitions },
   {
     provide: REQUEST_SESSION_SCRIPTS,
-    inject: [SessionPartitions, EVENT_RULES],
-    useFactory: (partitions: SessionPartitions, rules: KeepingRules) =>
-      scriptsOn((client) => new SessionScripts(client, partitions, rules)),
+    inject: [SessionPartitions, REDIS_SESSION_OPTIONS],
+    useFactory: (partitions: SessionPartitions, options: ResolvedRedisSessionOptions) =>
+      scriptsOn((client) => new SessionScripts(client, partitions, keepingRules(options, partitions))),
   },
   {
     provide: BACKGROUND_SESSION_SCRIPTS,
     inject: [REQUEST_SESSION_SCRIPTS, connectionToken('background')],
     useFactory: onConnection<SessionScripts>,
-  },
-  { provide: REQUEST_STREAM_SCRIPTS, useFactory: () => scriptsOn((client) => new EventStreamScripts(client)) },
-  {
-    provide: BACKGROUND_STREAM_SCRIPTS,
-    inject: [REQUEST_STREAM_SCRIPTS, connectionToken('background')],
-    useFactory: onConnection<EventStreamScripts>,
   },
   listener(SHADOW_KEY_LISTENER, 'subscriber'),
   // On a connection of its own: the application's key events must not delay those of shadow keys.
@@ -112,27 +105,28 @@ const VALUES: Provider[] = [
     useFactory: repositoryOptions,
   },
   {
-    provide: UnreadEventReader,
-    inject: [REDIS_CONNECTIONS, SessionPartitions, CONSUMER_IDENTITY, PartitionSignals],
-    useFactory: unreadEventReader,
-  },
-  {
-    provide: EventArrivals,
-    inject: [REDIS_CONNECTIONS, SessionPartitions, PartitionSignals],
-    useFactory: eventArrivals,
-  },
-  { provide: CONSUMER_IDENTITY, inject: [REDIS_SESSION_OPTIONS], useFactory: consumerIdentity },
-  {
     provide: LivingInstances,
-    inject: [RequestConnection, SessionPartitions, CONSUMER_IDENTITY],
-    useFactory: (connection: RequestConnection, partitions: SessionPartitions, { consumer }: ConsumerIdentity) =>
-      new LivingInstances(connection, partitions, consumer),
+    inject: [RequestConnection, SessionPartitions, CONSUMER_IDENTITY, connectionToken('background')],
+    useFactory: livingInstances,
   },
-  { provide: DELIVERY_PACE, useValue: PACE },
   {
-    provide: EVENT_RULES,
-    inject: [REDIS_SESSION_OPTIONS, DELIVERY_PACE, SessionPartitions],
-    useFactory: eventRules,
+    provide: CleanupJob,
+    // The registry is there when the application imports ScheduleModule. This package must not import it: a second
+    // ScheduleModule.forRoot() would run every @Cron of the application twice.
+    inject: [REDIS_SESSION_OPTIONS, Cleanup, { token: SchedulerRegistry, optional: true }],
+    useFactory: ({ cron }: ResolvedRedisSessionOptions, cleanup: Cleanup, registry?: SchedulerRegistry) =>
+      new CleanupJob(SESSION_CLEANUP_JOB, cron, cleanup, registry),
+  },
+  {
+    provide: SortedSetExpirationStore,
+    inject: [connectionToken('background'), BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS, BackgroundLimiter],
+    useFactory: sortedSetStore,
+  },
+  {
+    provide: DuePoller,
+    inject: [SortedSetExpirationStore, SessionPartitions, PartitionSignals],
+    useFactory: (store: SortedSetExpirationStore, { all }: SessionPartitions, signals: PartitionSignals) =>
+      new DuePoller('sessions', store, all, signals),
   },
 ];
 
@@ -140,8 +134,10 @@ const VALUES: Provider[] = [
 export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ...VALUES,
   RequestConnection,
+  StoreConnections,
   PartitionSignals,
   SessionEpochs,
+  SessionEpochsListener,
   SessionLedger,
   ScheduledEnds,
   RedisSessionRepository,
@@ -149,21 +145,16 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   { provide: ForeignSessions, useExisting: RedisForeignSessions },
   { provide: SessionRepository, useExisting: RedisSessionRepository },
   { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
-  { provide: BackgroundLimiter, inject: [connectionToken('background')], useFactory: backgroundLimiter },
   SessionExpirationSweeper,
+  { provide: DueSweeper, useExisting: SessionExpirationSweeper },
   OlderSessionSweeper,
   ExpiredSessionListener,
   TimedSessionListener,
-  DueSessionPoller,
-  SessionEventLoader,
-  DeliveryScripts,
-  ConsumerGroupMember,
-  SessionEventConsumer,
-  SessionEventBroadcaster,
-  SessionEventTrimmer,
   CleanupTurns,
-  SessionCleanup,
-  SessionDeadLetterReader,
+  Cleanup,
+  ...DELIVERY_PROVIDERS,
+  SessionEventProducer,
+  { provide: EventProducer, useExisting: SessionEventProducer },
   SessionEventGroups,
 ];
 
@@ -195,27 +186,22 @@ function listener(provide: symbol | typeof KeyspaceNotificationListener, name: k
   };
 }
 
-function backgroundLimiter(background: Redis): BackgroundLimiter {
-  return new BackgroundLimiter(undefined, (key) => addressWith(background, key));
+function livingInstances(
+  connection: RequestConnection,
+  partitions: SessionPartitions,
+  { consumer }: ConsumerIdentity,
+  background: Redis,
+): LivingInstances {
+  return new LivingInstances(connection, partitions, consumer, { run: (command) => command(background) });
 }
 
-function unreadEventReader(
-  { reader, background }: RedisConnections,
-  { all }: SessionPartitions,
-  member: ConsumerIdentity,
-  signals: PartitionSignals,
-): UnreadEventReader {
-  return reader && all.length === 1
-    ? new BlockingEventReader(reader, all[0]!, member)
-    : new SignalledEventReader(background, all, member, signals);
-}
-
-function eventArrivals(
-  { broadcast }: RedisConnections,
-  { all }: SessionPartitions,
-  signals: PartitionSignals,
-): EventArrivals {
-  return broadcast && all.length === 1 ? new BlockingArrivals(broadcast, all[0]!) : new SignalledArrivals(signals, all);
+function sortedSetStore(
+  client: Redis,
+  scripts: SessionScripts,
+  { batchSize }: ResolvedRedisSessionOptions,
+  limiter: BackgroundLimiter,
+): SortedSetExpirationStore {
+  return new SortedSetExpirationStore(client, scripts, batchSize, limiter);
 }
 
 function ofSessionModule<T>(provided: T | undefined): T {
@@ -228,8 +214,4 @@ function repositoryOptions(
   options: ResolvedSessionOptions | undefined,
 ): RedisRepositoryOptions {
   return { ...ofSessionModule(options), serializer, encryption };
-}
-
-function consumerIdentity({ events }: ResolvedRedisSessionOptions) {
-  return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
 }

@@ -43,7 +43,7 @@ export class FaultsController {
   async replay(@Param('sessionId') sessionId: string): Promise<void> {
     const letters = (await this.groups?.deadLetters({ limit: MOST_LETTERS })) ?? [];
     const letter = letters.find(({ event }) => event?.sessionId === sessionId);
-    if (!letter) throw new NotFoundException('No dead letter of this session is left');
+    if (!letter) throw new NotFoundException('This session has no dead letter left');
     await this.faults.repair(sessionId);
     await this.journal.write(sessionId, { type: 'replayed' });
     await this.groups?.replay(letter.id);

@@ -29,17 +29,20 @@ export class Faults {
 
   /** Why a fault is not to be had here; null when it is. */
   reason(fault: Fault): string | null {
-    if (!this.redis.client) return 'It needs Redis, and the sessions of this demo are kept in memory.';
+    if (!this.redis.client) return 'This needs Redis, but the demo keeps its sessions in memory.';
     const isOfServer = fault === 'unheard' || fault === 'frozen';
-    if (isOfServer && !environment.ownsRedis) return 'Only for a Redis of the demo itself: start it without REDIS_URL.';
-    return fault === 'killed' && environment.instances < 2 ? 'It needs two: npm start -- --instances 2' : null;
+    if (isOfServer && !environment.ownsRedis)
+      return 'This works only with a Redis of the demo: start the demo without REDIS_URL.';
+    return fault === 'killed' && environment.instances < 2
+      ? 'This needs two instances: npm start -- --instances 2'
+      : null;
   }
 
   /** Does what concerns the whole server at once; for a moment nobody can do it again. */
   async begin(fault: Fault): Promise<void> {
     if (!['unheard', 'killed', 'frozen'].includes(fault)) return;
     const isFree = await this.redis.client?.set(`demo:fault:${fault}`, '1', 'PX', UNTIL_AGAIN, 'NX');
-    if (!isFree) throw new ConflictException('Somebody has just done that: try again in a few seconds');
+    if (!isFree) throw new ConflictException('Someone else has just done that: try again in a few seconds');
     if (fault === 'frozen') await this.redis.client?.client('PAUSE', FROZEN, 'ALL');
     if (fault !== 'unheard') return;
     const announce = (flags: string) => void this.redis.client?.config('SET', FLAGS, flags).catch(() => undefined);

@@ -17,11 +17,11 @@ export class AuthController {
   login(@Session() session: Session, @Body('name', knownAccount) name: string): void {
     // A sign-in keeps the cart, which must not go from one user to another.
     if (![undefined, name].includes(session.principalName)) {
-      throw new ConflictException('Somebody else is signed in: sign out first');
+      throw new ConflictException('Someone else is signed in: sign out first');
     }
     // Whoever knew the id before must not have the session of the one who signs in now.
     session.signIn(name);
-    session.setAttribute('flash', `Welcome, ${name}. Your session has a new id, and still your cart.`);
+    session.setAttribute('flash', `Welcome, ${name}. Your session has a new id and still has your cart.`);
   }
 
   @Post('logout')

@@ -23,7 +23,8 @@ export class DevicesController {
   @HttpCode(204)
   async end(@Session() session: Session, @Param('id') id: string): Promise<void> {
     if (id === session.id) return session.signOut(); // expires the cookie, too
-    if (!(await this.sessions.end(id, { of: session.principalName }))) throw new NotFoundException('It has ended');
+    if (!(await this.sessions.end(id, { of: session.principalName })))
+      throw new NotFoundException('That session has already ended');
   }
 
   @Delete()

@@ -43,9 +43,9 @@ const SHOWN_FRAMES = 8;
 const FEW = 1_000;
 
 /**
- * Finds connections, servers, timers and child processes that were created after `start()` and would keep the process from
- * ending, and timers of the packages that would not. It ignores other unreferenced ones and those of Jest. It costs time
- * on every promise while it runs, so keep it out of measurements.
+ * Finds connections, servers, timers and child processes that were created after `start()` and would keep the process
+ * from ending, and timers of the packages that would not. It ignores other unreferenced ones and those of Jest. It
+ * costs time on every promise while it runs, so keep it out of measurements.
  */
 export class LeakGuard {
   readonly #hook: AsyncHook;
@@ -67,8 +67,8 @@ export class LeakGuard {
   }
 
   /**
-   * Fails the test file when a resource is left after its last `afterAll`. Call it at the top level of the file, before any
-   * top-level `await`. `grace`: as of `check()`.
+   * Fails the test file when a resource is left after its last `afterAll`. Call it at the top level of the file, before
+   * any top-level `await`. `grace`: as of `check()`.
    */
   static install(options: { readonly grace?: number } = {}): LeakGuard {
     const guard = new LeakGuard();

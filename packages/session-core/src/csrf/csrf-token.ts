@@ -1,5 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { CSRF_ATTRIBUTE } from '../session/own-attributes.js';
+import { CSRF_ATTRIBUTE } from '../session/attribute-names.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { mask, TOKEN_BYTES, unmask } from './masked-token.js';

@@ -1,5 +1,5 @@
 import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
-import { SessionExchange } from '../http/session-exchange.js';
+import { ResponseCommit } from '../http/response-commit.js';
 import { csrfTokenOf } from './csrf-token.js';
 import { httpRequestOf } from './http-request-of.js';
 
@@ -20,6 +20,6 @@ export function SkipCsrf(skip = true): ClassDecorator & MethodDecorator {
  */
 export const CsrfToken: () => ParameterDecorator = createParamDecorator((_: unknown, context: ExecutionContext) => {
   const request = httpRequestOf(context);
-  const exchange = request && SessionExchange.of(request);
-  return exchange && csrfTokenOf(exchange.session.session);
+  const session = request && ResponseCommit.of(request)?.session;
+  return session && csrfTokenOf(session.session);
 });

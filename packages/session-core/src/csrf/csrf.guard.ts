@@ -3,7 +3,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { SessionExchange } from '../http/session-exchange.js';
+import { ResponseCommit } from '../http/response-commit.js';
 import { isCsrfTokenOf } from './csrf-token.js';
 import { SKIP_CSRF } from './csrf.decorators.js';
 import { CsrfError } from './csrf.error.js';
@@ -48,7 +48,7 @@ export class CsrfGuard implements CanActivate {
 
   #report(request: HttpRequest, { reason }: CsrfError): void {
     const kind = reason === 'cross-origin' ? 'refused-origin' : 'refused-csrf-token';
-    const { id, principalName } = SessionExchange.of(request)?.session.existing ?? {};
+    const { id, principalName } = ResponseCommit.of(request)?.session.existing ?? {};
     this.options.securityEvents.report(kind, { request: rawOf(request), sessionId: id, principalName, reason });
   }
 
@@ -66,7 +66,7 @@ export class CsrfGuard implements CanActivate {
         `The CSRF token is missing: send it in the header ${headerName} or in the field ${fieldName}`,
       );
     }
-    const session = SessionExchange.of(request)?.session.session;
+    const session = ResponseCommit.of(request)?.session.session;
     if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
     throw new CsrfError('invalid-token', 'The CSRF token does not belong to the session: load the page again');
   }

@@ -6,7 +6,7 @@ import { shownBy } from '../session/shown-session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { isUpgrade, requestOf } from './request-of.js';
 import { RequestSessions } from './request-sessions.js';
-import { SessionExchange } from './session-exchange.js';
+import { ResponseCommit } from './response-commit.js';
 
 /** The sessions of the application: those of a principal, and that of a request for code that has no `@Session()`. */
 @Injectable()
@@ -25,15 +25,12 @@ export class Sessions {
    */
   async load(request: object): Promise<Session | null> {
     const incoming = requestOf(request);
-    const exchange = isUpgrade(incoming) ? undefined : SessionExchange.of(incoming);
-    if (exchange) {
-      const { session } = exchange;
-      return session.existing || session.isUnavailable ? session.session : null;
-    }
+    const known = isUpgrade(incoming) ? undefined : ResponseCommit.of(incoming)?.session;
+    if (known) return known.existing || known.isUnavailable ? known.session : null;
     if (isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)) return null;
-    const { session } = await this.requests.detached(incoming);
-    void session.touch.send();
-    return session.existing || session.isUnavailable ? session.session : null;
+    const detached = await this.requests.detached(incoming);
+    void detached.touch.send();
+    return detached.existing || detached.isUnavailable ? detached.session : null;
   }
 
   /**

@@ -3,8 +3,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { isWellFormedIdOrToken } from '../session/session-token.js';
-import { SessionRepository } from './session.repository.js';
-import { storeError, wrapStoreErrors } from './store.errors.js';
+import { SessionRepository, storeError, wrapStoreErrors } from './session.repository.js';
 
 /** A repository that also finds sessions by their principal, or by another index. */
 export abstract class IndexedSessionRepository extends SessionRepository {

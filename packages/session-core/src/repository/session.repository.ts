@@ -5,17 +5,15 @@ import { AttributeUpdates } from '../session/attribute-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { type SessionBounds, UNBOUNDED } from '../session/session-bounds.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
-import { SessionIds } from '../session/session-ids.js';
+import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { MaxSessions } from '../session/session-limit.js';
-import { isWellFormedIdOrToken } from '../session/session-token.js';
 import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { UndecodablePolicy } from '../session/undecodable-policy.js';
+import type { UndecodablePolicy } from '../session/stored-attributes.js';
 import { dropUndecodable } from './drop-undecodable.js';
-import { wrapStoreErrors } from './store.errors.js';
 import { WarnOnce } from '../logging/warn-once.js';
 
 /** The options of the application that a repository needs. `SESSION_OPTIONS` contains them. */
@@ -267,4 +265,30 @@ function boundsOf(options: SessionRepositoryOptions): SessionBounds {
     maxAttributeSize: maxAttributeSize ?? UNBOUNDED.maxAttributeSize,
     maxSessionSize: maxSessionSize ?? UNBOUNDED.maxSessionSize,
   };
+}
+
+/** Calls a store. @throws SessionStoreError, whatever the store throws */
+export function wrapStoreErrors<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return call().catch(raise);
+  } catch (error) {
+    return Promise.reject(storeError(error));
+  }
+}
+
+function raise(error: unknown): never {
+  throw storeError(error);
+}
+
+/** An error of a store as a SessionStoreError. */
+export function storeError(error: unknown): SessionStoreError {
+  if (error instanceof SessionStoreError) return error;
+  return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
+}
+
+/** The kind of an error, without its message, which may quote a value. */
+function kindOf(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  const { name, code } = error as NodeJS.ErrnoException;
+  return code === undefined ? name : `${name} ${code}`;
 }

@@ -4,8 +4,7 @@ import { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
 import { cookieAttributes, type SetCookieAttributes } from './cookie-attributes.js';
-import { cookieValues, MOST_VALUES } from './cookie-values.js';
-import { CookieCodec } from './cookie.codec.js';
+import { CookieCodec, cookieValues, MOST_VALUES } from './cookie.codec.js';
 import { CookieWarnings } from './cookie.warnings.js';
 import {
   type CookieOptions,

@@ -1,5 +1,5 @@
 import { type SessionBound, SessionBoundError } from '../errors/session.errors.js';
-import { isOwnAttribute } from './own-attributes.js';
+import { isOwnAttribute } from './attribute-names.js';
 import type { AttributeChanges, ContentBounds, UpdateSession } from './session-change.js';
 import type { StoredText } from './session-record.js';
 

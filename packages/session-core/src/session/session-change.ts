@@ -1,4 +1,10 @@
 /**
+ * Milliseconds for which a store forwards changes of an old id to the new one after a rotation: a request may have loaded
+ * the session just before.
+ */
+export const FORWARDING_TIME = 60_000;
+
+/**
  * A change that a store makes to a session in one atomic step.
  *
  * A session is alive until its idle timeout (`maxInactiveInterval` since it was last renewed) or its absolute timeout

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { type SessionBound, SessionBoundError } from '../../src/errors/session.errors.js';
-import { COOKIE_MAX_AGE_ATTRIBUTE, CSRF_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../../src/session/own-attributes.js';
+import { COOKIE_MAX_AGE_ATTRIBUTE, CSRF_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../../src/session/session.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';

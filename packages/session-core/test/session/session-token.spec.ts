@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
-import { generateSessionKey } from '../../src/session/session-ids.js';
-import { isWellFormedIdOrToken, sessionTokenOf } from '../../src/session/session-token.js';
+import { generateSessionKey, isWellFormedIdOrToken, sessionTokenOf } from '../../src/session/session-token.js';
 
 describe('session keys', () => {
   it('are 256 random bits, stored as their SHA-256', () => {

@@ -264,9 +264,8 @@ describe('TrackedSession', () => {
       const session = writer.restore({ a: '1' });
       const ended: string[] = [];
       let isFailing = true;
-      session.accompanyBy([
-        () => (isFailing ? Promise.reject(new Error('down')) : Promise.resolve(ended.push('other'))),
-      ]);
+      const end = () => (isFailing ? Promise.reject(new Error('down')) : Promise.resolve(ended.push('other')));
+      session.bindTo({ headersSent: false }, { companions: [end] });
       session.signOut();
       expect([session.isDirty, session.isSet]).toEqual([true, true]);
       await expect(session.save()).rejects.toThrow('down');
@@ -279,7 +278,7 @@ describe('TrackedSession', () => {
     it('ends its companions although it is gone itself', async () => {
       const session = writer.restore({ a: '1' });
       const ended: string[] = [];
-      session.accompanyBy([() => Promise.resolve(ended.push('other'))]);
+      session.bindTo({ headersSent: false }, { companions: [() => Promise.resolve(ended.push('other'))] });
       session.setAttribute('a', 2);
       writer.reply({ outcome: 'gone' });
       await session.save();

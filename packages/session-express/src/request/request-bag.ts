@@ -1,7 +1,7 @@
 import {
   COOKIE_MAX_AGE_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
-  type SessionHolder,
+  type RequestSession,
   TrackedSession,
 } from '@nest-session/core/internal';
 import { BagValues } from '../bag/bag-values.js';
@@ -13,7 +13,7 @@ import { PrincipalRecorder } from './principal.recorder.js';
 
 /** The `req.session` of one request or message. The application may replace, end or unset it. */
 export class RequestBag implements BagOwner {
-  readonly #holder: SessionHolder;
+  readonly #request: RequestSession;
   readonly #settings: BagSettings;
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
@@ -22,10 +22,10 @@ export class RequestBag implements BagOwner {
   #maxAge: number | undefined;
 
   /** @throws the error of a failed load */
-  constructor(holder: SessionHolder, settings: BagSettings) {
-    this.#holder = holder;
+  constructor(request: RequestSession, settings: BagSettings) {
+    this.#request = request;
     this.#settings = settings;
-    this.#session = TrackedSession.of(holder.session.session);
+    this.#session = TrackedSession.of(request.session);
     this.#principal = new PrincipalRecorder(this.#session, settings.principal);
     this.#session.beforeSave(() => this.#complete());
     this.#bag = this.#open();
@@ -74,7 +74,7 @@ export class RequestBag implements BagOwner {
 
   async reload(): Promise<void> {
     const values = this.#values.copy();
-    if (!(await this.#holder.session.reload())) throw new Error('failed to load session');
+    if (!(await this.#request.reload())) throw new Error('failed to load session');
     this.#leave(this.#session.id, values);
     this.#bag = this.#open();
   }
@@ -95,14 +95,14 @@ export class RequestBag implements BagOwner {
 
   /** The lifetime in seconds of the cookie that the client has or would get. 0 means until the browser is closed. */
   get #lifetime(): number {
-    return this.#settings.lifetimeOf(this.#holder.session.client);
+    return this.#settings.lifetimeOf(this.#request.client);
   }
 
   #open(): SessionBag {
     const lifetime = this.#maxAge ?? this.#lifetime;
     const maxAge = lifetime === 0 ? null : lifetime * 1000;
     const change = (next: number | null) => this.#changeLifetime(next);
-    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(this.#holder.request), change);
+    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(this.#request.request), change);
     return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
   }
 
@@ -119,7 +119,7 @@ export class RequestBag implements BagOwner {
     if (session.isNew) return void (this.#maxAge = seconds);
     if (seconds === this.#lifetime) return;
     session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
-    this.#holder.session.sendAgain();
+    this.#request.sendAgain();
   }
 
   /** Called before a save. Stores the lifetime of the cookie, and derives the principal from the attributes. */
@@ -133,9 +133,9 @@ export class RequestBag implements BagOwner {
   }
 
   #initialize(): void {
-    const { session, commit } = this.#holder;
+    const { isUnavailable, response } = this.#request;
     if (!this.#settings.saveUninitialized || !this.#session.isNew) return;
-    if (!session.isUnavailable && commit?.headersSent === false) {
+    if (!isUnavailable && !response.headersSent) {
       this.#session.setOwnAttribute(INITIALIZED_ATTRIBUTE, true);
     }
   }

@@ -2,7 +2,7 @@ import { AttributeSerializer, type Duration, JsonAttributeSerializer } from '@ne
 import { OptionReader } from '@nest-session/core/internal';
 import { validateCronExpression } from 'cron';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
-import { namespaceProblem } from '../keys/session-keys.js';
+import { namespaceProblem } from '../partitions/partition-keys.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import {
@@ -11,7 +11,12 @@ import {
   readExpirations,
   type ResolvedExpirations,
 } from './expirations.options.js';
-import { isOfCluster, readAddress, type RedisAddress, type RedisAddressOptions } from './redis-address.options.js';
+import {
+  isOfCluster,
+  readAddress,
+  type RedisAddress,
+  type RedisAddressOptions,
+} from '../connection/redis-address.options.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions extends RedisAddressOptions {

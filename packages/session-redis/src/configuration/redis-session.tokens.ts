@@ -1,19 +1,12 @@
 /** Tokens of values. A class is its own token, unless it has several instances. */
 export const REDIS_SESSION_OPTIONS = Symbol('REDIS_SESSION_OPTIONS');
-export const REDIS_CONNECTIONS = Symbol('REDIS_CONNECTIONS');
 /** Provided by `SessionModule`; without it they fail with an error that says so. */
 export const SESSION_EVENT_DISPATCHER = Symbol('SESSION_EVENT_DISPATCHER');
 export const SESSION_REPOSITORY_OPTIONS = Symbol('SESSION_REPOSITORY_OPTIONS');
 
-export const CONSUMER_IDENTITY = Symbol('CONSUMER_IDENTITY');
-export const DELIVERY_PACE = Symbol('DELIVERY_PACE');
-export const EVENT_RULES = Symbol('EVENT_RULES');
-
 /** Scripts are commands of a connection: those of requests by connection, those of background work on the one that it has. */
 export const REQUEST_SESSION_SCRIPTS = Symbol('REQUEST_SESSION_SCRIPTS');
 export const BACKGROUND_SESSION_SCRIPTS = Symbol('BACKGROUND_SESSION_SCRIPTS');
-export const REQUEST_STREAM_SCRIPTS = Symbol('REQUEST_STREAM_SCRIPTS');
-export const BACKGROUND_STREAM_SCRIPTS = Symbol('BACKGROUND_STREAM_SCRIPTS');
 
 /** The listener for shadow keys. The token of the application's listener is its class. */
 export const SHADOW_KEY_LISTENER = Symbol('SHADOW_KEY_LISTENER');

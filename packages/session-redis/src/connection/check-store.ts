@@ -2,7 +2,7 @@ import { InvalidSessionOptionsError } from '@nest-session/core';
 import { shownText } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { nodeWith } from './node-with.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { Partitions } from '../partitions/partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
 
 /** Version of the data format in Redis; see docs/redis-data-model.md. */
@@ -19,7 +19,7 @@ export interface Connection {
  * the number of partitions there.
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
-export async function checkStore(connection: Connection, partitions: SessionPartitions): Promise<void> {
+export async function checkStore(connection: Connection, partitions: Partitions): Promise<void> {
   const { namespace, meta, count } = partitions;
   const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'), meta);
   // Written only when missing, so that an instance also starts on a Redis that is out of memory.
@@ -37,7 +37,7 @@ export async function checkStore(connection: Connection, partitions: SessionPart
  * The partitions that an application has recorded, for a command that moves sessions: it records nothing itself.
  * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
  */
-export async function recordedPartitions(client: Redis, { namespace, meta }: SessionPartitions): Promise<string> {
+export async function recordedPartitions(client: Redis, { namespace, meta }: Partitions): Promise<string> {
   const [version, recorded] = await client.hmget(meta, 'version', 'partitions');
   if (recorded == null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
@@ -79,7 +79,7 @@ function partitionsProblem(record: string, count: number): string {
 }
 
 /** A session that Redis evicts ends without an event: nothing is left that could record it. */
-async function warnAboutEviction(connection: Connection, { all }: SessionPartitions): Promise<void> {
+async function warnAboutEviction(connection: Connection, { all }: Partitions): Promise<void> {
   const policies = new Map<Redis, Promise<string | undefined>>();
   const ask = (client: Redis, key: string) => {
     const node = nodeWith(client, key);

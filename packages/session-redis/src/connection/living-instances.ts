@@ -1,9 +1,11 @@
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { PollingLoop } from '@nest-session/core/store';
+import type { Partitions } from '../partitions/partitions.js';
+import type { BackgroundService } from '../timing/background-service.js';
 import type { Connection } from './check-store.js';
 import { nodeWith } from './node-with.js';
 
 // Milliseconds: how often an instance signs, and for how long it then counts as alive.
-export const SIGN_INTERVAL = 10_000;
+const SIGN_INTERVAL = 10_000;
 const ALIVE = 3 * SIGN_INTERVAL;
 // Milliseconds. Instances that were killed are forgotten after a day.
 const KEPT = 86_400_000;
@@ -12,12 +14,27 @@ const KEPT = 86_400_000;
  * The instances of a namespace that are alive, also those that handle no events: each signs with its name and the time of
  * Redis, before it reads which partitions there are. No request does.
  */
-export class LivingInstances {
+export class LivingInstances implements BackgroundService {
+  // What fails, such as a ZADD when Redis is out of memory, is done again with the next one.
+  readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.sign().catch(() => undefined));
+
   constructor(
     private readonly connection: Connection,
-    private readonly partitions: Pick<SessionPartitions, 'instances'>,
+    private readonly partitions: Pick<Partitions, 'instances'>,
     private readonly name: string,
+    /** For the last command of this instance. */
+    private readonly last = connection,
   ) {}
+
+  /** Signs from time to time. The first time, it has signed before: see StoreConnections. */
+  start(): void {
+    this.#signing.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#signing.stop();
+    await this.leave(this.last).catch(() => undefined);
+  }
 
   async sign(): Promise<void> {
     const { instances } = this.partitions;

@@ -1,6 +1,6 @@
 import slotOf from 'cluster-key-slot';
 import type { Cluster, Redis } from 'ioredis';
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 
 /**
  * A connection for commands without keys, such as SCAN, to the node that has a key. Of the client of a Cluster it is the one to
@@ -32,11 +32,11 @@ export function addressWith(client: Redis | Cluster, key: string): string | unde
 }
 
 /** Partitions by the node that has them. */
-export function partitionsByNode(
+export function partitionsByNode<Keys extends PartitionKeys>(
   client: Redis | Cluster,
-  partitions: readonly SessionKeys[],
-): ReadonlyMap<string | undefined, readonly SessionKeys[]> {
-  const nodes = new Map<string | undefined, SessionKeys[]>();
+  partitions: readonly Keys[],
+): ReadonlyMap<string | undefined, readonly Keys[]> {
+  const nodes = new Map<string | undefined, Keys[]>();
   for (const keys of partitions) {
     const node = addressWith(client, keys.prefix);
     nodes.set(node, [...(nodes.get(node) ?? []), keys]);

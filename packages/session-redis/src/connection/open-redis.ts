@@ -1,5 +1,5 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
-import type { ClusterAddress, ServerAddress } from '../configuration/redis-address.options.js';
+import type { ClusterAddress, ServerAddress } from './redis-address.options.js';
 import { hideArguments } from './hide-arguments.js';
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */

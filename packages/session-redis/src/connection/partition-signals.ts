@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { shownError } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../keys/session-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { isUnexpectedReply } from './outage.log.js';
 import { InjectConnection } from './redis-connections.js';
@@ -10,12 +10,12 @@ import type { RedisNodes } from './redis-nodes.js';
 import { isReply } from './reply.errors.js';
 
 /**
- * What a signal says of a partition: it has new events; events of a group may be retried; its epoch was raised; a session
- * is due in so many milliseconds. `missed`: signals may have been missed until now.
+ * What a signal says of a partition. `events`: it has new events; `retries`: events of a group may be retried; `end 500`:
+ * something is due in so many milliseconds; `missed`: signals may have been missed until now. Producers may have others.
  */
-export type Signal = 'events' | 'retries' | 'epoch' | `end ${number}` | 'missed';
+export type Signal = string;
 
-// Milliseconds. A heartbeat confirms what an instance knows of the epochs.
+// Milliseconds. A heartbeat confirms that the signals are heard.
 const HEARTBEAT = 1000;
 
 /**
@@ -24,28 +24,28 @@ const HEARTBEAT = 1000;
  * to another node, `missed` tells. The only partition of a namespace has no signals.
  */
 @Injectable()
-export class PartitionSignals {
-  readonly #partitions: readonly SessionKeys[];
-  readonly #partitionOf: ReadonlyMap<string, SessionKeys>;
+export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
+  readonly #partitions: readonly Keys[];
+  readonly #partitionOf: ReadonlyMap<string, Keys>;
   /** The connection on which the signals of a partition are heard, and since when: monotonic time. */
-  readonly #heard = new Map<SessionKeys, { readonly client: Redis; readonly since: number }>();
+  readonly #heard = new Map<Keys, { readonly client: Redis; readonly since: number }>();
   /** The connection on which those of a partition are being subscribed to. */
-  readonly #pending = new Map<SessionKeys, Redis>();
-  readonly #listeners: ((partition: SessionKeys, signal: Signal) => void)[] = [];
-  readonly #confirmations: ((partitions: readonly SessionKeys[], since: number) => void)[] = [];
+  readonly #pending = new Map<Keys, Redis>();
+  readonly #listeners: ((partition: Keys, signal: Signal) => void)[] = [];
+  readonly #confirmations: ((partitions: readonly Keys[], since: number) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isRefused = false;
 
   constructor(
     @InjectConnection('signals') private readonly nodes: RedisNodes,
-    @Inject(SessionPartitions) { all }: SessionPartitions,
+    @Inject(Partitions) { all }: Partitions<Keys>,
   ) {
     this.#partitions = all.filter(({ hasSignals }) => hasSignals);
     this.#partitionOf = new Map(this.#partitions.map((partition) => [partition.events, partition]));
   }
 
   /** Calls the listener with each signal. */
-  onSignal(listener: (partition: SessionKeys, signal: Signal) => void): void {
+  onSignal(listener: (partition: Keys, signal: Signal) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -53,12 +53,12 @@ export class PartitionSignals {
    * Calls the listener about once a second with the partitions of which all signals that were sent before `since`, a
    * monotonic time, have been heard since `missed`.
    */
-  onConfirmation(listener: (partitions: readonly SessionKeys[], since: number) => void): void {
+  onConfirmation(listener: (partitions: readonly Keys[], since: number) => void): void {
     this.#confirmations.push(listener);
   }
 
   /** Since when all signals of a partition are heard: monotonic time. Infinity: they are not. */
-  heardSince(partition: SessionKeys): number {
+  heardSince(partition: Keys): number {
     return this.#heard.get(partition)?.since ?? Infinity;
   }
 
@@ -80,7 +80,7 @@ export class PartitionSignals {
 
   #follow(client: Redis): void {
     client
-      .on('smessage', (channel: string, message: string) => this.#receive(channel, message as Signal))
+      .on('smessage', (channel: string, message: string) => this.#receive(channel, message))
       .on('ready', () => {
         this.#isRefused = false;
         this.#subscribe();
@@ -100,7 +100,7 @@ export class PartitionSignals {
     if (partition) this.#tell(partition, message);
   }
 
-  #tell(partition: SessionKeys, signal: Signal): void {
+  #tell(partition: Keys, signal: Signal): void {
     for (const listener of this.#listeners) listener(partition, signal);
   }
 
@@ -126,7 +126,7 @@ export class PartitionSignals {
     }
   }
 
-  async #subscribeTo(partition: SessionKeys, node: Redis): Promise<void> {
+  async #subscribeTo(partition: Keys, node: Redis): Promise<void> {
     this.#pending.set(partition, node);
     try {
       await node.ssubscribe(partition.events);

@@ -10,8 +10,23 @@ import type { RedisNodes, RequestNodes } from './redis-nodes.js';
 import { SingleNode } from './single-node.js';
 import { letScriptsWaitForSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
-import { type ClusterAddress, isOfCluster, type ServerAddress } from '../configuration/redis-address.options.js';
-import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress } from './redis-address.options.js';
+
+/** Where Redis is, and how requests use it. */
+export interface ConnectionOptions {
+  readonly connection: RedisAddress;
+  /** Prefix of the names of the connections. */
+  readonly namespace: string;
+  /** Milliseconds that a request waits for Redis at most. */
+  readonly commandTimeout: number;
+  /** How many replicas must have each change of a request. */
+  readonly replicas: number;
+  /** Whether an instance refuses to start without Redis. */
+  readonly requireAtStart: boolean;
+}
+
+export const CONNECTION_OPTIONS = Symbol('CONNECTION_OPTIONS');
+export const REDIS_CONNECTIONS = Symbol('REDIS_CONNECTIONS');
 
 /** One connection per purpose, on a Cluster one to each node, each with its own rules. */
 export interface RedisConnections {
@@ -21,7 +36,7 @@ export interface RedisConnections {
   readonly writes: RequestNodes;
   /** For background work: waits for Redis to return, and re-sends commands without a reply; its scripts allow that. */
   readonly background: Redis;
-  /** For key events of shadow keys. Its KeyspaceNotificationListener opens, closes and subscribes it. */
+  /** For key events that tell what is due. Its KeyspaceNotificationListener opens, closes and subscribes it. */
   readonly subscriber: RedisNodes;
   /** For key events that the application listens to; opened with the first subscription. */
   readonly notifications: RedisNodes;
@@ -103,7 +118,7 @@ const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SI
 const OF_SIGNALS: RedisOptions = { ...OF_SUBSCRIBERS, autoResendUnfulfilledCommands: false, enableOfflineQueue: false };
 
 /** The connections, not connected yet. A client of the application is duplicated, never used. */
-export function createConnections(options: ResolvedRedisSessionOptions): RedisConnections {
+export function createConnections(options: ConnectionOptions): RedisConnections {
   const { connection } = options;
   const log = new OutageLog();
   return isOfCluster(connection)
@@ -118,11 +133,7 @@ export async function closeConnections({ request, writes, ...others }: RedisConn
   await Promise.all([...nodes.map((each) => each.close()), ...clients.map((client) => closeConnection(client))]);
 }
 
-function connectionsToServer(
-  address: ServerAddress,
-  options: ResolvedRedisSessionOptions,
-  log: OutageLog,
-): RedisConnections {
+function connectionsToServer(address: ServerAddress, options: ConnectionOptions, log: OutageLog): RedisConnections {
   const open = (name: string, rules: RedisOptions): Redis => {
     const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }), log);
     client.on('error', (error: Error) => {
@@ -147,11 +158,7 @@ function connectionsToServer(
   return connections;
 }
 
-function connectionsToCluster(
-  address: ClusterAddress,
-  options: ResolvedRedisSessionOptions,
-  log: OutageLog,
-): RedisConnections {
+function connectionsToCluster(address: ClusterAddress, options: ConnectionOptions, log: OutageLog): RedisConnections {
   const redisOptions = { ...COMMON, socketTimeout: SILENCE, ...nameOf(options, 'background') };
   const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
   background.on('+node', (node: Redis) => {
@@ -188,7 +195,7 @@ function connectionsToCluster(
   };
 }
 
-function rulesOfRequests({ commandTimeout }: ResolvedRedisSessionOptions): RedisOptions {
+function rulesOfRequests({ commandTimeout }: ConnectionOptions): RedisOptions {
   return {
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
@@ -199,7 +206,7 @@ function rulesOfRequests({ commandTimeout }: ResolvedRedisSessionOptions): Redis
   };
 }
 
-function nameOf({ namespace }: ResolvedRedisSessionOptions, name: string): RedisOptions {
+function nameOf({ namespace }: ConnectionOptions, name: string): RedisOptions {
   return { connectionName: `${namespace}:${name}` };
 }
 

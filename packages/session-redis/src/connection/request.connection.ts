@@ -2,12 +2,10 @@ import { setImmediate } from 'node:timers';
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
-import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import type { Partitions } from '../partitions/partitions.js';
 import { CallDeadlines } from './call-deadlines.js';
-import { InjectConnection } from './redis-connections.js';
+import { CONNECTION_OPTIONS, type ConnectionOptions, InjectConnection } from './redis-connections.js';
 import type { Redirection, RequestNodes } from './redis-nodes.js';
 import { ReplicatedWrites } from './replicated-writes.js';
 import { duringSlotMigration } from './slot-migration.js';
@@ -30,8 +28,7 @@ interface Call {
 // Milliseconds between two attempts while the keys of a slot move.
 const UNTIL_MOVED = 20;
 
-type RequestRules = Pick<ResolvedRedisSessionOptions, 'commandTimeout'> &
-  Partial<Pick<ResolvedRedisSessionOptions, 'replicas'>>;
+type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<ConnectionOptions, 'replicas'>>;
 
 /**
  * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
@@ -48,7 +45,7 @@ export class RequestConnection {
 
   constructor(
     @InjectConnection('request') private readonly nodes: RequestNodes,
-    @Inject(REDIS_SESSION_OPTIONS) { commandTimeout, replicas = 0 }: RequestRules,
+    @Inject(CONNECTION_OPTIONS) { commandTimeout, replicas = 0 }: RequestRules,
     @InjectConnection('writes') private readonly writers: RequestNodes = nodes,
   ) {
     this.#commandTimeout = commandTimeout;
@@ -85,17 +82,17 @@ export class RequestConnection {
   }
 
   /** Runs a command on the keys of each partition, in one round trip. Returns the replies in the order of the partitions. */
-  runInAll<T>(
-    { all }: Pick<SessionPartitions, 'all'>,
-    ask: (client: Redis, keys: SessionKeys) => Promise<T>,
+  runInAll<T, Keys extends PartitionKeys>(
+    { all }: Pick<Partitions<Keys>, 'all'>,
+    ask: (client: Redis, keys: Keys) => Promise<T>,
   ): Promise<T[]> {
     return Promise.all(all.map((keys) => this.run((client) => ask(client, keys), keys.prefix)));
   }
 
   /** Runs a command that writes keys of each partition, in one round trip. */
-  async writeInAll(
-    { all }: SessionPartitions,
-    write: (client: Redis, keys: SessionKeys) => Promise<unknown>,
+  async writeInAll<Keys extends PartitionKeys>(
+    { all }: Pick<Partitions<Keys>, 'all'>,
+    write: (client: Redis, keys: Keys) => Promise<unknown>,
   ): Promise<void> {
     await Promise.all(all.map((keys) => this.write((client) => write(client, keys), keys.prefix)));
   }

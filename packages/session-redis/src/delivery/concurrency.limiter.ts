@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { nameOf, type StreamEntry } from './stream-entry.js';
+import { nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 
 const FREED = 'freed';
 

@@ -1,11 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import type { SessionEventType } from '@nest-session/core/internal';
-import { BACKGROUND_STREAM_SCRIPTS, CONSUMER_IDENTITY, EVENT_RULES } from '../configuration/redis-session.tokens.js';
 import { PartitionSignals } from '../connection/partition-signals.js';
 import { isReply } from '../connection/reply.errors.js';
-import type { SessionKeys } from '../keys/session-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
 import {
   type ConsumerIdentity,
   DeliveryScripts,
@@ -14,14 +12,15 @@ import {
   type RetryRules,
   type FailReply,
 } from '../scripts/delivery/delivery.scripts.js';
-import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { CONSUMER_IDENTITY, EVENT_RULES } from './delivery.tokens.js';
 import { type PendingEvent, toPendingEvent } from './pending-event.js';
 import { livenessOf } from './group-state.js';
 import type { HeardSignals } from './due-partitions.js';
 import { PartitionLooks } from './partition-looks.js';
 import { PartitionReplies } from './partition-replies.js';
 import { PartitionRoundRobin } from './partition-round-robin.js';
-import { groupOf, namesIn, parsed, sessionIdOf, type StreamEntry, toStreamEntry } from './stream-entry.js';
+import { groupOf, namesIn, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { UnreadEventReader } from './unread-event.reader.js';
 
 export interface GroupRules extends RetryRules {
@@ -54,19 +53,19 @@ export class ConsumerGroupMember {
   readonly #created = new PartitionReplies<unknown>();
   readonly #registered = new PartitionReplies<RegisterReply>();
   readonly #renewed = new PartitionReplies<unknown>();
-  readonly #looked = new PartitionReplies<readonly [partition: SessionKeys, isPending: boolean]>();
+  readonly #looked = new PartitionReplies<readonly [partition: PartitionKeys, isPending: boolean]>();
   readonly #claimed = new PartitionReplies<readonly PendingEvent[]>();
   /** Claimed, and not returned yet: its node had not replied in time. */
   #late: PendingEvent[] = [];
   #handlers: RegisteredHandlers | undefined;
   /** The positions of finished entries, which are acknowledged in the next turn. */
-  readonly #finished = new Map<SessionKeys, { readonly positions: string[]; readonly acknowledged: Promise<void> }>();
+  readonly #finished = new Map<PartitionKeys, { readonly positions: string[]; readonly acknowledged: Promise<void> }>();
 
   constructor(
     @Inject(UnreadEventReader) private readonly unread: UnreadEventReader,
     @Inject(DeliveryScripts) private readonly scripts: DeliveryScripts,
-    @Inject(BACKGROUND_STREAM_SCRIPTS) private readonly streams: EventStreamScripts,
-    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(EventStreamScripts) private readonly streams: EventStreamScripts,
+    @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
     @Inject(EVENT_RULES) readonly rules: GroupRules,
     @Inject(PartitionSignals) signals: HeardSignals,
@@ -89,7 +88,7 @@ export class ConsumerGroupMember {
   }
 
   /** From now on the group wants events of these types as well. */
-  async want(types: readonly SessionEventType[]): Promise<void> {
+  async want(types: readonly string[]): Promise<void> {
     await Promise.all(this.partitions.all.map((partition) => this.scripts.wantEvents(partition, this.member, types)));
   }
 
@@ -148,7 +147,7 @@ export class ConsumerGroupMember {
   }
 
   /** The partitions with pending entries, which may be due, among those where a look is due. */
-  async #unfinished(): Promise<Set<SessionKeys>> {
+  async #unfinished(): Promise<Set<PartitionKeys>> {
     const looking = this.#looks.due().filter(this.#looked.isFree);
     await this.#looked.round(looking, async (partition) => {
       const isPending = await this.#orCreated([partition], () => this.scripts.hasPending(partition, this.member));
@@ -180,9 +179,8 @@ export class ConsumerGroupMember {
   /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
   fail(entry: StreamEntry, { done, reason, handler, isFinal = false }: Failure): Promise<FailReply> {
     this.#looks.hurry(entry.partition);
-    const of = { position: entry.position, sessionId: sessionIdOf(entry) ?? '' };
     const attempts = isFinal ? 0 : this.rules.attempts;
-    return this.scripts.fail(entry.partition, this.member, { ...of, done, reason, handler, attempts }, this.rules);
+    return this.scripts.fail(entry, this.member, { done, reason, handler, attempts }, this.rules);
   }
 
   /**
@@ -206,13 +204,13 @@ export class ConsumerGroupMember {
     );
   }
 
-  async #acknowledge(partition: SessionKeys): Promise<void> {
+  async #acknowledge(partition: PartitionKeys): Promise<void> {
     const { positions } = this.#finished.get(partition)!;
     this.#finished.delete(partition);
     await this.scripts.acknowledge(partition, this.member, positions);
   }
 
-  async #claimIn(partition: SessionKeys, count: number): Promise<readonly PendingEvent[]> {
+  async #claimIn(partition: PartitionKeys, count: number): Promise<readonly PendingEvent[]> {
     const { lease } = this.rules;
     const claimed = await this.#orCreated([partition], () =>
       this.scripts.claimEvents(partition, this.member, lease, count),
@@ -223,7 +221,7 @@ export class ConsumerGroupMember {
   }
 
   /** Undefined when the group was missing, after a stream was deleted or Redis lost its data; the group exists now. */
-  async #orCreated<T>(partitions: readonly SessionKeys[], ask: () => Promise<T>): Promise<T | undefined> {
+  async #orCreated<T>(partitions: readonly PartitionKeys[], ask: () => Promise<T>): Promise<T | undefined> {
     try {
       return await ask();
     } catch (error) {
@@ -237,6 +235,6 @@ export class ConsumerGroupMember {
   }
 }
 
-function positionsIn(partition: SessionKeys, entries: readonly StreamEntry[]): string[] {
+function positionsIn(partition: PartitionKeys, entries: readonly StreamEntry[]): string[] {
   return entries.filter((entry) => entry.partition === partition).map(({ position }) => position);
 }

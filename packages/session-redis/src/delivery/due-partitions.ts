@@ -1,5 +1,5 @@
 import type { PartitionSignals } from '../connection/partition-signals.js';
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { PartitionRoundRobin } from './partition-round-robin.js';
 
 /** What a reader needs to know of signals. */
@@ -12,16 +12,16 @@ const POLL = 500;
 /** The partitions that may have events which a reader has not seen: after a signal, and from time to time. */
 export class DuePartitions {
   readonly #turns: PartitionRoundRobin;
-  readonly #due: Set<SessionKeys>;
+  readonly #due: Set<PartitionKeys>;
   #nextPoll = performance.now() + POLL;
   #nextSlowPoll = performance.now() + SLOW_POLL;
   #wake: (() => void) | undefined;
 
   constructor(
     private readonly signals: HeardSignals,
-    private readonly partitions: readonly SessionKeys[],
+    private readonly partitions: readonly PartitionKeys[],
     /** Whether a partition can be asked now. When it can again, wake() is called. */
-    private readonly isFree: (partition: SessionKeys) => boolean,
+    private readonly isFree: (partition: PartitionKeys) => boolean,
   ) {
     this.#turns = new PartitionRoundRobin(partitions);
     this.#due = new Set(partitions);
@@ -30,13 +30,13 @@ export class DuePartitions {
     });
   }
 
-  add(partition: SessionKeys): void {
+  add(partition: PartitionKeys): void {
     this.#due.add(partition);
     this.wake();
   }
 
   /** Up to `limit` of them, which are no longer due: those that have waited longest. */
-  take(limit = Infinity): SessionKeys[] {
+  take(limit = Infinity): PartitionKeys[] {
     this.#poll();
     const some = this.#freeOnes();
     const turn = some.size > 0 ? this.#turns.next(limit, some) : [];
@@ -63,7 +63,7 @@ export class DuePartitions {
     this.#wake?.();
   }
 
-  #freeOnes(): ReadonlySet<SessionKeys> {
+  #freeOnes(): ReadonlySet<PartitionKeys> {
     return new Set([...this.#due].filter(this.isFree));
   }
 

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { closeConnection } from '../connection/close-connection.js';
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { DuePartitions, type HeardSignals } from './due-partitions.js';
 
 // Milliseconds. With one partition also how late a gap can be reported when no event follows it.
@@ -13,9 +13,9 @@ export abstract class EventArrivals {
    * `isFree`: whether a partition can be read now.
    */
   abstract wait(
-    positions: ReadonlyMap<SessionKeys, string>,
-    isFree: (partition: SessionKeys) => boolean,
-  ): Promise<readonly SessionKeys[]>;
+    positions: ReadonlyMap<PartitionKeys, string>,
+    isFree: (partition: PartitionKeys) => boolean,
+  ): Promise<readonly PartitionKeys[]>;
 
   /** Ends a wait. */
   abstract wake(): void;
@@ -29,12 +29,12 @@ export class BlockingArrivals extends EventArrivals {
   /** `client`: blocks while it waits, so nothing else uses it. */
   constructor(
     private readonly client: Redis,
-    private readonly partition: SessionKeys,
+    private readonly partition: PartitionKeys,
   ) {
     super();
   }
 
-  async wait(positions: ReadonlyMap<SessionKeys, string>): Promise<readonly SessionKeys[]> {
+  async wait(positions: ReadonlyMap<PartitionKeys, string>): Promise<readonly PartitionKeys[]> {
     const position = positions.get(this.partition)!;
     await this.client.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', this.partition.events, position);
     return [this.partition];
@@ -51,18 +51,18 @@ export class BlockingArrivals extends EventArrivals {
 
 /** Goes by the signals of several partitions: no command waits for the events of two slots. */
 export class SignalledArrivals extends EventArrivals {
-  #isFree: (partition: SessionKeys) => boolean = () => true;
+  #isFree: (partition: PartitionKeys) => boolean = () => true;
   readonly #due: DuePartitions;
 
-  constructor(signals: HeardSignals, partitions: readonly SessionKeys[]) {
+  constructor(signals: HeardSignals, partitions: readonly PartitionKeys[]) {
     super();
     this.#due = new DuePartitions(signals, partitions, (partition) => this.#isFree(partition));
   }
 
   async wait(
-    _: ReadonlyMap<SessionKeys, string>,
-    isFree: (partition: SessionKeys) => boolean,
-  ): Promise<readonly SessionKeys[]> {
+    _: ReadonlyMap<PartitionKeys, string>,
+    isFree: (partition: PartitionKeys) => boolean,
+  ): Promise<readonly PartitionKeys[]> {
     this.#isFree = isFree;
     await this.#due.wait(LONGEST_WAIT);
     return this.#due.take();

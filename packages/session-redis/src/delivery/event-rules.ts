@@ -1,5 +1,7 @@
-import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { Partitions } from '../partitions/partitions.js';
+import type { ConsumerOptions } from './event.consumer.js';
+import type { TrimmerOptions } from './event.trimmer.js';
+import type { GroupRules } from './consumer-group-member.js';
 
 /** When failed events are retried; milliseconds. */
 export interface DeliveryPace {
@@ -23,15 +25,20 @@ export const PACE: DeliveryPace = {
 /** An event whose handling has ended this many instances becomes a dead letter, whatever `events.attempts` says. */
 const MOST_ABANDONED = 5;
 
+/** The options of a module that the delivery of its events goes by. */
+export interface DeliveryOptions {
+  /** Milliseconds for which an event is kept that all groups have handled. */
+  readonly grace: number;
+  readonly events: Omit<TrimmerOptions, 'grace'> &
+    Omit<ConsumerOptions, keyof DeliveryPace> &
+    Pick<GroupRules, 'attempts' | 'deadLetters'> & { readonly group: string };
+}
+
 /** What the delivery of events goes by: the options of events, the pace, and the limits of one partition. */
-export function eventRules(
-  { grace, events, expirations }: ResolvedRedisSessionOptions,
-  pace: DeliveryPace,
-  partitions: SessionPartitions,
-) {
+export function eventRules({ grace, events }: DeliveryOptions, pace: DeliveryPace, partitions: Partitions) {
   const maxSize = partitions.shareOf(events.deadLetters.maxSize);
   // So that there is room for two.
   const maxDataSize = Math.min(events.deadLetters.maxDataSize, Math.floor(maxSize / 2));
   const deadLetters = { ...events.deadLetters, maxSize, maxDataSize };
-  return { ...events, ...pace, grace, store: expirations.store, mostAbandoned: MOST_ABANDONED, deadLetters };
+  return { ...events, ...pace, grace, mostAbandoned: MOST_ABANDONED, deadLetters };
 }

@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { timeOf } from './stream-position.js';
 
 /** This consumer owns the entries that wait for a retry; it is no instance. See scripts/includes/pending.lua. */
 export const RETRIES_CONSUMER = 'retries';
 
 /** Sends a command to the node that has a partition. */
-export type AskPartition = <T>(partition: SessionKeys, command: (client: Redis) => Promise<T>) => Promise<T>;
+export type AskPartition = <T>(partition: PartitionKeys, command: (client: Redis) => Promise<T>) => Promise<T>;
 
 /** The state of a group in all partitions together. */
 export interface GroupState {
@@ -14,7 +14,7 @@ export interface GroupState {
   /** Number of events that were delivered to an instance and not acknowledged. */
   readonly pending: number;
   /** In each partition, the position of the last event that was delivered. */
-  readonly lastDelivered: ReadonlyMap<SessionKeys, string>;
+  readonly lastDelivered: ReadonlyMap<PartitionKeys, string>;
 }
 
 /** An instance of a group. */
@@ -36,15 +36,15 @@ export function livenessOf(lease: number): number {
 }
 
 /** The groups, ordered by name; empty when there is no stream. */
-export async function groupStates(ask: AskPartition, partitions: readonly SessionKeys[]): Promise<GroupState[]> {
-  const groups = new Map<string, { name: string; pending: number; lastDelivered: Map<SessionKeys, string> }>();
+export async function groupStates(ask: AskPartition, partitions: readonly PartitionKeys[]): Promise<GroupState[]> {
+  const groups = new Map<string, { name: string; pending: number; lastDelivered: Map<PartitionKeys, string> }>();
   const infos = await Promise.all(
     partitions.map((keys) => ask(keys, (client) => infoOf(client.xinfo('GROUPS', keys.events)))),
   );
   infos.forEach((ofPartition, i) => {
     for (const info of ofPartition) {
       const name = String(info.get('name'));
-      const group = groups.get(name) ?? { name, pending: 0, lastDelivered: new Map<SessionKeys, string>() };
+      const group = groups.get(name) ?? { name, pending: 0, lastDelivered: new Map<PartitionKeys, string>() };
       group.pending += Number(info.get('pending'));
       group.lastDelivered.set(partitions[i]!, String(info.get('last-delivered-id')));
       groups.set(name, group);
@@ -56,7 +56,7 @@ export async function groupStates(ask: AskPartition, partitions: readonly Sessio
 /** The instances of a group, ordered by name; empty when there is no such group. */
 export async function consumerStates(
   ask: AskPartition,
-  partitions: readonly SessionKeys[],
+  partitions: readonly PartitionKeys[],
   group: string,
 ): Promise<ConsumerState[]> {
   const consumers = new Map<string, ConsumerState>();

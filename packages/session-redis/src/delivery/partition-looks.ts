@@ -1,4 +1,4 @@
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 
 /**
  * When an instance looks for events of its group that another one has left: in each partition from time to time, not in all
@@ -6,12 +6,12 @@ import type { SessionKeys } from '../keys/session-keys.js';
  */
 export class PartitionLooks {
   /** Monotonic times. */
-  readonly #nextAt: Map<SessionKeys, number>;
-  readonly #isFirst: Set<SessionKeys>;
+  readonly #nextAt: Map<PartitionKeys, number>;
+  readonly #isFirst: Set<PartitionKeys>;
 
   /** `interval`: milliseconds between two looks where nothing was pending. */
   constructor(
-    private readonly partitions: readonly SessionKeys[],
+    private readonly partitions: readonly PartitionKeys[],
     private readonly interval: number,
   ) {
     this.#nextAt = new Map(partitions.map((partition) => [partition, 0]));
@@ -19,13 +19,13 @@ export class PartitionLooks {
   }
 
   /** The partitions whose turn it is. */
-  due(): SessionKeys[] {
+  due(): PartitionKeys[] {
     const now = performance.now();
     return this.partitions.filter((partition) => this.#nextAt.get(partition)! <= now);
   }
 
   /** `isPending`: whether events of the group were pending there. */
-  looked(partition: SessionKeys, isPending: boolean): void {
+  looked(partition: PartitionKeys, isPending: boolean): void {
     if (isPending) return this.hurry(partition);
     const share = (this.partitions.indexOf(partition) + 1) / this.partitions.length;
     const wait = this.#isFirst.delete(partition) ? share * this.interval : this.interval;
@@ -33,7 +33,7 @@ export class PartitionLooks {
   }
 
   /** Events may be pending there. */
-  hurry(partition: SessionKeys): void {
+  hurry(partition: PartitionKeys): void {
     this.#nextAt.set(partition, 0);
   }
 }

@@ -1,4 +1,4 @@
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { settledWithin } from '../timing/settled-within.js';
 
 // Milliseconds that a round waits for a node, also while another partition has not replied: its node is probably down, and
@@ -11,7 +11,7 @@ const PATIENCE_IN_OUTAGE = 50;
  * have replied, and their replies are taken in a later round.
  */
 export class PartitionReplies<Reply> {
-  readonly #asked = new Map<SessionKeys, Promise<void>>();
+  readonly #asked = new Map<PartitionKeys, Promise<void>>();
   #replies: Reply[] = [];
   #errors: unknown[] = [];
 
@@ -19,7 +19,7 @@ export class PartitionReplies<Reply> {
   constructor(private readonly onLate: () => void = () => undefined) {}
 
   /** Whether a partition has replied to all that it was asked. */
-  isFree = (partition: SessionKeys): boolean => !this.#asked.has(partition);
+  isFree = (partition: PartitionKeys): boolean => !this.#asked.has(partition);
 
   /** Whether take() has something to return, or to throw. */
   get hasNews(): boolean {
@@ -27,7 +27,7 @@ export class PartitionReplies<Reply> {
   }
 
   /** Asks partitions that are free. Resolves when they have replied, or have had enough time to. Never rejects. */
-  async round(partitions: readonly SessionKeys[], ask: (partition: SessionKeys) => Promise<Reply>): Promise<void> {
+  async round(partitions: readonly PartitionKeys[], ask: (partition: PartitionKeys) => Promise<Reply>): Promise<void> {
     let isOver = false;
     const patience = this.#asked.size > 0 ? PATIENCE_IN_OUTAGE : PATIENCE;
     const asking = partitions.map((partition) => {

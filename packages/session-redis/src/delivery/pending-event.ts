@@ -1,4 +1,4 @@
-import { doneBefore, groupOf, namesIn, parsed, type StreamEntry } from './stream-entry.js';
+import { doneBefore, groupOf, namesIn, parsed, type StreamEntry } from '../scripts/stream/stream-entry.js';
 
 /** An entry that this instance must handle. */
 export interface PendingEvent {

@@ -22,12 +22,17 @@ const MOST_ATTEMPTS = 5;
 
 /** Encrypts the attributes of sessions on their way to Redis, and decrypts them. Without keys it encrypts nothing. */
 export class SessionEncryption {
-  constructor(private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {}
+  /** Without a key, nothing is encrypted. */
+  readonly #hasKeys: boolean;
+
+  constructor(private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {
+    this.#hasKeys = !rules.ring.isEmpty;
+  }
 
   /** Returns a session whose texts are decrypted when they are read. */
   decrypted(record: StoredRecord): SessionRecord {
     const { id, attributes, dataKey } = record;
-    if (dataKey === undefined && this.rules.ring.isEmpty) return record;
+    if (dataKey === undefined && !this.#hasKeys) return record;
     const memo = new EncryptedSession(this.rules, id, dataKey);
     const texts = attributes.map(([name, stored]) => {
       memo.note(name, stored);
@@ -48,7 +53,7 @@ export class SessionEncryption {
     send: (change: T & NewDataKey) => Promise<R>,
   ): Promise<R> {
     // Avoid another promise, so that applications without encryption pay nothing for it.
-    return this.rules.ring.isEmpty ? send(change) : this.#create(change, send);
+    return this.#hasKeys ? this.#create(change, send) : send(change);
   }
 
   save<R extends StoreReply>(change: UpdateSession, send: (change: EncryptedUpdate) => Promise<R>): Promise<R> {
@@ -91,6 +96,6 @@ export class SessionEncryption {
 
   #sessionOf({ memo, id }: UpdateSession): EncryptedSession | undefined {
     if (memo instanceof EncryptedSession) return memo;
-    return this.rules.ring.isEmpty ? undefined : new EncryptedSession(this.rules, id);
+    return this.#hasKeys ? new EncryptedSession(this.rules, id) : undefined;
   }
 }

@@ -3,13 +3,12 @@ import type { Redis } from 'ioredis';
 import { nodeWith } from '../connection/node-with.js';
 import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { ClaimOutcome } from '../scripts/session/due-session.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { BackgroundLimiter } from '../timing/background.limiter.js';
 import { pages, type ReadPage } from './scan-pages.js';
 import { sessionsRecordedIn } from './recorded-sessions.js';
-import type { SessionExpirationStore, SweepOptions } from './session-expiration.store.js';
-import type { SweepCounter } from './sweep.counter.js';
+import type { DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
+import type { ClaimOutcome, SweepCounter } from '../cleanup/sweep.counter.js';
 
 /** The bucket of one minute in one partition. */
 interface Bucket {
@@ -24,7 +23,7 @@ const MEMBERS_PER_PAGE = 100;
 const HIGHEST_CURSOR = 2 ** 32;
 
 /** A set for each minute, and a list of the minutes that have one. */
-export class BucketExpirationStore implements SessionExpirationStore {
+export class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
   constructor(
     private readonly client: Redis,
     private readonly scripts: SessionScripts,

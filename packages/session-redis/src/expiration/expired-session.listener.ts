@@ -15,9 +15,10 @@ import type {
 } from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import type { BackgroundService } from '../timing/background-service.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
-import type { SweepResult } from './sweep.counter.js';
+import type { SweepResult } from '../cleanup/sweep.counter.js';
 import { shownError } from '@nest-session/core/internal';
 
 // Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
@@ -36,7 +37,7 @@ const MINUTE = 60_000;
  * makes expiry faster: the sweeper finds every session that it misses.
  */
 @Injectable()
-export class ExpiredSessionListener {
+export class ExpiredSessionListener implements BackgroundService {
   readonly #batchSize: number;
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();

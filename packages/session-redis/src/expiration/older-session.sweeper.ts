@@ -1,38 +1,38 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { FORWARDING_TIME } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { BACKGROUND_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import { PartitionSignals } from '../connection/partition-signals.js';
 import { nodeWith, partitionsByNode } from '../connection/node-with.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { SessionEpochs } from '../repository/session-epochs.js';
-import { type EpochSignals, SessionEpochsListener } from '../repository/session-epochs.listener.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import type { BackgroundService } from '../timing/background-service.js';
 import { pages } from './scan-pages.js';
 
 // Milliseconds.
 const INTERVAL = 1000;
 const SCANNED_PER_CALL = 1000;
 const ENDED_PER_CALL = 50;
-// Milliseconds. A request that loaded its session before the epoch can rotate it past a scan. Few last longer.
-const LONGEST_REQUEST = 60_000;
+// A request that loaded its session before the epoch can rotate it past a scan. Few requests last longer.
+const LONGEST_REQUEST = FORWARDING_TIME;
 
 /**
  * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported. Any
- * number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance. It also
- * keeps the epochs that loads compare with up to date.
+ * number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance.
  */
 @Injectable()
-export class OlderSessionSweeper {
+export class OlderSessionSweeper implements BackgroundService {
   /** By partition, the epoch for which a pass has found nothing. */
   readonly #clean = new Map<SessionKeys, number>();
   readonly #stopping = new AbortController();
 
-  // Not one loop, because a pass can take longer than an instance may rely on an epoch.
-  readonly #loops: readonly Pick<PollingLoop, 'start' | 'stop'>[];
+  readonly #loop = new PollingLoop('The end of every session', INTERVAL, () =>
+    this.runOnce({ signal: this.#stopping.signal }),
+  );
 
   constructor(
     @InjectConnection('background') private readonly client: Redis,
@@ -40,23 +40,17 @@ export class OlderSessionSweeper {
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(SessionEpochs) private readonly epochs: SessionEpochs,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
-    @Inject(PartitionSignals) signals: EpochSignals,
-  ) {
-    this.#loops = [
-      new SessionEpochsListener(client, partitions.all, epochs, signals),
-      new PollingLoop('The end of every session', INTERVAL, () => this.runOnce({ signal: this.#stopping.signal })),
-    ];
-  }
+  ) {}
 
-  /** Keeps the epochs up to date, and ends what they make invalid, about once a second. */
+  /** Ends what an epoch makes invalid, about once a second. */
   start(): void {
-    for (const loop of this.#loops) loop.start();
+    this.#loop.start();
   }
 
   /** Resolves when the calls in flight have their replies. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all(this.#loops.map((loop) => loop.stop()));
+    await this.#loop.stop();
   }
 
   /** Makes a pass over each partition with sessions that may have to be ended. */

@@ -9,9 +9,12 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { BucketExpirationStore } from './bucket-expiration.store.js';
-import type { SessionExpirationStore, SweepOptions } from './session-expiration.store.js';
+import type { DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
 import { SortedSetExpirationStore } from './sorted-set-expiration.store.js';
-import { SweepCounter, type SweepResult } from './sweep.counter.js';
+import { SweepCounter, type SweepResult } from '../cleanup/sweep.counter.js';
+
+/** The name of the cleanup job in `SchedulerRegistry`. */
+export const SESSION_CLEANUP_JOB = 'session-cleanup';
 
 /**
  * Finds the sessions that have expired, and claims them, wherever their ends are noted. It reads the bucket list instead of
@@ -19,8 +22,10 @@ import { SweepCounter, type SweepResult } from './sweep.counter.js';
  * claims each session once.
  */
 @Injectable()
-export class SessionExpirationSweeper {
-  readonly #stores: readonly SessionExpirationStore[];
+export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
+  /** @internal */
+  readonly what = 'sessions';
+  readonly #stores: readonly Pick<DueSweeper<SessionKeys>, 'sweep'>[];
 
   /** @internal `RedisSessionModule` does this: inject the sweeper. */
   constructor(

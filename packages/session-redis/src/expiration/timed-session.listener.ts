@@ -6,9 +6,10 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { ScheduledEnds } from '../repository/scheduled-ends.js';
-import type { ClaimOutcome } from '../scripts/session/due-session.js';
+import type { ClaimOutcome } from '../cleanup/sweep.counter.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 
 // Milliseconds that a timer waits for an answer.
@@ -35,7 +36,7 @@ interface Claims {
  * ended long ago or never was does no harm.
  */
 @Injectable()
-export class TimedSessionListener {
+export class TimedSessionListener implements BackgroundService {
   readonly #options: ListenerOptions;
   readonly #questions = new Map<string, Question>();
   readonly #claims = new Map<SessionKeys, Claims>();

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { groupStates } from '../delivery/group-state.js';
-import { fieldOf, sessionIdOf, toStreamEntry } from '../delivery/stream-entry.js';
+import { fieldOf, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { isLater, type Position, positionOf, textOf } from '../delivery/stream-position.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
@@ -148,7 +148,7 @@ export class EventCopy {
       for (const [name, fields] of replies) {
         const position = positionOf(String(name));
         const entry = toStreamEntry(from, [String(name), fields.map(String)]);
-        const id = sessionIdOf(entry) ?? from.idOfMember(fieldOf(entry, 'member') ?? '');
+        const id = fieldOf(entry, 'session') ?? from.idOfMember(fieldOf(entry, 'member') ?? '');
         yield { from, position, fields, id };
       }
       if (replies.length < ENTRIES_PER_CALL) return;

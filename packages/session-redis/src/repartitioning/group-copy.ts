@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { type GroupState, RETRIES_CONSUMER } from '../delivery/group-state.js';
 import { isLater, type Position, positionOf, textOf } from '../delivery/stream-position.js';
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { aside } from './scanned-keys.js';
 
 const NOTHING: Position = [0, 0];
@@ -31,9 +31,9 @@ interface Copies {
  */
 export class GroupCopy {
   /** The pending events by partition and position. */
-  readonly #pending = new Map<SessionKeys, ReadonlyMap<string, Pending>>();
-  readonly #copies = new Map<SessionKeys, Copies>();
-  readonly #read: ReadonlyMap<SessionKeys, Position>;
+  readonly #pending = new Map<PartitionKeys, ReadonlyMap<string, Pending>>();
+  readonly #copies = new Map<PartitionKeys, Copies>();
+  readonly #read: ReadonlyMap<PartitionKeys, Position>;
 
   constructor(
     private readonly client: Redis,
@@ -43,7 +43,7 @@ export class GroupCopy {
   }
 
   /** Reads the events of a partition that the group has begun to handle. */
-  async read(keys: SessionKeys): Promise<void> {
+  async read(keys: PartitionKeys): Promise<void> {
     const { name } = this.state;
     if (!this.#read.has(keys)) return;
     const records = await this.client.hgetall(keys.failing(name));
@@ -62,7 +62,7 @@ export class GroupCopy {
   }
 
   /** Records the copy of an entry. Call it in the order of the copies. */
-  note(entry: { readonly from: SessionKeys; readonly position: Position }, to: SessionKeys, at: Position): void {
+  note(entry: { readonly from: PartitionKeys; readonly position: Position }, to: PartitionKeys, at: Position): void {
     const copies = this.#copies.get(to) ?? { read: NOTHING, pending: [], unread: [] };
     this.#copies.set(to, copies);
     if (isLater(entry.position, this.#read.get(entry.from) ?? NOTHING)) return void copies.unread.push(at);
@@ -75,7 +75,7 @@ export class GroupCopy {
   }
 
   /** Creates the group in a partition whose events have been copied to a stream. */
-  async write(keys: SessionKeys, stream: string): Promise<void> {
+  async write(keys: PartitionKeys, stream: string): Promise<void> {
     const { name } = this.state;
     const { read, pending } = this.#copies.get(keys) ?? { read: NOTHING, pending: [] };
     await this.client.xgroup('CREATE', stream, name, textOf(read), 'MKSTREAM');

@@ -1,8 +1,7 @@
 import { SessionStoreError } from '@nest-session/core';
-import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { recordedPartitions, refuse } from '../connection/check-store.js';
-import { LivingInstances, SIGN_INTERVAL } from '../connection/living-instances.js';
+import { LivingInstances } from '../connection/living-instances.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { EventCopy } from './event-copy.js';
 import { KeyRepartition } from './key-repartition.js';
@@ -41,7 +40,6 @@ export class RepartitionRun {
     signal,
     onProgress = () => undefined,
   }: Omit<RepartitionOptions, 'to'>): Promise<{ moved: number }> {
-    const signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.#instances.sign());
     const progress: { step: RepartitionProgress['step']; moved: number } = { step: 'events', moved: 0 };
     const report = (moved = 0) => {
       signal?.throwIfAborted();
@@ -49,7 +47,7 @@ export class RepartitionRun {
       onProgress({ ...progress });
     };
     await this.#instances.sign();
-    signing.start();
+    this.#instances.start();
     try {
       for (let next = await this.#begin(from); next !== undefined;) {
         const { old, step } = next;
@@ -63,8 +61,7 @@ export class RepartitionRun {
         next = following && { old, step: following };
       }
     } finally {
-      await signing.stop();
-      await this.#instances.leave().catch(() => undefined);
+      await this.#instances.stop();
     }
     progress.step = 'done';
     report();

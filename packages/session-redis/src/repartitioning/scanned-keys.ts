@@ -29,7 +29,7 @@ export function isOfEvents({ name }: ScannedKey): boolean {
 }
 
 /** The temporary name of a key of events until everything is copied. It is in the same slot as the key. */
-export function aside({ prefix }: SessionKeys, key: string): string {
+export function aside({ prefix }: Pick<SessionKeys, 'prefix'>, key: string): string {
   return prefix + ASIDE + key.slice(prefix.length);
 }
 

@@ -22,8 +22,7 @@ import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
-import { NO_KEY, readSession } from './read-session.js';
-import { toLiveRecord } from './redis-session.mapper.js';
+import { NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
@@ -61,7 +60,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
     @Inject(SessionLedger) ledger?: SessionLedger,
     @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover' | 'onEveryEnd'> = {},
-    @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following'>,
+    @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following' | 'hasTimer'>,
   ) {
     super(options);
     this.#connection = connection;
@@ -72,7 +71,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#maxSessions = options.maxSessions;
     this.#extension = extension;
     epochs.onRaise = () => extension.onEveryEnd?.();
-    this.#ends = ends;
+    this.#ends = ends?.hasTimer ? ends : undefined;
     this.#sessionLedger = ledger;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
     this.#listed = new ListedSessions(connection, scripts, partitions);

@@ -39,6 +39,11 @@ export class ScheduledEnds {
     this.#timer = expirations.timer;
   }
 
+  /** Whether the application has a timer. */
+  get hasTimer(): boolean {
+    return this.#timer !== undefined;
+  }
+
   /** Passes the reply to a change on. The change may begin a session or change its end. */
   following(change: SessionChange, reply: Promise<WriteReply>): Promise<WriteReply> {
     return this.#timer ? this.#follow(change, reply) : reply;

@@ -1,12 +1,16 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import type { PartitionSignals } from '../connection/partition-signals.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
+import { InjectConnection } from '../connection/redis-connections.js';
 import type { SessionKeys } from '../keys/session-keys.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
-import type { SessionEpochs } from './session-epochs.js';
+import { SessionEpochs } from './session-epochs.js';
 
 /** The signals that the listener needs. */
-export type EpochSignals = Pick<PartitionSignals, 'onSignal' | 'onConfirmation' | 'heardSince'>;
+export type EpochSignals = Pick<PartitionSignals<SessionKeys>, 'onSignal' | 'onConfirmation' | 'heardSince'>;
 
 // Milliseconds between two reads of an epoch, and between two confirmations if signals would report a change.
 const INTERVAL = 1000;
@@ -16,7 +20,8 @@ const SLOW_INTERVAL = 300_000;
  * Keeps the epochs up to date that loads compare with. It follows the signals of a partition, or reads the epoch once a
  * second. If both fail, each load reads the epoch.
  */
-export class SessionEpochsListener {
+@Injectable()
+export class SessionEpochsListener implements BackgroundService {
   readonly #loop = new PollingLoop('The check of the epochs', INTERVAL, () => this.#look());
   /** The partitions whose epoch was read after their signals arrived, with the monotonic time of the read. */
   readonly #followed = new Map<SessionKeys, number>();
@@ -24,10 +29,10 @@ export class SessionEpochsListener {
   readonly #asked = new Map<SessionKeys, object>();
 
   constructor(
-    private readonly client: Redis,
-    private readonly partitions: readonly SessionKeys[],
-    private readonly epochs: SessionEpochs,
-    private readonly signals: EpochSignals,
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'all'>,
+    @Inject(SessionEpochs) private readonly epochs: SessionEpochs,
+    @Inject(PartitionSignals) private readonly signals: EpochSignals,
   ) {
     signals.onSignal((keys, signal) => {
       if (signal !== 'missed' && signal !== 'epoch') return;
@@ -49,7 +54,7 @@ export class SessionEpochsListener {
   }
 
   async #look(): Promise<void> {
-    const due = this.partitions.filter((keys) => !this.#asked.has(keys) && this.#isDue(keys));
+    const due = this.partitions.all.filter((keys) => !this.#asked.has(keys) && this.#isDue(keys));
     await settledWithin(INTERVAL, Promise.all(due.map((keys) => this.#ask(keys))));
   }
 

@@ -4,7 +4,7 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { toListedInfo } from './redis-session.mapper.js';
+import { toListedInfo } from './session-hash.js';
 import type { SessionEpochs } from './session-epochs.js';
 
 // A page of 100 sessions blocks Redis for about 0.7 ms.

@@ -1,26 +1,53 @@
 import type { ExpirationStoreName } from '../configuration/expirations.options.js';
 import { LUA_SOURCES } from './lua-sources.js';
 
-const INCLUDE = /^ *-- include: (.+)$/gm;
+const INCLUDE = /^( *)-- include: (.+)$/gm;
+const PASTE = /^ *-- paste: (.+)$/gm;
 
-/** The include that decides where a session stands: the only text in which scripts differ by the option `expirations`. */
+/** The library file in which alone scripts differ by the option `expirations`. */
 const PLACE = 'place';
 
 /**
- * The source of a script such as `session/save-session`, from the `.lua` file of that name beside this module. Each
- * `-- include:` line is replaced by the text of the includes that it names: functions, or a step that several scripts have
- * in common. A call pays for each function that it creates, so functions for rare cases are included inside the `if` of
- * that case. `lua-sources.ts` is written out of the `.lua` files by `.dev/embed-scripts.mjs`.
+ * The source of a script such as `session/touch-session`, from the `.lua` file of that name beside this module. Each
+ * `-- include:` line is replaced by the library files that it names, and each of them begins with those that it needs
+ * itself. A library file has nothing but named functions and constants.
  *
- * `store`: where the script is to note the end of a session. `place` is then `place-in-buckets` or `place-in-sorted-set`.
+ * What is included at the margin is there from then on, once. A call pays for each function that it creates, so functions
+ * for rare cases are included inside the block of that case, and are there until its end.
+ *
+ * `store`: where the script is to note the end of a session: `place` is then `place-in-buckets` or `place-in-sorted-set`.
+ * `lua-sources.ts` is written out of the `.lua` files by `.dev/embed-scripts.mjs`.
  */
 export function loadScript(name: string, store: ExpirationStoreName = 'buckets'): string {
-  const source = LUA_SOURCES[name];
-  if (source === undefined) throw new Error(`There is no Redis script ${JSON.stringify(name)}`);
-  return source.replace(INCLUDE, (_, names: string) =>
+  return withIncludes(withPastes(sourceOf(name), store), store, new Set());
+}
+
+/** `known`: the library files that are there already. */
+function withIncludes(source: string, store: ExpirationStoreName, known: Set<string>): string {
+  return source.replace(INCLUDE, (_, margin: string, names: string) => {
+    const here = margin === '' ? known : new Set(known);
+    const texts = names.split(', ').map((name) => libraryText(name, store, here));
+    return texts.filter((text) => text !== '').join('\n');
+  });
+}
+
+function libraryText(name: string, store: ExpirationStoreName, known: Set<string>): string {
+  if (known.has(name)) return '';
+  known.add(name);
+  return withIncludes(sourceOf(`library/${name === PLACE ? `${PLACE}-in-${store}` : name}`), store, known);
+}
+
+function withPastes(source: string, store: ExpirationStoreName): string {
+  return source.replace(PASTE, (_, names: string) =>
     names
       .split(', ')
-      .map((include) => loadScript(`includes/${include === PLACE ? `${PLACE}-in-${store}` : include}`, store))
+      .map((each) => withPastes(sourceOf(`includes/${each === PLACE ? `${PLACE}-in-${store}` : each}`), store))
       .join('\n'),
   );
+}
+
+function sourceOf(name: string): string {
+  const source = LUA_SOURCES[name];
+  if (source === undefined) throw new Error(`There is no Redis script ${JSON.stringify(name)}`);
+  return source;
 }

@@ -3,7 +3,7 @@ import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { print } from '../support/figures.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
@@ -45,7 +45,7 @@ async function join(group: string) {
 
 async function cleanUp({ module }: EventInstance): Promise<void> {
   await module.get(SessionExpirationSweeper).runOnce({ ahead: MINUTE });
-  await module.get(SessionEventTrimmer).runOnce();
+  await module.get(EventTrimmer).runOnce();
 }
 
 /** A minute in which sessions are created: one stays alive, the others are deleted or expire at its end. */

@@ -10,12 +10,13 @@ import {
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { DEAD_LETTERS, GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
+import { SESSION_ENTRIES, sessionEvents } from '../support/event-scripts.js';
 
 LeakGuard.install();
 
@@ -23,13 +24,13 @@ const LIMITS = { grace: GRACE, retention: RETENTION, maxLength: 1_000_000, lease
 
 let store: SteppableStore;
 let proxy: TcpProxy;
-let trimmer: SessionEventTrimmer;
+let trimmer: EventTrimmer;
 let instances: EventInstance[] = [];
 beforeAll(async () => {
   store = await Store.openSteppable();
   proxy = await TcpProxy.start({ port: store.server.port });
-  const scripts = new EventStreamScripts(store.client);
-  trimmer = new SessionEventTrimmer(store.client, scripts, store.partitions, LIMITS, new BackgroundLimiter());
+  const scripts = new EventStreamScripts(store.client, SESSION_ENTRIES);
+  trimmer = new EventTrimmer(store.client, scripts, store.partitions, LIMITS, new BackgroundLimiter(), sessionEvents());
 });
 afterEach(async () => {
   for (const instance of instances) await instance.stop();
@@ -70,12 +71,13 @@ async function recorded(): Promise<string[]> {
 
 /** Trims to this number of events. */
 const trimmerTo = (maxLength: number) =>
-  new SessionEventTrimmer(
+  new EventTrimmer(
     store.client,
-    new EventStreamScripts(store.client),
+    new EventStreamScripts(store.client, SESSION_ENTRIES),
     store.partitions,
     { ...LIMITS, maxLength },
     new BackgroundLimiter(),
+    sessionEvents(),
   );
 
 const gapsInLog = () => EventInstance.log.matching(/^warn Broadcast events recorded after \S+ were missed/);

@@ -8,11 +8,11 @@ import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
-import { CleanupTurns } from '../../src/expiration/cleanup-turns.js';
+import { CleanupTurns } from '../../src/cleanup/cleanup-turns.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
-import { SessionCleanup } from '../../src/session-cleanup.js';
+import { Cleanup } from '../../src/cleanup/cleanup.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { SentCommands } from '../support/sent.commands.js';
@@ -160,7 +160,7 @@ it(
       const begins = await Promise.all(sent.map((each) => each.now()));
       await eventually(async () => (await sent[0]!.now()) - begins[0]! >= 20, { timeout: MINUTE });
       const ends = await Promise.all(sent.map((each) => each.now()));
-      await instance.module.get(SessionCleanup, { strict: false }).run(MINUTE, new AbortController().signal);
+      await instance.module.get(Cleanup, { strict: false }).run(MINUTE, new AbortController().signal);
       const later = await Promise.all(sent.map((each) => each.now()));
       for (const [i, each] of sent.entries()) {
         const atRest = each.between(begins[i]!, ends[i]!).length / (ends[i]! - begins[i]!);
@@ -388,7 +388,7 @@ it(
       return () => sweeps.mock.calls.map(([[partition]]) => partition!.prefix);
     });
     const { signal } = new AbortController();
-    await Promise.all(instances.map(({ module }) => module.get(SessionCleanup, { strict: false }).run(MINUTE, signal)));
+    await Promise.all(instances.map(({ module }) => module.get(Cleanup, { strict: false }).run(MINUTE, signal)));
     for (const each of swept) expect(each()).not.toHaveLength(0);
     const all = swept.flatMap((each) => each());
     expect(all.toSorted()).toEqual(

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Gate } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConcurrencyLimiter } from '../../src/delivery/concurrency.limiter.js';
-import { toStreamEntry } from '../../src/delivery/stream-entry.js';
+import { toStreamEntry } from '../../src/scripts/stream/stream-entry.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { Timers } from '../support/timers.js';
 

@@ -1,12 +1,13 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
-import { nameOf } from '../../src/delivery/stream-entry.js';
+import { nameOf } from '../../src/scripts/stream/stream-entry.js';
 import { eventReader } from '../support/event-reader.js';
 import { HandSignals } from '../support/hand-signals.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { commandStats } from '../support/command.stats.js';
 import { DEAD_LETTERS, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+import { SESSION_ENTRIES } from '../support/event-scripts.js';
 
 LeakGuard.install();
 
@@ -35,7 +36,10 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
     const member = { group: GROUP, consumer: 'me' };
     signals = new HandSignals();
     const unread = eventReader(client, store.partitions, member, signals);
-    const [delivery, stream] = [new DeliveryScripts(client), new EventStreamScripts(client)];
+    const [delivery, stream] = [
+      new DeliveryScripts(client, SESSION_ENTRIES),
+      new EventStreamScripts(client, SESSION_ENTRIES),
+    ];
     group = new ConsumerGroupMember(unread, delivery, stream, store.partitions, member, RULES, signals);
     await group.ensure();
   });

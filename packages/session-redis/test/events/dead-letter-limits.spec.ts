@@ -3,7 +3,7 @@ import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
@@ -16,7 +16,7 @@ const DAY = 24 * 60 * MINUTE;
 let store: SteppableStore;
 let instance: EventInstance;
 let groups: SessionEventGroups;
-let trimmer: SessionEventTrimmer;
+let trimmer: EventTrimmer;
 beforeAll(async () => {
   store = await Store.openSteppable();
 });
@@ -50,7 +50,7 @@ async function start(deadLetters: Limits, providers: Type[] = [Reminders, Orders
   const redis = { url: store.server.url, events, cleanup: { cron: '0 0 0 29 2 *' } };
   instance = await EventInstance.start({ redis, providers });
   groups = instance.module.get(SessionEventGroups);
-  trimmer = instance.module.get(SessionEventTrimmer);
+  trimmer = instance.module.get(EventTrimmer);
 }
 
 async function end(cart: string): Promise<string> {

@@ -4,13 +4,14 @@ import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { HandClock } from '../support/hand-clock.js';
 import { HandSignals } from '../support/hand-signals.js';
+import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
 
 const HOUR = 3_600_000;
 const { all } = new SessionPartitions('nest:session', 4);
 const [silent, other] = all as [SessionKeys, SessionKeys];
 
 let signals: HandSignals;
-let busy: Set<SessionKeys>;
+let busy: Set<PartitionKeys>;
 let clock: HandClock;
 let due: DuePartitions;
 beforeEach(() => {

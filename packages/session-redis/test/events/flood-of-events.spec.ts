@@ -3,7 +3,7 @@ import { OnSessionEvent, SessionCreatedEvent, SessionDeletedEvent, SessionIdChan
 import { SessionEventGroups } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 
@@ -69,7 +69,7 @@ it.each([
   await flood(60);
   await store.scripts.delete(victim);
   await flood(300);
-  expect(await instance.module.get(SessionEventTrimmer).runOnce()).toMatchObject({ removed: 262 });
+  expect(await instance.module.get(EventTrimmer).runOnce()).toMatchObject({ removed: 262 });
   gate.open();
   await eventually(() => handled.length >= 101);
   // The first was being handled when it made room for an end.

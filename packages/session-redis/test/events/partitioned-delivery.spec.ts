@@ -6,9 +6,9 @@ import { Gate, LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
-import { SessionDeadLetterReader } from '../../src/delivery/session-dead-letter.reader.js';
-import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { DeadLetterReader } from '../../src/delivery/dead-letter.reader.js';
+import { EventLoader } from '../../src/delivery/event.loader.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
@@ -51,7 +51,7 @@ async function stopAll(): Promise<void> {
   instances = [];
 }
 
-const trim = ({ module }: EventInstance) => module.get(SessionEventTrimmer).runOnce();
+const trim = ({ module }: EventInstance) => module.get(EventTrimmer).runOnce();
 const groupsOf = ({ module }: EventInstance) => module.get(SessionEventGroups);
 
 /** The id of a session in a partition. */
@@ -115,10 +115,10 @@ describe('an instance', () => {
       }
     }
     const [silent, other] = store.partitions.all;
-    const { load } = SessionEventLoader.prototype;
+    const { load } = EventLoader.prototype;
     const gate = new Gate();
-    const loads = jest.spyOn(SessionEventLoader.prototype, 'load');
-    loads.mockImplementation(async function (this: SessionEventLoader, entry, attempt) {
+    const loads = jest.spyOn(EventLoader.prototype, 'load');
+    loads.mockImplementation(async function (this: EventLoader, entry, attempt) {
       if (entry.partition.prefix === silent!.prefix) await gate.pass();
       return load.call(this, entry, attempt);
     });
@@ -319,7 +319,7 @@ describe('SessionEventGroups', () => {
 
   it('lists only the dead letters that existed when the listing began', async () => {
     const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: MINUTE });
-    const letters = new SessionDeadLetterReader(connection, store.partitions);
+    const letters = new DeadLetterReader(connection, store.partitions);
     for (const partition of [0, 3]) await setAside(partition, '5-1');
     const bounds = await letters.bounds();
     for (const partition of [0, 1, 3]) await setAside(partition, '6-1');

@@ -82,7 +82,7 @@ it('shutdown is bounded: another instance handles an unfinished event at once', 
   await eventually(async () => (await store.pending(GROUP)) === 0);
   // No instance listens any more.
   finish();
-  expect(EventInstance.log.matching(/Handlers of session events have not finished within/)).toHaveLength(1);
+  expect(EventInstance.log.matching(/Handlers of events have not finished within/)).toHaveLength(1);
   await other.instance.stop();
   expect(other.begun).toEqual([id]);
 });

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { nameOf, type StreamEntry } from '../../src/delivery/stream-entry.js';
+import { nameOf, type StreamEntry } from '../../src/scripts/stream/stream-entry.js';
 import type { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
 import { eventReader } from '../support/event-reader.js';
 import { HandSignals } from '../support/hand-signals.js';

@@ -3,7 +3,7 @@ import { OnSessionEvent, OnSessionEventGap, SessionEvent, type SessionEventGap }
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
@@ -62,7 +62,7 @@ async function readAndUnread(events: RedisSessionModuleOptions['events']) {
       recorded += PER_TICK;
       await eventually(async () => handled === recorded && (await store.pending('default')) === 0);
       await store.server.stepClock(TICK);
-      removed += (await module.get(SessionEventTrimmer).runOnce()).removed;
+      removed += (await module.get(EventTrimmer).runOnce()).removed;
       expect(await length()).toBe(recorded - removed);
     }
   };

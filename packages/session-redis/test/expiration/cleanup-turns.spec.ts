@@ -1,7 +1,8 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { CleanupTurns } from '../../src/expiration/cleanup-turns.js';
-import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { KEEPING_RULES, Store } from '../support/store.fixture.js';
+import { CleanupTurns } from '../../src/cleanup/cleanup-turns.js';
+import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { GRACE, RETENTION, Store } from '../support/store.fixture.js';
+import { SESSION_ENTRIES } from '../support/event-scripts.js';
 
 LeakGuard.install();
 
@@ -14,8 +15,9 @@ let store: Store;
 let turns: CleanupTurns;
 beforeAll(async () => {
   store = await Store.open({ partitions: PARTITIONS });
-  const rules = { maxLength: PARTITIONS * MOST };
-  turns = new CleanupTurns(store.scripts, { consumer: 'me' }, rules, store.partitions);
+  const rules = { grace: GRACE, retention: RETENTION, maxLength: PARTITIONS * MOST };
+  const scripts = new EventStreamScripts(store.client, SESSION_ENTRIES);
+  turns = new CleanupTurns(scripts, { consumer: 'me' }, rules, store.partitions);
 });
 afterEach(() => store.client.flushall());
 afterAll(() => store.close());
@@ -32,8 +34,9 @@ it('a partition has its turn again after each question and each cleanup that fai
   const [keys, other] = store.partitions.all;
   await store.client.call('ACL', 'SETUSER', 'frugal', 'on', '>secret', '~*', '&*', '+@all');
   const client = store.client.duplicate({ username: 'frugal', password: 'secret' });
-  const scripts = new SessionScripts(client, store.partitions, KEEPING_RULES);
-  const own = new CleanupTurns(scripts, { consumer: 'me' }, { maxLength: 1 }, store.partitions);
+  const scripts = new EventStreamScripts(client, SESSION_ENTRIES);
+  const rules = { grace: GRACE, retention: RETENTION, maxLength: 1 };
+  const own = new CleanupTurns(scripts, { consumer: 'me' }, rules, store.partitions);
   for (let round = 1; round <= 2; round++) {
     await store.client.call('ACL', 'SETUSER', 'frugal', '-evalsha', '-eval');
     await expect(own.take(keys!, HOUR)).rejects.toThrow('NOPERM');

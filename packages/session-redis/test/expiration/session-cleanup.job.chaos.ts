@@ -3,7 +3,7 @@ import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
-import { SessionCleanup } from '../../src/session-cleanup.js';
+import { Cleanup } from '../../src/cleanup/cleanup.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -41,7 +41,7 @@ it("the cleanup job and the application's own cron job each run once a minute", 
     providers: [TheirJobs],
   });
   try {
-    const cleanup = app.nest.get(SessionCleanup, { strict: false });
+    const cleanup = app.nest.get(Cleanup, { strict: false });
     const { run } = cleanup;
     jest.spyOn(cleanup, 'run').mockImplementation((...args) => {
       ticks.ours.push(minute());
@@ -64,7 +64,7 @@ it('the cleanup job runs in an application that does not import @nestjs/schedule
   const redis = { url: server.url, notifications: 'off' as const, cleanup: { cron: '* * * * * *' } };
   const app = await App.start({ session: { timeout: '1s' }, redis });
   try {
-    const runs = jest.spyOn(app.nest.get(SessionCleanup, { strict: false }), 'run');
+    const runs = jest.spyOn(app.nest.get(Cleanup, { strict: false }), 'run');
     await eventually(() => runs.mock.calls.length >= 2);
     await expect(runs.mock.results[0]!.value).resolves.toBeUndefined();
   } finally {

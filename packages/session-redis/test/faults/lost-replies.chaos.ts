@@ -49,7 +49,7 @@ afterAll(async () => {
 it('the calls of this test cover every script', () => {
   const folder = new URL('../../src/scripts/', import.meta.url);
   const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
-  const scripts = files.filter((name) => name.endsWith('.lua') && !name.startsWith('includes/'));
+  const scripts = files.filter((name) => name.endsWith('.lua') && !/^(library|includes)\//.test(name));
   const sent = [...CALLS_OF_REQUESTS, ...CALLS_OF_SERVICES].map(({ script }) => `${script}.lua`);
   expect(new Set(sent)).toEqual(new Set(scripts.map((name) => basename(name))));
 });

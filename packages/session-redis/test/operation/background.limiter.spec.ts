@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { DEAD_LETTERS, MINUTE, Store } from '../support/store.fixture.js';
+import { SESSION_ENTRIES, sessionEvents } from '../support/event-scripts.js';
 
 const HOUR = 60 * MINUTE;
 
@@ -53,11 +54,11 @@ describe('the limiter of background work', () => {
 it('an instance sweeps, claims and trims in one call at a time', async () => {
   const store = await Store.open();
   const limiter = new BackgroundLimiter();
-  const events = new EventStreamScripts(store.client);
+  const events = new EventStreamScripts(store.client, SESSION_ENTRIES);
   const options = { batchSize: 10 };
   const sweeper = new SessionExpirationSweeper(store.client, store.scripts, store.partitions, options, limiter);
   const limits = { grace: 1000, retention: 1000, maxLength: 10, lease: 30_000, deadLetters: DEAD_LETTERS };
-  const trimmer = new SessionEventTrimmer(store.client, events, store.partitions, limits, limiter);
+  const trimmer = new EventTrimmer(store.client, events, store.partitions, limits, limiter, sessionEvents());
   let running = 0;
   const overlaps: string[] = [];
   const calls = new Set<string>();

@@ -2,9 +2,9 @@ import { jest } from '@jest/globals';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
-import { CleanupTurns } from '../../src/expiration/cleanup-turns.js';
-import { SessionCleanup } from '../../src/session-cleanup.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { CleanupTurns } from '../../src/cleanup/cleanup-turns.js';
+import { Cleanup } from '../../src/cleanup/cleanup.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { LineRecorder } from '../support/line.recorder.js';
@@ -38,7 +38,7 @@ it('the cleanup logs the sessions that earlier passes should have found, and not
   await eventually(async () => expect(await passes()).toBeGreaterThanOrEqual(2));
   for (let i = 0; i < 3; i++) await store.runOutLongAgo(await store.create());
   const counts = () =>
-    log.lines.map((line) => /^Caught up with (\d+) sessions that had ended unnoticed/.exec(line)?.[1]).filter(Boolean);
+    log.lines.map((line) => /^Caught up with (\d+) sessions that were due long ago/.exec(line)?.[1]).filter(Boolean);
   // A pass may have run between two of them.
   await eventually(() => expect(counts().reduce((sum, count) => sum + Number(count), 0)).toBe(3));
   await instance.stop();
@@ -68,7 +68,7 @@ describe('a pass of the cleanup', () => {
   const { signal } = new AbortController();
   const startAtRest = async (redis: RedisSessionModuleOptions = {}) => {
     const instance = await start({ cleanup: { cron: '0 0 0 29 2 *' }, ...redis });
-    return { instance, cleanup: instance.module.get(SessionCleanup, { strict: false }) };
+    return { instance, cleanup: instance.module.get(Cleanup, { strict: false }) };
   };
   afterEach(() => {
     jest.restoreAllMocks();
@@ -90,7 +90,7 @@ describe('a pass of the cleanup', () => {
 
   it('looks at the groups at rest as well, but not each time', async () => {
     const { instance, cleanup } = await startAtRest();
-    const checks = jest.spyOn(SessionEventTrimmer.prototype, 'checkGroups');
+    const checks = jest.spyOn(EventTrimmer.prototype, 'checkGroups');
     for (let tick = 1; tick <= 3; tick++) {
       await cleanup.run(DAY, signal);
       await store.client.del(store.keys.cleanup);

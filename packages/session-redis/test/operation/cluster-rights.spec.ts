@@ -12,7 +12,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, type RedisServer } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
@@ -158,7 +158,7 @@ it(
     await get(Sessions).endEverySession();
     await stored(get, (created) => (created.maxInactiveInterval = 1));
     await get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
-    await get(SessionEventTrimmer).runOnce();
+    await get(EventTrimmer).runOnce();
     await loadsWhileKeysMove(get);
     expect(await denied()).toEqual([]);
     const needed = documentedCommands(['cluster']);
@@ -178,7 +178,7 @@ it(
     await session.save();
     expect(await get(Sessions).endAll('ann')).toBe(1);
     await get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
-    await get(SessionEventTrimmer).runOnce();
+    await get(EventTrimmer).runOnce();
     expect(await denied()).toEqual([]);
   },
   LONG,

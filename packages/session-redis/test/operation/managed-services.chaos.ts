@@ -12,7 +12,7 @@ import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSw
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 
 LeakGuard.install();
@@ -133,7 +133,7 @@ async function live(get: Get): Promise<void> {
   const other = await stored(get);
   await get(Sessions).endEverySession();
   await eventually(async () => expect(await get(IndexedSessionRepository).findById(other.id)).toBeNull());
-  await get(SessionEventTrimmer).runOnce();
+  await get(EventTrimmer).runOnce();
   await eventually(() => expect(get(BroadcastHandlers).heard.length).toBeGreaterThanOrEqual(6));
 }
 

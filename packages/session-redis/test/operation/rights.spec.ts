@@ -20,7 +20,7 @@ import {
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
@@ -203,7 +203,7 @@ async function serve(): Promise<void> {
   await admin.xgroup('CREATE', 'nest:session:events', 'others', '0');
   await admin.xgroup('CREATECONSUMER', 'nest:session:events', 'others', 'dead');
   await instance.get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
-  await instance.get(SessionEventTrimmer).runOnce();
+  await instance.get(EventTrimmer).runOnce();
   await Promise.all([idle.stop(), instance.stop()]);
 }
 
@@ -324,7 +324,7 @@ async function denied(): Promise<unknown[]> {
 }
 
 async function scriptsThatRan(): Promise<string[]> {
-  const all = Object.keys(LUA_SOURCES).filter((name) => !name.startsWith('includes/'));
+  const all = Object.keys(LUA_SOURCES).filter((name) => !/^(library|includes)\//.test(name));
   const hashes = all.map((name) => createHash('sha1').update(loadScript(name)).digest('hex'));
   const exist = (await admin.script('EXISTS', ...(hashes as [string]))) as number[];
   return all.filter((_, i) => exist[i] === 1);

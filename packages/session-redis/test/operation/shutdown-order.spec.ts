@@ -5,8 +5,7 @@ import { OnSessionEvent, SessionDeletedEvent, SessionEvent } from '@nest-session
 import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { REDIS_CONNECTIONS } from '../../src/configuration/redis-session.tokens.js';
-import type { RedisConnections } from '../../src/connection/redis-connections.js';
+import { REDIS_CONNECTIONS, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 import { Timers } from '../support/timers.js';

@@ -3,6 +3,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { DeliveryScripts, type EntryFailure } from '../../src/scripts/delivery/delivery.scripts.js';
 import { dump } from '../support/store.dump.js';
 import { DEAD_LETTERS, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
+import { entryOf, SESSION_ENTRIES } from '../support/event-scripts.js';
 
 LeakGuard.install();
 
@@ -22,7 +23,7 @@ let store: Store;
 let scripts: DeliveryScripts;
 beforeAll(async () => {
   store = await Store.open();
-  scripts = new DeliveryScripts(store.client);
+  scripts = new DeliveryScripts(store.client, SESSION_ENTRIES);
 });
 beforeEach(async () => {
   await store.client.flushall();
@@ -53,9 +54,9 @@ const sessionOf = async (position: string) => {
 
 const fail = async (member: typeof me, position: string, failure: Partial<EntryFailure> = {}) =>
   scripts.fail(
-    store.keys,
+    entryOf(store.keys, position, await sessionOf(position)),
     member,
-    { position, sessionId: await sessionOf(position), done: [], reason: 'no mail', attempts: 10, ...failure },
+    { done: [], reason: 'no mail', attempts: 10, ...failure },
     RULES,
   );
 
@@ -228,8 +229,8 @@ describe('retry-or-dead-letter', () => {
     await read(me, 400);
     const few = { ...RULES, deadLetters: { ...DEAD_LETTERS, maxSize: 50_000 } };
     for (const position of positions) {
-      const failure = { position, sessionId: 'any', done: [], reason: 'no mail', attempts: 1 };
-      expect(await scripts.fail(store.keys, me, failure, few)).toBe('dead');
+      const failure = { done: [], reason: 'no mail', attempts: 1 };
+      expect(await scripts.fail(entryOf(store.keys, position, 'any'), me, failure, few)).toBe('dead');
     }
     const kept = await store.deadLetters();
     expect(kept.length).toBeGreaterThan(100);
@@ -267,9 +268,9 @@ describe('retry-or-dead-letter', () => {
     await scripts.claimEvents(store.keys, other, LEASE, 1);
     expect(await fail(me, taken!)).toBe('lost');
     expect(await owners()).toMatchObject({ [taken!]: 'other' });
-    const failure = { position: removed!, sessionId: '', done: [], reason: '', attempts: 10 };
+    const failure = { done: [], reason: '', attempts: 10 };
     await store.client.xdel(store.keys.events, removed!);
-    expect(await scripts.fail(store.keys, me, failure, RULES)).toBe('lost');
+    expect(await scripts.fail(entryOf(store.keys, removed!, ''), me, failure, RULES)).toBe('lost');
     expect(await owners()).toEqual({ [taken!]: 'other' });
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import * as ownAttributes from '../../../session-core/src/session/own-attributes.js';
+import * as ownAttributes from '../../../session-core/src/session/attribute-names.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
 import { Store } from '../support/store.fixture.js';
@@ -9,12 +9,13 @@ const folder = new URL('../../src/scripts/', import.meta.url);
 const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
 const nameOf = (file: string) => file.slice(0, -'.lua'.length);
 const luaFiles = files.filter((file) => file.endsWith('.lua'));
-const names = luaFiles.filter((file) => !file.startsWith('includes/')).map(nameOf);
-/** The declarations of outcomes: beside the scripts, and in core for those of a store. */
+const names = luaFiles.filter((file) => !/^(library|includes)\//.test(file)).map(nameOf);
+/** The declarations of outcomes: beside the scripts, with the cleanup, and in core for those of a store. */
 const declarations = [
   ...files
     .filter((name) => /(\.scripts|session-arguments|due-session)\.ts$/.test(name))
     .map((name) => new URL(name, folder)),
+  new URL('../../src/cleanup/sweep.counter.ts', import.meta.url),
   new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
 ]
   .map((file) => readFileSync(file, 'utf8'))
@@ -33,7 +34,6 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/end-older-sessions': null,
   'session/claim-expired': 'ClaimOutcome',
   'session/claim-due': 'ClaimOutcome',
-  'session/take-cleanup': 'TakeCleanupReply',
   'limits/reserve-place': 'ReserveReply',
   'limits/settle-place': 'SettlePlaceReply',
   'limits/find-sessions': 'FoundSession',
@@ -45,6 +45,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'delivery/retry-or-dead-letter': 'FailReply',
   'delivery/renew-lease': 'RenewReply',
   'delivery/release-events': 'ReleaseReply',
+  'stream/take-cleanup': 'TakeCleanupReply',
   'stream/trim-events': 'TrimReply',
   'stream/create-group': 'CreateGroupReply',
   'stream/remove-group': 'RemoveGroupReply',

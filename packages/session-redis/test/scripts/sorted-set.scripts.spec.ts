@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KEEPING_RULES, MINUTE, Store, updateOf } from '../support/store.fixture.js';
+import { takeCleanup } from '../support/event-scripts.js';
 
 const HOUR = 60 * MINUTE;
 const ALL = 1000;
@@ -258,8 +259,8 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     await store.client.flushall();
     const id = await store.create({ a: '1' });
     await store.client.del(store.keysOf(id).events);
-    expect(await store.scripts.takeCleanup(store.keysOf(id), 'me', 1, 100)).toBe('clean');
+    expect(await takeCleanup(store, store.keysOf(id))).toBe('clean');
     await store.client.zadd(store.keysOf(id).ends, 1, id);
-    expect(await store.scripts.takeCleanup(store.keysOf(id), 'me', 1, 100)).toBe('due');
+    expect(await takeCleanup(store, store.keysOf(id))).toBe('due');
   });
 });

@@ -12,7 +12,6 @@ import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
-import { HandSignals } from '../support/hand-signals.js';
 
 LeakGuard.install();
 
@@ -85,14 +84,7 @@ it('the background work looks at the sessions once more when requests that rotat
   const epochs = new SessionEpochs();
   for (const keys of store.partitions.all) await epochs.ask(store.client, keys);
   const limiter = new BackgroundLimiter();
-  const sweeper = new OlderSessionSweeper(
-    store.client,
-    store.scripts,
-    store.partitions,
-    epochs,
-    limiter,
-    new HandSignals(),
-  );
+  const sweeper = new OlderSessionSweeper(store.client, store.scripts, store.partitions, epochs, limiter);
   const ended = () => Promise.all(store.partitions.all.map(({ epoch }) => store.client.hget(epoch, 'ended')));
   const scans = jest.spyOn(store.client, 'scan');
   const raisedAt = await Promise.all(store.partitions.all.map(({ epoch }) => store.client.hget(epoch, 'at')));
@@ -137,7 +129,7 @@ it('the background work ends the sessions of the partitions that have something 
   const epochs = new SessionEpochs();
   for (const keys of partitions.all) await epochs.ask(client, keys);
   const limiter = new BackgroundLimiter();
-  const sweeper = new OlderSessionSweeper(client, scripts, partitions, epochs, limiter, new HandSignals());
+  const sweeper = new OlderSessionSweeper(client, scripts, partitions, epochs, limiter);
   const over = ids.filter((id) => store.keysOf(id) === last);
   expect(await sweeper.runOnce()).toEqual({ ended: over.length });
   expect(await Promise.all(ids.map((id) => store.isAlive(id)))).toEqual(ids.map((id) => !over.includes(id)));
@@ -164,7 +156,7 @@ it('a pass that is aborted ends no more sessions, and is not recorded as done', 
     aborting.abort();
     return found;
   };
-  const sweeper = new OlderSessionSweeper(client, scripts, partitions, epochs, limiter, new HandSignals());
+  const sweeper = new OlderSessionSweeper(client, scripts, partitions, epochs, limiter);
   expect(await sweeper.runOnce({ signal: aborting.signal })).toEqual({ ended: 0 });
   const ended = () => Promise.all(partitions.all.map(({ epoch }) => client.hget(epoch, 'ended')));
   expect(await ended()).toEqual([null, null, null, null]);

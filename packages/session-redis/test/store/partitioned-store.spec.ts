@@ -8,7 +8,7 @@ import {
 } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, SessionEventRecorder } from '@nest-session/testing';
-import { SessionEventTrimmer } from '../../src/delivery/session-event.trimmer.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { App } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
@@ -48,7 +48,7 @@ async function leftInRedis(): Promise<string[]> {
 
 async function cleanUp(instance: { get: App['nest']['get'] }): Promise<void> {
   await instance.get(SessionExpirationSweeper, { strict: false }).runOnce({ ahead: MINUTE });
-  await instance.get(SessionEventTrimmer, { strict: false }).runOnce();
+  await instance.get(EventTrimmer, { strict: false }).runOnce();
 }
 
 it('requests, logins, look-ups and ends work in all partitions, and every instance is notified', async () => {

@@ -12,7 +12,7 @@ import { Store } from '../support/store.fixture.js';
 LeakGuard.install();
 
 /** All signals are heard, and a test confirms that. */
-class HeardSignals extends HandSignals {
+class HeardSignals extends HandSignals<SessionKeys> {
   confirm: (partitions: readonly SessionKeys[], since: number) => void = () => undefined;
 
   override onConfirmation(listener: typeof this.confirm): void {
@@ -48,7 +48,7 @@ const old = { creationTime: 1 };
 
 it('an answer from before the signal of a new epoch is not confirmed, and does not outlive the next one', async () => {
   const signals = new HeardSignals();
-  void new SessionEpochsListener(client, [keys], epochs, signals);
+  void new SessionEpochsListener(client, { all: [keys] }, epochs, signals);
   proxy.hold('reply');
   signals.tell(keys, 'missed');
   await proxy.untilHeld('reply');
@@ -66,7 +66,7 @@ it('an answer from before the signal of a new epoch is not confirmed, and does n
 
 it('what is known of an epoch is not confirmed while it is asked for anew, each time', async () => {
   const [signals, clock] = [new HeardSignals(), new HandClock()];
-  void new SessionEpochsListener(client, [keys], epochs, signals);
+  void new SessionEpochsListener(client, { all: [keys] }, epochs, signals);
   const isConfirmed = () => {
     clock.pass(3000);
     signals.confirm([keys], performance.now());
@@ -109,7 +109,7 @@ it('an answer that comes after that of a later question says nothing, each time'
 it('a partition is asked again after a question that failed, and until its sessions are ended, beside others', async () => {
   const [broken, other] = store.partitions.all as [SessionKeys, SessionKeys];
   const signals = new HeardSignals();
-  const listener = new SessionEpochsListener(store.client, [broken, other], epochs, signals);
+  const listener = new SessionEpochsListener(store.client, { all: [broken, other] }, epochs, signals);
   listener.start();
   try {
     // A reply that is an error.
@@ -131,7 +131,7 @@ it('a partition is asked again after a question that failed, and until its sessi
 
 it('an instance hears that another one has ended the last session', async () => {
   const signals = new HeardSignals();
-  const listener = new SessionEpochsListener(client, [keys], epochs, signals);
+  const listener = new SessionEpochsListener(client, { all: [keys] }, epochs, signals);
   await store.scripts.raiseEpoch(keys);
   signals.tell(keys, 'epoch');
   await eventually(() => expect(epochs.pending(keys)).toBeDefined());

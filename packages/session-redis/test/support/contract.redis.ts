@@ -9,8 +9,8 @@ import { closeConnections, createConnections, type RedisConnections } from '../.
 import { openRedis } from '../../src/connection/open-redis.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
-import { SessionEventLoader } from '../../src/delivery/session-event.loader.js';
-import { toStreamEntry } from '../../src/delivery/stream-entry.js';
+import { EventLoader } from '../../src/delivery/event.loader.js';
+import { toStreamEntry } from '../../src/scripts/stream/stream-entry.js';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
@@ -22,7 +22,7 @@ import { scriptsOn } from '../../src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { KEEPING_RULES, MINUTE } from './store.fixture.js';
-import { HandSignals } from './hand-signals.js';
+import { sessionEvents } from './event-scripts.js';
 
 const BATCH_SIZE = 100;
 const NAME = 'contract';
@@ -123,7 +123,7 @@ export class ContractRedis {
 
   async #eventsIn(partition: SessionKeys, { encryption }: RedisRepositoryOptions): Promise<SessionEvent[]> {
     const [{ background: client }] = this.nodes;
-    const loader = new SessionEventLoader(client, { serializer: new JsonAttributeSerializer(), encryption });
+    const loader = new EventLoader(client, sessionEvents(encryption));
     const replies = await client.xrange(partition.events, '-', '+');
     const events = await Promise.all(replies.map((reply) => loader.load(toStreamEntry(partition, reply))));
     return events.filter((event) => event !== undefined);
@@ -177,7 +177,7 @@ function nodeOf(
   const batches = { batchSize: BATCH_SIZE };
   return {
     repository: new RedisSessionRepository(connection, scripts, partitions, options, epochs, ledger),
-    older: new OlderSessionSweeper(background, scripts(background), partitions, epochs, limiter(), new HandSignals()),
+    older: new OlderSessionSweeper(background, scripts(background), partitions, epochs, limiter()),
     sweeper: new SessionExpirationSweeper(background, scripts(background), partitions, batches, limiter()),
   };
 }

@@ -3,7 +3,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { DELIVERY_PACE } from '../../src/configuration/redis-session.tokens.js';
+import { DELIVERY_PACE } from '../../src/delivery/delivery.tokens.js';
 import { PATIENCE } from './patience.js';
 
 /** So that a test needs no real minutes. */

@@ -1,8 +1,10 @@
 import type { Redis } from 'ioredis';
-import { BlockingEventReader } from '../../src/delivery/blocking-event.reader.js';
 import { type HeardSignals } from '../../src/delivery/due-partitions.js';
-import { SignalledEventReader } from '../../src/delivery/signalled-event.reader.js';
-import type { UnreadEventReader } from '../../src/delivery/unread-event.reader.js';
+import {
+  BlockingEventReader,
+  SignalledEventReader,
+  type UnreadEventReader,
+} from '../../src/delivery/unread-event.reader.js';
 import type { SessionPartitions } from '../../src/keys/session-partitions.js';
 import type { ConsumerIdentity } from '../../src/scripts/delivery/delivery.scripts.js';
 

@@ -9,6 +9,7 @@ import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { hashOfValue } from './hash-of-value.js';
 import { DEAD_LETTERS, KEEPING_RULES, updateOf } from './store.fixture.js';
+import { entryOf, SESSION_ENTRIES } from './event-scripts.js';
 
 const HOUR = 3_600_000;
 const RETRIES = { firstBackOff: HOUR, longestBackOff: HOUR, retention: HOUR, deadLetters: DEAD_LETTERS };
@@ -26,7 +27,10 @@ export async function fill(
   times = 1,
 ): Promise<void> {
   const scripts = new SessionScripts(client, partitions, { ...KEEPING_RULES, store });
-  const [streams, delivery] = [new EventStreamScripts(client), new DeliveryScripts(client)];
+  const [streams, delivery] = [
+    new EventStreamScripts(client, SESSION_ENTRIES),
+    new DeliveryScripts(client, SESSION_ENTRIES),
+  ];
   const create = async (interval = 1800, principal = 'ann') => {
     const id = newId();
     const times = { maxInactiveInterval: interval, absoluteTimeout: -1 };
@@ -64,10 +68,10 @@ export async function fill(
       [string, [string, string[]][]][] | null;
     const positions = (read ?? []).flatMap(([, entries]) => entries.map(([position]) => position));
     const [handled, failed, dead] = positions;
-    const failure = { sessionId: '', done: ['A.handle'], reason: 'no', handler: 'A.other' };
+    const failure = { done: ['A.handle'], reason: 'no', handler: 'A.other' };
     if (handled) await delivery.acknowledge(keys, mail!, [handled]);
-    if (failed) await delivery.fail(keys, mail!, { position: failed, attempts: 5, ...failure }, RETRIES);
-    if (dead) await delivery.fail(keys, mail!, { position: dead, attempts: 1, ...failure }, RETRIES);
+    if (failed) await delivery.fail(entryOf(keys, failed, ''), mail!, { attempts: 5, ...failure }, RETRIES);
+    if (dead) await delivery.fail(entryOf(keys, dead, ''), mail!, { attempts: 1, ...failure }, RETRIES);
   }
   for (let i = 0; i < times; i++) {
     await scripts.delete(await create());

@@ -1,23 +1,25 @@
 import type { PartitionSignals, Signal } from '../../src/connection/partition-signals.js';
-import type { SessionKeys } from '../../src/keys/session-keys.js';
+import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
+
+type Heard = 'onSignal' | 'onConfirmation' | 'heardSince';
 
 /** Signals of partitions that the test sends; no others are heard. */
-export class HandSignals implements Pick<PartitionSignals, 'onSignal' | 'onConfirmation' | 'heardSince'> {
-  readonly #listeners: ((partition: SessionKeys, signal: Signal) => void)[] = [];
+export class HandSignals<Keys extends PartitionKeys = PartitionKeys> implements Pick<PartitionSignals<Keys>, Heard> {
+  readonly #listeners: ((partition: Keys, signal: Signal) => void)[] = [];
 
-  onSignal(listener: (partition: SessionKeys, signal: Signal) => void): void {
+  onSignal(listener: (partition: Keys, signal: Signal) => void): void {
     this.#listeners.push(listener);
   }
 
-  onConfirmation(_listener: (partitions: readonly SessionKeys[], since: number) => void): void {
+  onConfirmation(_listener: (partitions: readonly Keys[], since: number) => void): void {
     // There are none.
   }
 
-  heardSince(_partition: SessionKeys): number {
+  heardSince(_partition: Keys): number {
     return Infinity;
   }
 
-  tell(partition: SessionKeys, signal: Signal): void {
+  tell(partition: Keys, signal: Signal): void {
     for (const listener of this.#listeners) listener(partition, signal);
   }
 }

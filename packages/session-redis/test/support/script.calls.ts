@@ -13,6 +13,7 @@ import {
   type Store,
   updateOf,
 } from './store.fixture.js';
+import { entryOf, SESSION_ENTRIES } from './event-scripts.js';
 
 /** A call of a script, as the library makes it. */
 export interface ScriptCall {
@@ -83,10 +84,11 @@ async function firstEvent({ client, keys }: Store): Promise<string> {
 }
 
 async function failedOnce(client: Redis, store: Store, attempts: number): Promise<unknown> {
-  const failure = { sessionId: ID, done: ['A.done'], reason: 'a reason', attempts };
+  const failure = { done: ['A.done'], reason: 'a reason', attempts };
+  const entry = entryOf(store.keys, await firstEvent(store), ID);
   const rules = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION, deadLetters: DEAD_LETTERS };
-  const scripts = new DeliveryScripts(client);
-  return scripts.fail(store.keys, ME, { ...failure, position: await firstEvent(store) }, rules);
+  const scripts = new DeliveryScripts(client, SESSION_ENTRIES);
+  return scripts.fail(entry, ME, failure, rules);
 }
 
 /** The calls of requests: sent once, or not at all. */
@@ -220,7 +222,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'remove-group',
     what: 'a group',
     prepare: (store) => givenEvent(store, 'dead'),
-    send: (client, store) => new EventStreamScripts(client).removeGroup(store.keys, ME.group, 0),
+    send: (client, store) => new EventStreamScripts(client, SESSION_ENTRIES).removeGroup(store.keys, ME.group, 0),
     reply: 'removed',
   },
   {
@@ -232,7 +234,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     },
     send: async (client, store) => {
       const [letter] = await store.client.xrange(store.keys.deadLetters, '-', '+');
-      return new EventStreamScripts(client).replayDeadLetter(store.keys, letter![0]);
+      return new EventStreamScripts(client, SESSION_ENTRIES).replayDeadLetter(store.keys, letter![0]);
     },
     reply: 'replayed',
   },
@@ -245,7 +247,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     },
     send: async (client, store) => {
       const [letter] = await store.client.xrange(store.keys.deadLetters, '-', '+');
-      return new EventStreamScripts(client).discardDeadLetter(store.keys, letter![0]);
+      return new EventStreamScripts(client, SESSION_ENTRIES).discardDeadLetter(store.keys, letter![0]);
     },
     reply: 'discarded',
   },
@@ -312,35 +314,43 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'take-cleanup',
     what: 'the cleanup of a partition',
     prepare: openSession,
-    send: (client, store) => sessionScripts(client, store).takeCleanup(store.keys, 'me', MINUTE, 0),
+    send: (client, store) =>
+      new EventStreamScripts(client, SESSION_ENTRIES).takeCleanup(store.keys, 'me', MINUTE, {
+        grace: GRACE,
+        retention: RETENTION,
+        maxLength: 0,
+      }),
     reply: 'due',
   },
   {
     script: 'register-handlers',
     what: 'an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: (client, store) => new DeliveryScripts(client).registerHandlers(store.keys, ME, HANDLERS, LEASE),
+    send: (client, store) =>
+      new DeliveryScripts(client, SESSION_ENTRIES).registerHandlers(store.keys, ME, HANDLERS, LEASE),
     reply: ['registered'],
   },
   {
     script: 'want-broadcast',
     what: 'an instance with broadcast handlers',
     prepare: () => Promise.resolve(),
-    send: (client, store) => new DeliveryScripts(client).wantBroadcast(store.keys, ['created', 'expired'], MINUTE),
+    send: (client, store) =>
+      new DeliveryScripts(client, SESSION_ENTRIES).wantBroadcast(store.keys, ['created', 'expired'], MINUTE),
     reply: [oneOf('begun', 'renewed'), oneOf('begun', 'renewed')],
   },
   {
     script: 'want-events',
     what: 'an instance that starts',
     prepare: () => Promise.resolve(),
-    send: (client, store) => new DeliveryScripts(client).wantEvents(store.keys, ME, ['created', 'expired']),
+    send: (client, store) =>
+      new DeliveryScripts(client, SESSION_ENTRIES).wantEvents(store.keys, ME, ['created', 'expired']),
     reply: 'wanted',
   },
   {
     script: 'claim-events',
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
-    send: (client, store) => new DeliveryScripts(client).claimEvents(store.keys, ME, LEASE, 10),
+    send: (client, store) => new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(store.keys, ME, LEASE, 10),
     // An instance claims an event again whose delivery it never received, after the lease.
     reply: expect.any(Array),
   },
@@ -352,14 +362,15 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await failedOnce(store.client, store, 5);
       await store.client.zadd(store.keys.retries(ME.group), 0, position);
     },
-    send: (client, store) => new DeliveryScripts(client).claimEvents(store.keys, ME, LEASE, 10),
+    send: (client, store) => new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(store.keys, ME, LEASE, 10),
     reply: expect.any(Array),
   },
   {
     script: 'acknowledge-events',
     what: 'an event that was handled',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: async (client, store) => new DeliveryScripts(client).acknowledge(store.keys, ME, [await firstEvent(store)]),
+    send: async (client, store) =>
+      new DeliveryScripts(client, SESSION_ENTRIES).acknowledge(store.keys, ME, [await firstEvent(store)]),
     reply: 'acknowledged',
   },
   {
@@ -380,28 +391,31 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'renew-lease',
     what: 'a lease',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: async (client, store) => new DeliveryScripts(client).renewLease(store.keys, ME, [await firstEvent(store)]),
+    send: async (client, store) =>
+      new DeliveryScripts(client, SESSION_ENTRIES).renewLease(store.keys, ME, [await firstEvent(store)]),
     reply: ['renewed'],
   },
   {
     script: 'release-events',
     what: 'the unfinished events of an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: (client, store) => new DeliveryScripts(client).releaseEvents(store.keys, ME, []),
+    send: (client, store) => new DeliveryScripts(client, SESSION_ENTRIES).releaseEvents(store.keys, ME, []),
     reply: 'left',
   },
   {
     script: 'remove-consumer',
     what: 'an instance',
     prepare: (store) => givenEvent(store, 'dead'),
-    send: (client, store) => new EventStreamScripts(client).removeConsumer(store.keys, ME.group, ME.consumer),
+    send: (client, store) =>
+      new EventStreamScripts(client, SESSION_ENTRIES).removeConsumer(store.keys, ME.group, ME.consumer),
     reply: 'removed',
   },
   {
     script: 'create-group',
     what: 'a group',
     prepare: openSession,
-    send: (client, store) => new EventStreamScripts(client).createGroup(store.keys, ME.group, 'oldest'),
+    send: (client, store) =>
+      new EventStreamScripts(client, SESSION_ENTRIES).createGroup(store.keys, ME.group, 'oldest'),
     reply: oneOf('created', 'exists'),
   },
   {
@@ -412,7 +426,11 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await sessionScripts(store.client, store).delete(ID);
     },
     send: (client, store) =>
-      new EventStreamScripts(client).trim(store.keys, { grace: GRACE, retention: RETENTION, maxLength: 1 }, 100),
+      new EventStreamScripts(client, SESSION_ENTRIES).trim(
+        store.keys,
+        { grace: GRACE, retention: RETENTION, maxLength: 1 },
+        100,
+      ),
     reply: [oneOf('done', 'more'), expect.any(Number), expect.any(Array)],
   },
   {
@@ -423,14 +441,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await failedOnce(store.client, store, 1);
     },
     send: (client, store) =>
-      new EventStreamScripts(client).trimDeadLetters(store.keys, { ...DEAD_LETTERS, maxSize: 1 }, 10),
+      new EventStreamScripts(client, SESSION_ENTRIES).trimDeadLetters(store.keys, { ...DEAD_LETTERS, maxSize: 1 }, 10),
     reply: ['done', expect.any(Array)],
   },
   {
     script: 'count-events',
     what: 'events',
     prepare: openSession,
-    send: (client, store) => new EventStreamScripts(client).countEvents(store.keys, '0-0', 10),
+    send: (client, store) => new EventStreamScripts(client, SESSION_ENTRIES).countEvents(store.keys, '0-0', 10),
     reply: ['all', 1],
     reads: true,
   },
@@ -438,7 +456,8 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'read-events',
     what: 'events',
     prepare: openSession,
-    send: (client, store) => new EventStreamScripts(client).readEvents(store.keys, '0-0', 10, ['created'], '0-0'),
+    send: (client, store) =>
+      new EventStreamScripts(client, SESSION_ENTRIES).readEvents(store.keys, '0-0', 10, ['created'], '0-0'),
     reply: ['read', [expect.any(Array)]],
     reads: true,
   },

@@ -93,7 +93,7 @@ export class GatewaySockets implements GatewayBinding {
       );
     }
     // The result is no Observable if a guard refused the message. A failed save is already logged.
-    await held?.save()?.catch(() => undefined);
+    await held?.saveChanges()?.catch(() => undefined);
     return result;
   }
 
@@ -185,7 +185,7 @@ function savedFirst(args: readonly unknown[], held: DetachedSession): unknown[] 
     if (typeof arg !== 'function') return arg;
     return (...values: unknown[]): void => {
       const acknowledge = (): unknown => Reflect.apply(arg, undefined, values);
-      const saving = held.save();
+      const saving = held.saveChanges();
       if (!saving) acknowledge();
       // If the save failed, the interceptor reports it to the filters after the handler.
       else saving.then(acknowledge, () => undefined);

@@ -65,15 +65,14 @@ export class GatewayClient implements OpenConnection {
     // Register before the load, so that no end after it is missed.
     this.#belongTo(this.#sessions.loader.presentedIds(this.#request));
     const opening = await this.#sessions.detached(this.#request);
-    const { session } = opening;
-    if (session.isUnavailable) {
+    if (opening.isUnavailable) {
       this.disconnect();
       throw new SessionStoreError('The session of a WebSocket could not be loaded');
     }
-    void session.touch.send();
+    void opening.touch.send();
     this.#opening = opening;
     opening.attach();
-    this.#id = session.existing?.id;
+    this.#id = opening.existing?.id;
     this.#belongTo(this.#id === undefined ? [] : [this.#id]);
   }
 
@@ -112,7 +111,7 @@ export class GatewayClient implements OpenConnection {
     if (++this.#waiting > MOST_WAITING) this.close('too many messages');
     try {
       const current = await this.#load(this.#id);
-      if (current && !current.session.isUnavailable && !current.session.existing) this.close('session ended');
+      if (current && !current.isUnavailable && !current.existing) this.close('session ended');
       return this.#closing ? undefined : current;
     } finally {
       this.#waiting--;

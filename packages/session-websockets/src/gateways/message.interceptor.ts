@@ -15,10 +15,10 @@ export class MessageInterceptor implements NestInterceptor {
     const held = context.getType() === 'ws' ? DetachedSession.current : undefined;
     if (!held) return next.handle();
     const handler = [context.getHandler(), context.getClass()];
-    if (reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, handler)) held.session.keepIdle();
+    if (reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, handler)) held.keepIdle();
     // Touch before the handler: a session with five seconds left must outlive a handler of ten.
-    void held.session.touch.send();
-    const saved = defer(() => held.save() ?? EMPTY).pipe(ignoreElements());
+    void held.touch.send();
+    const saved = defer(() => held.saveChanges() ?? EMPTY).pipe(ignoreElements());
     return concat(
       next.handle().pipe(
         catchError((error: unknown) =>

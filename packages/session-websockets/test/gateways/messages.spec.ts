@@ -45,7 +45,7 @@ afterEach(async () => {
   await closeApps();
 });
 
-const currentSession = () => DetachedSession.current!.session.session;
+const currentSession = () => DetachedSession.current!.session;
 
 @Injectable()
 class Denies implements CanActivate {

@@ -11,14 +11,14 @@
   Returns
     'acknowledged'
 ]]
--- include: types
-local events = KEYS[1]
-local failing, retries = read('HLEN', KEYS[2]), read('ZCARD', KEYS[3])
-if not failing then error(wrong_type('hash', KEYS[2])) end
-if not retries then error(wrong_type('zset', KEYS[3])) end
+-- include: keys
+local events, failing, retries = KEYS[1], KEYS[2], KEYS[3]
+local group, positions = ARGV[1], { unpack(ARGV, 2) }
+
+local failed = read_typed('hash', 'HLEN', failing)
+local retried = read_typed('zset', 'ZCARD', retries)
 -- The first write, which fails when the stream is a stray key.
-local recorded = redis.pcall('XACK', events, ARGV[1], unpack(ARGV, 2))
--- include: unrecorded
-if failing > 0 then redis.call('HDEL', KEYS[2], unpack(ARGV, 2)) end
-if retries > 0 then redis.call('ZREM', KEYS[3], unpack(ARGV, 2)) end
+read_typed('stream', 'XACK', events, group, unpack(positions))
+if failed > 0 then redis.call('HDEL', failing, unpack(positions)) end
+if retried > 0 then redis.call('ZREM', retries, unpack(positions)) end
 return 'acknowledged'

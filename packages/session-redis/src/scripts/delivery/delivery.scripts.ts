@@ -1,9 +1,7 @@
-import { Injectable } from '@nestjs/common';
-import type { SessionEventType } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { InjectConnection } from '../../connection/redis-connections.js';
-import type { SessionKeys } from '../../keys/session-keys.js';
+import type { PartitionKeys } from '../../partitions/partition-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { dataKeyOf, type EntryKind, type StreamEntry } from '../stream/stream-entry.js';
 
 /** An instance as a consumer in its group. */
 export interface ConsumerIdentity {
@@ -22,8 +20,6 @@ export type ClaimedEntry = [
 ];
 
 export interface EntryFailure {
-  readonly position: string;
-  readonly sessionId: string;
   /** The names of the handlers that have succeeded, in all attempts. */
   readonly done: readonly string[];
   readonly reason: string;
@@ -37,7 +33,7 @@ export interface EntryFailure {
 export interface RegisteredHandlers {
   readonly names: readonly string[];
   /** The types of the events that they want. */
-  readonly types: readonly SessionEventType[];
+  readonly types: readonly string[];
 }
 
 /** How failed entries are retried. */
@@ -46,7 +42,7 @@ export interface RetryRules {
   readonly firstBackOff: number;
   /** Milliseconds. */
   readonly longestBackOff: number;
-  /** Milliseconds for which the data of an ended session is kept after a failure. */
+  /** Milliseconds for which data that only its entry needs is kept after a failure. */
   readonly retention: number;
   readonly deadLetters: {
     /** Most bytes of the dead letters of a partition. */
@@ -64,7 +60,7 @@ export type FailReply = 'retry' | 'dead' | 'lost';
 export type RenewReply = 'renewed' | 'lost';
 export type ReleaseReply = 'left' | 'staying';
 
-/** A position after all entries; see note_instance() in scripts/includes/stream.lua. */
+/** A position after all entries; see note_instance() in scripts/library/groups.lua. */
 const BEHIND_ALL = '18446744073709551614-0';
 
 const SOURCES = loadScripts('delivery', {
@@ -79,17 +75,19 @@ const SOURCES = loadScripts('delivery', {
 });
 
 /** The scripts for instances that handle events. Each is one typed function, and each call is for one partition. */
-@Injectable()
 export class DeliveryScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
 
-  constructor(@InjectConnection('background') client: Redis) {
+  constructor(
+    client: Redis,
+    private readonly kind: EntryKind,
+  ) {
     this.#client = defineScripts(client, SOURCES);
   }
 
   /** `liveness`: the idle time in milliseconds below which an instance is alive. */
   async registerHandlers(
-    { events, handlers, wanted }: SessionKeys,
+    { events, handlers, wanted }: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
     { names, types }: RegisteredHandlers,
     liveness: number,
@@ -101,24 +99,20 @@ export class DeliveryScripts {
 
   /** From now on a group wants events of these types as well. */
   async wantEvents(
-    { wanted }: SessionKeys,
+    { wanted }: PartitionKeys,
     { group }: ConsumerIdentity,
-    types: readonly SessionEventType[],
+    types: readonly string[],
   ): Promise<WantReply> {
     return (await this.#client.wantEvents(1, wanted, group, ...types)) as WantReply;
   }
 
   /** An instance without handlers: its group wants no events, unless another instance has told otherwise. */
-  async abstain({ wanted }: SessionKeys, { group }: ConsumerIdentity): Promise<void> {
+  async abstain({ wanted }: PartitionKeys, { group }: ConsumerIdentity): Promise<void> {
     await this.#client.hsetnx(wanted, group, '');
   }
 
   /** For the next milliseconds broadcast handlers want events of these types. `begun`: they did not until now. */
-  async wantBroadcast(
-    partition: SessionKeys,
-    types: readonly SessionEventType[],
-    milliseconds: number,
-  ): Promise<WishReply[]> {
+  async wantBroadcast(partition: PartitionKeys, types: readonly string[], milliseconds: number): Promise<WishReply[]> {
     const keys = types.map((type) => partition.broadcastWanted(type));
     return (await this.#client.wantBroadcast(keys.length, ...keys, milliseconds)) as WishReply[];
   }
@@ -127,7 +121,7 @@ export class DeliveryScripts {
    * Whether events of a group are pending, which may be due. It also notes that this instance is alive. Plain commands
    * instead of a script: cheap when nothing is pending.
    */
-  async hasPending({ events }: SessionKeys, { group, consumer }: ConsumerIdentity): Promise<boolean> {
+  async hasPending({ events }: PartitionKeys, { group, consumer }: ConsumerIdentity): Promise<boolean> {
     const [[count]] = await Promise.all([
       this.#client.xpending(events, group),
       this.#client
@@ -140,7 +134,7 @@ export class DeliveryScripts {
 
   /** `lease`: milliseconds. */
   async claimEvents(
-    partition: SessionKeys,
+    partition: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
     lease: number,
     limit: number,
@@ -151,7 +145,7 @@ export class DeliveryScripts {
 
   /** All handlers of these entries have succeeded. */
   async acknowledge(
-    partition: SessionKeys,
+    partition: PartitionKeys,
     { group }: ConsumerIdentity,
     positions: readonly string[],
   ): Promise<AcknowledgeReply> {
@@ -161,24 +155,22 @@ export class DeliveryScripts {
 
   /** Handlers of an entry have failed: schedules its retry, or makes it a dead letter. */
   async fail(
-    partition: SessionKeys,
+    entry: StreamEntry,
     { group, consumer }: ConsumerIdentity,
-    failure: EntryFailure,
-    rules: RetryRules,
+    { done, reason, attempts, handler = '' }: EntryFailure,
+    { firstBackOff, longestBackOff, retention, deadLetters }: RetryRules,
   ): Promise<FailReply> {
-    const { position, sessionId, done, reason, attempts, handler = '' } = failure;
-    const { events, deadLetters } = partition;
-    const ofGroup = [partition.failing(group), partition.retries(group)];
-    const keys = [events, ...ofGroup, deadLetters, partition.session(sessionId)];
-    const times = [rules.firstBackOff, rules.longestBackOff, rules.retention];
-    const { maxSize, maxDataSize } = rules.deadLetters;
-    const args = [group, consumer, position, JSON.stringify(done), reason, attempts];
-    args.push(...times, maxSize, maxDataSize, handler);
+    const { partition, position } = entry;
+    const keys = [partition.events, partition.failing(group), partition.retries(group), partition.deadLetters];
+    const data = dataKeyOf(this.kind, entry);
+    if (data !== undefined) keys.push(data);
+    const args = [group, consumer, position, JSON.stringify(done), reason, attempts, firstBackOff, longestBackOff];
+    args.push(retention, deadLetters.maxSize, deadLetters.maxDataSize, handler, this.kind.data?.endField ?? '');
     return (await this.#client.retryOrDeadLetter(keys.length, ...keys, ...args)) as FailReply;
   }
 
   async renewLease(
-    { events }: SessionKeys,
+    { events }: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
     positions: readonly string[],
   ): Promise<RenewReply[]> {
@@ -187,7 +179,7 @@ export class DeliveryScripts {
 
   /** `kept`: the positions of the entries that the instance still handles. */
   async releaseEvents(
-    partition: SessionKeys,
+    partition: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
     kept: readonly string[],
   ): Promise<ReleaseReply> {

@@ -15,25 +15,24 @@
     {'registered'}
     {'differing', names}  other handlers were registered before, as JSON, and another instance of the group is alive
 ]]
--- include: pending, stream
-local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'hash' } })
-if problem then return problem end
-note_instance(ARGV[1], ARGV[2])
-local names = redis.call('HGET', KEYS[2], ARGV[1])
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
+-- include: groups, types, words
+local events, handlers, wanted = KEYS[1], KEYS[2], KEYS[3]
+local group, consumer, liveness, names, types = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+assert_types({ { events, 'stream' }, { handlers, 'hash' }, { wanted, 'hash' } })
+
+note_instance(events, group, consumer)
+local others = redis.call('HGET', handlers, group)
+redis.call('HSET', handlers, group, names)
 local differs = false
-if names and names ~= ARGV[4] then
-  for _, reply in ipairs(redis.call('XINFO', 'CONSUMERS', events, ARGV[1])) do
-    local consumer = named(reply)
-    local is_other = consumer.name ~= retries_consumer and consumer.name ~= ARGV[2]
-    differs = differs or is_other and consumer.idle < tonumber(ARGV[3])
+if others and others ~= names then
+  for _, instance in ipairs(instances_of(events, group)) do
+    differs = differs or instance.name ~= consumer and instance.idle < liveness
   end
 end
 -- A living instance with other handlers may want what this one does not.
-local types = ARGV[5]
-for known in string.gmatch(differs and redis.call('HGET', KEYS[3], ARGV[1]) or '', '%S+') do
-  if not string.find(types, known, 1, true) then types = (types == '' and '' or types .. ' ') .. known end
+for known in string.gmatch(differs and redis.call('HGET', wanted, group) or '', '%S+') do
+  types = with_word(types, known)
 end
-redis.call('HSET', KEYS[3], ARGV[1], types)
-if differs then return { 'differing', names } end
+redis.call('HSET', wanted, group, types)
+if differs then return { 'differing', others } end
 return { 'registered' }

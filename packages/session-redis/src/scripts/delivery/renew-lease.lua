@@ -12,9 +12,11 @@
     'lost'     another instance has taken the entry over, or the entry is settled
 ]]
 -- include: pending
+local events, group, consumer = KEYS[1], ARGV[1], ARGV[2]
+
 local function renew(position)
-  if not pending_at(KEYS[1], ARGV[1], position, ARGV[2]) then return 'lost' end
-  redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, position, 'JUSTID')
+  if not pending_at(events, group, position, consumer) then return 'lost' end
+  redis.call('XCLAIM', events, group, consumer, 0, position, 'JUSTID')
   return 'renewed'
 end
 

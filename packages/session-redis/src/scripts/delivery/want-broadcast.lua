@@ -9,9 +9,11 @@
     'renewed'
     'begun'  they were not wanted until now
 ]]
+local duration = ARGV[1]
+
 local words = {}
 for i, key in ipairs(KEYS) do
-  local existed = redis.call('SET', key, '', 'PX', ARGV[1], 'GET')
+  local existed = redis.call('SET', key, '', 'PX', duration, 'GET')
   words[i] = existed and 'renewed' or 'begun'
 end
 return words

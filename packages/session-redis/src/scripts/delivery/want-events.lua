@@ -9,9 +9,10 @@
   Returns
     'wanted'
 ]]
-local types = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-for i = 2, #ARGV do
-  if not string.find(types, ARGV[i], 1, true) then types = (types == '' and '' or types .. ' ') .. ARGV[i] end
-end
-redis.call('HSET', KEYS[1], ARGV[1], types)
+-- include: words
+local wanted, group = KEYS[1], ARGV[1]
+
+local types = redis.call('HGET', wanted, group) or ''
+for i = 2, #ARGV do types = with_word(types, ARGV[i]) end
+redis.call('HSET', wanted, group, types)
 return 'wanted'

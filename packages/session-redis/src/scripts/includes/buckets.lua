@@ -1,4 +1,4 @@
--- include: types
+-- paste: types
 -- The buckets in which the sweeper finds sessions that have ended.
 
 -- The minute of the bucket for an end. Rounded up as in Spring Session: an end on a full minute belongs to the next

@@ -1,9 +1,9 @@
 -- Moves the member of the session from where it stands, if anywhere, to where its new end belongs.
--- include: buckets
+-- paste: buckets
 local recorded, left_bucket, left_set, is_new = bucket, is_in == 1 and bucket, due, nil
 bucket, due = nil, nil
 if ends_at then
-  -- include: place
+  -- paste: place
   if not bucket then due = ends_at end
 end
 local stays = bucket and bucket == left_bucket
@@ -13,7 +13,7 @@ if leaves then redis.call('SREM', bucket_prefix .. left_bucket, 'expires:' .. id
 if is_last then redis.call('ZREM', bucket_list, left_bucket) end
 if left_set and not due then redis.call('ZREM', prefix .. 'ends', id) end
 if ends_at and not stays then
-  -- include: join
+  -- paste: join
 end
 if bucket then
   if bucket ~= recorded then redis.call('HSET', key, 'bucket', bucket) end

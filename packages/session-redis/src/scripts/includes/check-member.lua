@@ -6,7 +6,7 @@ local minute = tonumber(bucket)
 if minute then
   is_in = redis.pcall('SISMEMBER', bucket_prefix .. bucket, 'expires:' .. id)
   if type(is_in) == 'table' then
-    -- include: types
+    -- paste: types
     -- A session whose recorded bucket is a stray key is in no bucket.
     is_in = checked(is_in)
   end
@@ -14,7 +14,7 @@ if minute then
 else
   due = redis.pcall('ZSCORE', prefix .. 'ends', id)
   if type(due) == 'table' then
-    -- include: types
+    -- paste: types
     due = checked(due)
   end
   due = tonumber(due)

@@ -1,7 +1,7 @@
 -- Claims sessions that have expired, and moves the members of those that are alive. `minute`: of the bucket in which the
 -- members were found; nil: they were found elsewhere. `is_set`: they were found in the sorted set. Neither: a key event named
 -- them. `kept`: how long a session hash is kept after the end, in ms. `most_bytes`: of the partition's dead letters.
--- include: keys, clock, buckets, index
+-- paste: keys, clock, buckets, index
 if read('ZCARD', bucket_list) == nil then error(wrong_type('zset', bucket_list)) end
 if read('XLEN', events) == nil then error(wrong_type('stream', events)) end
 if read('XLEN', dead) == nil then error(wrong_type('stream', dead)) end
@@ -12,7 +12,7 @@ local leaving, leaving_set = {}, {}
 -- Lua itself would write 1.4e+12.
 local at = string.format('%.0f', now)
 local how, is_wanted = 'expired', nil
--- include: end-wanted
+-- paste: end-wanted
 -- The session hashes whose data nobody wants. They go at the end, too: until then they tell that the end is recorded.
 local unwanted = {}
 
@@ -23,7 +23,7 @@ end
 
 -- Before `remove` is called, every key is read that the dead letter needs. Whether `remove` has removed the foreign thing.
 local function bury(what, reason, remove)
-  -- include: dead-letters
+  -- paste: dead-letters
   if read('ZCARD', dead_index) == nil then error(wrong_type('zset', dead_index)) end
   for _, key in ipairs({ dead_sizes, lost_letters, unreported_letters }) do
     if read('HLEN', key) == nil then error(wrong_type('hash', key)) end
@@ -68,7 +68,7 @@ local function move_member(id, key, shadow, recorded, is_present)
   -- Not `now` plus the time to live: Redis 7.0 reads its clock for each, so the sum can fall into another minute.
   local ends_at, bucket, is_new = redis.call('PEXPIRETIME', shadow), nil, nil
   if ends_at >= 0 then
-    -- include: place
+    -- paste: place
   end
   if bucket and bucket == minute then return end
   local is_stray = minute and (is_in_set(id, recorded) or (bucket_of(id, recorded) or minute) ~= minute)
@@ -78,7 +78,7 @@ local function move_member(id, key, shadow, recorded, is_present)
   -- The session stands where it is recorded to be, so this member was a stray one.
   if is_stray then return end
   if ends_at >= 0 then
-    -- include: join
+    -- paste: join
   end
   if bucket then
     redis.call('HSET', key, 'bucket', bucket)
@@ -127,7 +127,7 @@ local function claim(member, key, shadow, is_present)
   if bucket then leave(bucket, member) end
   if not is_set and is_in_set(id, fields[1]) then leaving_set[#leaving_set + 1] = id end
   for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
-  -- include: ended
+  -- paste: ended
   if not is_wanted then unwanted[#unwanted + 1] = key end
   record(id)
   return word
@@ -136,7 +136,7 @@ end
 -- Lets everything leave that was claimed.
 local function finish()
   if has_recorded then
-    -- include: signal
+    -- paste: signal
   end
   for bucket, members in pairs(leaving) do redis.call('SREM', bucket_prefix .. bucket, unpack(members)) end
   if leaving_set[1] then redis.call('ZREM', prefix .. 'ends', unpack(leaving_set)) end

@@ -12,9 +12,9 @@ if is_wanted or redis.call('EXISTS', KEYS[7]) == 1 then
   -- The first write, which fails when the stream is a stray key.
   local recorded = redis.pcall('XADD', events, '*', 'type', 'created', 'session', id, 'at', now)
   if type(recorded) == 'table' then
-    -- include: unrecorded
+    -- paste: unrecorded
   end
-  -- include: signal
+  -- paste: signal
 end
 ARGV[last + 1], ARGV[last + 2] = 'creationTime', now
 ARGV[last + 3], ARGV[last + 4] = 'lastAccessedTime', now
@@ -32,11 +32,11 @@ if bucket then
   ARGV[last + 1], ARGV[last + 2] = 'bucket', bucket
   last = last + 2
 end
--- include: write-fields
+-- paste: write-fields
 if ends_at then
   redis.call('SET', shadow, '', 'PXAT', ends_at)
   redis.call('PEXPIREAT', key, ends_at + ARGV[3])
-  -- include: join
+  -- paste: join
 else
   redis.call('SET', shadow, '')
 end

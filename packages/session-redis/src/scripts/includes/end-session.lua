@@ -1,4 +1,4 @@
--- include: types
+-- paste: types
 -- Whether it has ended a session, as deleted; not one that is over. The second result is the error of a stray key.
 local function end_session(id)
   local key, shadow, how = prefix .. 'sessions:' .. id, prefix .. 'sessions:expires:' .. id, 'deleted'
@@ -9,6 +9,6 @@ local function end_session(id)
   if not fields[1] and redis.call('EXISTS', key) == 0 then return false end
   if text == nil then return false, wrong_type('string', shadow, id).err end
   local bucket, index = fields[2], fields[3]
-  -- include: end
+  -- paste: end
   return true
 end

@@ -4,7 +4,7 @@
 local most_attributes, size = largest % 1000000, tonumber(fields[5])
 size = size and size + added
 if not (size and size % 1000000 <= most_attributes and size < largest - most_attributes + 1000000) then
-  -- include: count
+  -- paste: count
 end
 ARGV[last + 1], ARGV[last + 2] = 'size', size
 last = last + 2

@@ -1,4 +1,4 @@
--- include: types
+-- paste: types
 -- The index entries of a session: a list of {name, value, set}, with the key of the index: a sorted set of ids. The score
 -- is the time of the sign-in, or of the creation when there was none; a rotation keeps it.
 

@@ -3,7 +3,7 @@
 -- gives it up; for whose session this one is to end (the field of that place, its own when it is refused, `-` for none); and
 -- the ids that its session may have. Before each id stands until when the session may still be stored under it, 0 when it
 -- was; or `-`: the session had that id, as somebody else's, when a sign-in began to change it.
--- include: clock
+-- paste: clock
 local ledger = KEYS[1]
 local by_field, list = {}, {}
 

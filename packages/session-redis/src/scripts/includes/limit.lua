@@ -1,5 +1,5 @@
 local is_wanted
--- include: end-session
+-- paste: end-session
 -- Makes room in the index of principals for the session `own`, which enters these indexes. `limit`: how many live sessions
 -- may be listed, and what happens when there would be more. A session that has expired, or that the epoch ends, does not
 -- count. Returns the reply when the session cannot be saved, or not yet.

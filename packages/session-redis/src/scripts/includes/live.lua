@@ -4,7 +4,7 @@ local bucket_list, events = KEYS[1], KEYS[2]
 local id, key, shadow, seals = ARGV[2], KEYS[3], KEYS[4], nil
 local text = redis.pcall('GET', shadow)
 if text ~= '' then
-  -- include: types
+  -- paste: types
   -- A chain of marks is short: each lives for 60 s. The limit stops a planted circle.
   for _ = 1, 15 do
     if text ~= false then break end

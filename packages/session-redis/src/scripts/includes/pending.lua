@@ -1,4 +1,4 @@
--- include: server
+-- paste: server
 -- The pending entries of a group.
 
 -- In every group, this consumer owns the entries that wait for a retry; it is no instance. The group's retries say when

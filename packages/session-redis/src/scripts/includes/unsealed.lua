@@ -1,6 +1,6 @@
 -- Leaves out of a forwarded save the attributes that a sign-in on the way did not keep: `seals` has the rules. It neither
 -- writes nor removes nor compares them.
--- include: kept
+-- paste: kept
 for _, seal in ipairs(seals) do
   local is_kept = kept_by(seal)
   local removed, written = first_removed - 1, first_attribute - 1

@@ -25,7 +25,7 @@
       stored yet, 1 when other sessions are to end for its session, and its ids
 ]]
 if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
--- include: ledger
+-- paste: ledger
 local id, replaced, most, latest = ARGV[1], ARGV[2], tonumber(ARGV[3]), now + ARGV[5]
 local first_session = 9 + 2 * ARGV[8]
 

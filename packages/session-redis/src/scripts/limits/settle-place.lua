@@ -14,7 +14,7 @@
   Returns
     'done'
 ]]
--- include: ledger
+-- paste: ledger
 local id, replaced = ARGV[1], ARGV[2]
 local own = place_with(id)
 remove_over(own, 5, #ARGV)

@@ -25,7 +25,7 @@
 ]]
 local bucket_list, events, dead = KEYS[1], KEYS[2], KEYS[3]
 local minute, is_set, kept, most_bytes = nil, true, ARGV[2], ARGV[3]
--- include: claim
+-- paste: claim
 local set, most, first = prefix .. 'ends', tonumber(ARGV[4]), '-inf'
 -- A shadow key still exists in the millisecond of its end.
 local limit = '(' .. string.format('%.0f', now + ARGV[5])

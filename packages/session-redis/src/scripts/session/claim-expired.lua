@@ -25,7 +25,7 @@
 ]]
 local bucket_list, events, dead = KEYS[1], KEYS[2], KEYS[3]
 local minute, is_set, kept, most_bytes = tonumber(ARGV[4]) and ARGV[4] or nil, ARGV[4] == 'ends', ARGV[2], ARGV[3]
--- include: claim
+-- paste: claim
 -- Which members are in the bucket; nil when its key has a wrong type. The first one is there because Redis asks for
 -- one, and there may be no members.
 local present = minute and read('SMISMEMBER', bucket_prefix .. minute, minute, unpack(ARGV, 5))

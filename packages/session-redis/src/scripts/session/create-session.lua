@@ -31,20 +31,20 @@
     {'again'}      the limit has ended some sessions; repeat the call, because there are more
     {'late'}       the time of the limit has passed
 ]]
--- include: keys
+-- paste: keys
 local bucket_list, events = KEYS[1], KEYS[2]
 local id, key, shadow, most, signs_in, limit, kept = ARGV[2], KEYS[3], KEYS[4], nil, ARGV[7] == '1', ARGV[8], ARGV[9]
 local first_index, first_attribute, last = 10, 10 + 2 * ARGV[6], #ARGV
 if KEYS[8] and redis.call('EXISTS', unpack(KEYS, 8)) > 0 then return { 'gone' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 
--- include: new-session
+-- paste: new-session
 if limit ~= '' then
-  -- include: in-time, limit
+  -- paste: in-time, limit
   local refusal = entries and refusal_of(entries, id, limit)
   if refusal then return { refusal } end
   -- It may have ended the last session in the bucket, which is then no longer listed.
   is_new = bucket ~= nil
 end
--- include: create
+-- paste: create
 return { 'created', now }

@@ -16,12 +16,12 @@
     {'forwarded'}  deleted, under a later id than the given one
     {'gone'}       there is no live session, or the index does not list it
 ]]
--- include: keys, live
+-- paste: keys, live
 if KEYS[5] and not redis.call('ZSCORE', KEYS[5], id) then return { 'gone' } end
 local fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'bucket', 'index')
 if not fields[1] then
-  -- include: incomplete
+  -- paste: incomplete
 end
 local bucket, index, how, kept, is_wanted = fields[2], fields[3], 'deleted', ARGV[3], nil
--- include: clock, end
+-- paste: clock, end
 return { id == ARGV[2] and 'deleted' or 'forwarded' }

@@ -1,5 +1,4 @@
-/** The outcome for a member of a bucket or of the sorted set. */
-export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
+import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
 
 /** A session that the sorted set had. */
 export interface DueSession {

@@ -12,9 +12,9 @@
 
   Returns the number of sessions that this call ended
 ]]
--- include: keys, clock
+-- paste: keys, clock
 local bucket_list, events, kept, is_wanted = KEYS[1], KEYS[2], ARGV[2], nil
--- include: end-session
+-- paste: end-session
 local at, ended = tonumber(redis.call('HGET', KEYS[3], 'at')) or 0, 0
 for i = 3, #ARGV do
   local times = read('HMGET', prefix .. 'sessions:' .. ARGV[i], 'creationTime', 'authenticatedAt')

@@ -15,9 +15,9 @@
   Returns the number of sessions that this call ended; the score of the last entry to end, empty when there is none left;
   the error of a session that a stray key keeps alive, empty when there is none; and the ids of such sessions
 ]]
--- include: keys, clock
+-- paste: keys, clock
 local bucket_list, events, kept, is_wanted = KEYS[1], KEYS[2], ARGV[2], nil
--- include: end-session
+-- paste: end-session
 local latest = ARGV[3]
 if latest == '' then latest = redis.call('ZRANGE', KEYS[3], 0, 0, 'REV', 'WITHSCORES')[2] or '' end
 local stays = {}

@@ -14,23 +14,29 @@
   Returns the lowest score of the page, empty when this is the last page; the highest score of the index, empty when there
   is none; and for each live session its id, the time to live of its shadow key, and its times and its device
 ]]
--- include: types
-local last, found = '', redis.call('ZRANGE', KEYS[1], ARGV[2], ARGV[3], 'BYSCORE', 'REV', 'LIMIT', 0, ARGV[4], 'WITHSCORES')
-local latest = redis.call('ZRANGE', KEYS[1], 0, 0, 'REV', 'WITHSCORES')[2] or ''
-local ids = {}
-for i = 1, #found, 2 do table.insert(ids, found[i]) end
-if #ids == tonumber(ARGV[4]) then
-  last = found[#found]
+-- include: keys
+local index, prefix, highest, lowest, size = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+-- The ids of the page, and its lowest score; empty when it is the last page.
+local function page_of(found)
+  local ids = {}
+  for i = 1, #found, 2 do table.insert(ids, found[i]) end
+  if #ids < size then return ids, '' end
+  local last = found[#found]
   for i = #found, 2, -2 do
     if found[i] == last then table.remove(ids) end
   end
-  for _, id in ipairs(redis.call('ZRANGE', KEYS[1], last, last, 'BYSCORE')) do table.insert(ids, id) end
+  for _, id in ipairs(redis.call('ZRANGE', index, last, last, 'BYSCORE')) do table.insert(ids, id) end
+  return ids, last
 end
 
+local found = redis.call('ZRANGE', index, highest, lowest, 'BYSCORE', 'REV', 'LIMIT', 0, size, 'WITHSCORES')
+local latest = redis.call('ZRANGE', index, 0, 0, 'REV', 'WITHSCORES')[2] or ''
+local ids, last = page_of(found)
 local reply, lost = { last, latest }, {}
 for _, id in ipairs(ids) do
-  local key = ARGV[1] .. 'sessions:' .. id
-  local left = redis.call('PTTL', ARGV[1] .. 'sessions:expires:' .. id)
+  local key = prefix .. 'sessions:' .. id
+  local left = redis.call('PTTL', prefix .. 'sessions:expires:' .. id)
   -- A stray key in the place of a session hash is no session.
   local fields = read('HMGET', key, 'creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'authenticatedAt', 'device')
   if left ~= -2 and fields then
@@ -39,5 +45,5 @@ for _, id in ipairs(ids) do
     table.insert(lost, id)
   end
 end
-for i = 1, #lost, 4000 do redis.call('ZREM', KEYS[1], unpack(lost, i, math.min(i + 3999, #lost))) end
+for i = 1, #lost, 4000 do redis.call('ZREM', index, unpack(lost, i, math.min(i + 3999, #lost))) end
 return reply

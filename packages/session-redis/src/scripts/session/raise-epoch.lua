@@ -7,7 +7,8 @@
 
   Returns the epoch in epoch ms
 ]]
--- include: clock
-local at = math.max(now, tonumber(redis.call('HGET', KEYS[1], 'at')) or 0)
-redis.call('HSET', KEYS[1], 'at', at)
-return string.format('%.0f', at)
+-- include: clock, digits
+local epoch = KEYS[1]
+local at = math.max(now_in_ms(), tonumber(redis.call('HGET', epoch, 'at')) or 0)
+redis.call('HSET', epoch, 'at', at)
+return digits(at)

@@ -58,7 +58,7 @@ if KEYS[5] and ARGV[10] == 'clear' and redis.pcall('GET', KEYS[5]) == 'cleared:'
   -- It was sent twice: its mark leads nowhere, so the session is not found through it.
   return { redis.call('EXISTS', KEYS[7]) == 1 and 'saved' or 'gone' }
 end
--- include: keys, live
+-- paste: keys, live
 local first_attribute, last = 6 + ARGV[5], #ARGV
 local first_removed, last_removed = first_attribute, first_attribute - 1
 local condition, new_id, new_interval, new_timeout, kept_rule, limit, mark = 'any', nil, nil, nil, '', '', nil
@@ -85,7 +85,7 @@ else
   fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', 'size')
 end
 if not fields[1] then
-  -- include: incomplete
+  -- paste: incomplete
 end
 
 local reply = id == ARGV[2] and 'saved' or 'forwarded'
@@ -102,10 +102,10 @@ if signs_in then
   if epoch and math.max(tonumber(fields[7]) or 0, tonumber(fields[8]) or 0) <= epoch then return { 'gone' } end
 end
 if rotates or data_keys then
-  -- include: data-key
+  -- paste: data-key
 end
 if seals then
-  -- include: unsealed
+  -- paste: unsealed
 end
 if condition ~= 'any' and not clears then
   local current = redis.call('HGET', key, ARGV[11])
@@ -122,10 +122,10 @@ if rotates and redis.call('EXISTS', KEYS[6], KEYS[7], unpack(KEYS, 8)) > 0 then 
 local stale
 if clears or signs_in then
   stale = {}
-  -- include: stale-attributes
+  -- paste: stale-attributes
 end
 
--- include: clock, in-time
+-- paste: clock, in-time
 local accessed, absolute_expiry = tonumber(fields[1]), tonumber(fields[3])
 if new_timeout then
   local start = now
@@ -137,7 +137,7 @@ if new_timeout then
 end
 local interval, since = new_interval or tonumber(fields[2]), now
 if keeps_idle and accessed and accessed < now then since = accessed end
--- include: end-since
+-- paste: end-since
 local sets_end = not keeps_idle or new_interval or new_timeout
 local ends = sets_end and ends_at and ends_at <= now
 local bucket, is_in, due, moves = fields[4], nil, nil, nil
@@ -145,23 +145,23 @@ local bucket, is_in, due, moves = fields[4], nil, nil, nil
 if ends then
   local index, how, kept, is_wanted = redis.call('HGET', key, 'index'), 'expired', ARGV[4], nil
   if new_interval == 0 then how = 'deleted' end
-  -- include: end
+  -- paste: end
   -- There is nothing left to write to.
   if not is_wanted then return { reply, signs_in and now or nil } end
 else
   if largest then
-    -- include: fit
+    -- paste: fit
   end
   if sets_end or rotates then
-    -- include: check-member
+    -- paste: check-member
   end
   local leaving, joining
   if changes_index or fields[6] then
-    -- include: index
+    -- paste: index
     leaving, joining = fields[6] and recorded_entries(fields[6]) or {}, new_entries(16, first_removed - 1)
     if changes_index and limit ~= '' then
       local kept = ARGV[4]
-      -- include: limit
+      -- paste: limit
       local refusal = refusal_of(joining, id, limit)
       if refusal then return { refusal } end
     end
@@ -185,20 +185,20 @@ else
     if rotates then
       local recorded = redis.pcall('XLEN', events)
       if type(recorded) == 'table' then
-        -- include: unrecorded
+        -- paste: unrecorded
       end
     end
-    -- include: change-member
+    -- paste: change-member
   end
   if rotates then
     local recorded = redis.pcall('XADD', events, '*', 'type', 'id-changed', 'session', new_id, 'at', now, 'previous', id)
     if type(recorded) == 'table' then
-      -- include: unrecorded
+      -- paste: unrecorded
     end
-    -- include: signal
+    -- paste: signal
   end
   if sets_end then
-    -- include: set-end
+    -- paste: set-end
   end
   if joining then
     local score = now
@@ -237,7 +237,7 @@ end
 for i = 1, stale and #stale or 0, 4000 do
   redis.call('HDEL', key, unpack(stale, i, math.min(i + 3999, #stale)))
 end
--- include: write-fields
+-- paste: write-fields
 for i = first_removed, last_removed, 4000 do
   redis.call('HDEL', key, unpack(ARGV, i, math.min(i + 3999, last_removed)))
 end

@@ -8,10 +8,12 @@ import type {
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../configuration/expirations.options.js';
+import type { ResolvedRedisSessionOptions } from '../../configuration/redis-session.options.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
+import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 import {
   detailsOf,
@@ -30,7 +32,7 @@ import {
   toCreateReply,
   toUpdateReply,
 } from './session-arguments.js';
-import { type ClaimOutcome, type DueReply, type DueSession, type DueSessions, toDueSessions } from './due-session.js';
+import { type DueReply, type DueSession, type DueSessions, toDueSessions } from './due-session.js';
 import type { EndedBatch, ListedPage, ListReply } from './listed-session.js';
 
 /** Where the scripts note the end of a session, how long they keep ended ones, and how much room dead letters have. */
@@ -45,11 +47,17 @@ export interface KeepingRules {
   readonly deadLetters: { readonly maxSize: number };
 }
 
+/** What options of the module say of that. */
+export function keepingRules(
+  { grace, events, expirations }: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>,
+  partitions: SessionPartitions,
+): KeepingRules {
+  const maxSize = partitions.shareOf(events.deadLetters.maxSize);
+  return { grace, retention: events.retention, store: expirations.store, deadLetters: { maxSize } };
+}
+
 /** The outcome of a takeover. `refused`: the session was ended with others. No limit refuses one. */
 export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
-
-/** Whose turn a cleanup is, and whether there is anything to do. */
-export type TakeCleanupReply = 'due' | 'clean' | 'taken';
 
 /** A session of another library. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
@@ -66,7 +74,6 @@ const FILES = {
   endOlderSessions: 'end-older-sessions',
   claimExpired: 'claim-expired',
   claimDue: 'claim-due',
-  takeCleanup: 'take-cleanup',
 };
 
 function sourcesFor(store: ExpirationStoreName) {
@@ -208,17 +215,6 @@ export class SessionScripts {
   /** Raises the epoch of a partition to now. */
   async raiseEpoch({ epoch }: SessionKeys): Promise<string> {
     return (await this.#run('raiseEpoch', [epoch], [])) as string;
-  }
-
-  /** Takes the cleanup of a partition for a while, unless another instance has it. Up to `most` young events need none. */
-  async takeCleanup(
-    { cleanup, bucketList, ends, events, deadLetters }: SessionKeys,
-    instance: string,
-    duration: number,
-    most: number,
-  ): Promise<TakeCleanupReply> {
-    const args = [instance, duration, Math.min(this.rules.grace, this.rules.retention), most];
-    return (await this.#run('takeCleanup', [cleanup, bucketList, ends, events, deadLetters], args)) as TakeCleanupReply;
   }
 
   /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */

@@ -29,7 +29,7 @@
     {'gone'}       it was taken over before, or its entry has just ended
     {'refused'}    it was ended with others
 ]]
--- include: keys
+-- paste: keys
 local bucket_list, events = KEYS[1], KEYS[2]
 local id, key, shadow, most, signs_in = ARGV[2], KEYS[3], KEYS[4], tonumber(ARGV[7]), false
 local first_index, first_attribute, last = 8, 8 + 2 * ARGV[6], #ARGV
@@ -37,7 +37,7 @@ if most == 0 or most == -2 or redis.call('EXISTS', KEYS[8]) == 1 then return { '
 if redis.call('EXISTS', unpack(KEYS, 9)) > 0 then return { 'refused' } end
 if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
 if most < 0 then most = nil end
--- include: new-session, create
+-- paste: new-session, create
 if most then
   redis.call('SET', KEYS[8], '', 'PX', most)
 else

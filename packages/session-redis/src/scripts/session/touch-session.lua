@@ -15,20 +15,20 @@
     {'forwarded'}  touched, under a later id than the given one
     {'gone'}       there is no live session
 ]]
--- include: keys, live
+-- paste: keys, live
 local fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket')
 if not fields[1] then
-  -- include: incomplete
+  -- paste: incomplete
 end
--- include: clock
+-- paste: clock
 local accessed, interval, absolute_expiry = tonumber(fields[1]), tonumber(fields[2]), tonumber(fields[3])
 local since = now
--- include: end-since
+-- paste: end-since
 local bucket, is_in, due, moves = fields[4], nil, nil, nil
--- include: check-member
+-- paste: check-member
 if moves then
-  -- include: change-member
+  -- paste: change-member
 end
 if not accessed or accessed < now then redis.call('HSET', key, 'lastAccessedTime', now) end
--- include: set-end
+-- paste: set-end
 return { id == ARGV[2] and 'touched' or 'forwarded' }

@@ -11,7 +11,8 @@
     {'all', count}
     {'more', count, position}  continue after this position
 ]]
-local limit = tonumber(ARGV[2])
-local entries = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', limit)
+local events, position, limit = KEYS[1], ARGV[1], tonumber(ARGV[2])
+
+local entries = redis.call('XRANGE', events, '(' .. position, '+', 'COUNT', limit)
 if #entries < limit then return { 'all', #entries } end
 return { 'more', #entries, entries[#entries][1] }

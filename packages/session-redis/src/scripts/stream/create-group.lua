@@ -8,19 +8,21 @@
   KEYS[3] which events each group wants
   ARGV[1] group
   ARGV[2] its first event: 'oldest' for the oldest that is kept, 'now' for the next one
+  ARGV[3] all types of events, separated by spaces
 
   Returns
     'created'
     'exists'
 ]]
--- include: server, stream
-local problem = wrong_type({ { events, 'stream' }, { KEYS[2], 'string' }, { KEYS[3], 'hash' } })
-if problem then return problem end
-if groups_of_stream()[ARGV[1]] then return 'exists' end
+-- include: groups, positions, types
+local events, trimmed_key, wanted = KEYS[1], KEYS[2], KEYS[3]
+local group, begins, types = ARGV[1], ARGV[2], ARGV[3]
+assert_types({ { events, 'stream' }, { trimmed_key, 'string' }, { wanted, 'hash' } })
+if groups_of(events)[group] then return 'exists' end
 
-local trimmed = trimmed_position(KEYS[2])
-if trimmed == '0-0' then redis.call('DEL', KEYS[2]) end
-redis.call('XGROUP', 'CREATE', events, ARGV[1], ARGV[2] == 'now' and '$' or trimmed, 'MKSTREAM')
+local trimmed = trimmed_position(events, trimmed_key)
+if trimmed == '0-0' then redis.call('DEL', trimmed_key) end
+redis.call('XGROUP', 'CREATE', events, group, begins == 'now' and '$' or trimmed, 'MKSTREAM')
 -- Until its instances tell what they want.
-redis.call('HSET', KEYS[3], ARGV[1], 'created deleted expired id-changed')
+redis.call('HSET', wanted, group, types)
 return 'created'

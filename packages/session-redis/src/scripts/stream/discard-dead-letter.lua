@@ -9,11 +9,10 @@
     'discarded'
     'gone'  the dead letter does not exist any more
 ]]
-local dead = KEYS[1]
--- include: server, dead-letters
-local problem = wrong_type({ { dead, 'stream' }, { dead_index, 'zset' }, { dead_sizes, 'hash' } })
-if problem then return problem end
-local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]
+-- include: dead-letters, types
+local letters, position = dead_letters(KEYS[1]), ARGV[1]
+assert_types({ { letters.stream, 'stream' }, { letters.index, 'zset' }, { letters.sizes, 'hash' } })
+local letter = redis.call('XRANGE', letters.stream, position, position)[1]
 if not letter then return 'gone' end
-remove_letter(letter)
+remove_letter(letters, letter)
 return 'discarded'

@@ -1,7 +1,7 @@
-import type { SessionEventType } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import type { SessionKeys } from '../../keys/session-keys.js';
+import type { PartitionKeys } from '../../partitions/partition-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import type { EntryKind } from './stream-entry.js';
 
 /** An entry as Redis replies it, with fields and values in turn. */
 export type StreamReply = readonly [position: string, fields: readonly string[]];
@@ -26,6 +26,8 @@ export interface DeadLetterLimits {
 
 export type TrimLettersReply = [word: 'done' | 'more', lost: string[]];
 export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
+/** Whose turn a cleanup is, and whether there is anything to do. */
+export type TakeCleanupReply = 'due' | 'clean' | 'taken';
 export type CreateGroupReply = 'created' | 'exists';
 /**
  * The result of removing a group. `removed`: it is gone; `live`: one of its instances is alive, and nothing was
@@ -42,13 +44,14 @@ export type ReadReply =
 
 /**
  * The result of replaying a dead letter. `replayed`: its group handles it again; `gone`: it does not exist; `orphaned`:
- * its group does not exist; `foreign`: it is no session event, so no handler can take it.
+ * its group does not exist; `foreign`: it is no event, so no handler can take it.
  */
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 
 export type DiscardReply = 'discarded' | 'gone';
 
 const SOURCES = loadScripts('stream', {
+  takeCleanup: 'take-cleanup',
   trimEvents: 'trim-events',
   createGroup: 'create-group',
   removeGroup: 'remove-group',
@@ -64,26 +67,44 @@ const SOURCES = loadScripts('stream', {
 export class EventStreamScripts {
   readonly #client: ScriptedRedis<keyof typeof SOURCES>;
 
-  constructor(client: Redis) {
+  constructor(
+    client: Redis,
+    private readonly kind: EntryKind,
+  ) {
     this.#client = defineScripts(client, SOURCES);
   }
 
-  async trim(partition: SessionKeys, { grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {
+  /** Takes the cleanup of a partition for a while, unless another instance has it. Up to `maxLength` young events need none. */
+  async takeCleanup(
+    { cleanup, events, deadLetters, prefix }: PartitionKeys,
+    instance: string,
+    duration: number,
+    { grace, retention, maxLength }: TrimLimits,
+  ): Promise<TakeCleanupReply> {
+    const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
+    const args = [instance, duration, Math.min(grace, retention), maxLength];
+    return (await this.#client.takeCleanup(keys.length, ...keys, ...args)) as TakeCleanupReply;
+  }
+
+  async trim(partition: PartitionKeys, { grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {
     const { events, trimmed, dropped, thinned, prefix } = partition;
-    const limits = [grace, retention, maxLength, limit];
-    return (await this.#client.trimEvents(4, events, trimmed, dropped, thinned, prefix, ...limits)) as TrimReply;
+    const { makingRoom, data } = this.kind;
+    const args = [grace, retention, maxLength, limit, makingRoom.join(' ')];
+    if (data) args.push(prefix + data.keyPrefix, data.idField, data.endField, data.endTypes.join(' '));
+    return (await this.#client.trimEvents(4, events, trimmed, dropped, thinned, ...args)) as TrimReply;
   }
 
   async createGroup(
-    { events, trimmed, wanted }: SessionKeys,
+    { events, trimmed, wanted }: PartitionKeys,
     group: string,
     from: 'oldest' | 'now',
   ): Promise<CreateGroupReply> {
-    return (await this.#client.createGroup(3, events, trimmed, wanted, group, from)) as CreateGroupReply;
+    const types = this.kind.types.join(' ');
+    return (await this.#client.createGroup(3, events, trimmed, wanted, group, from, types)) as CreateGroupReply;
   }
 
   /** `liveness`: the idle time in milliseconds below which an instance is alive. */
-  async removeGroup(partition: SessionKeys, group: string, liveness: number): Promise<RemoveGroupReply> {
+  async removeGroup(partition: PartitionKeys, group: string, liveness: number): Promise<RemoveGroupReply> {
     const { events, handlers, dropped, wanted, lostDeadLetters } = partition;
     const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped, wanted];
     keys.push(lostDeadLetters);
@@ -91,12 +112,12 @@ export class EventStreamScripts {
   }
 
   /** Removes a dead instance from its group, unless it has pending entries. */
-  async removeConsumer({ events }: SessionKeys, group: string, consumer: string): Promise<RemoveConsumerReply> {
+  async removeConsumer({ events }: PartitionKeys, group: string, consumer: string): Promise<RemoveConsumerReply> {
     return (await this.#client.removeConsumer(1, events, group, consumer)) as RemoveConsumerReply;
   }
 
   /** Counts up to `limit` events after a position. */
-  async countEvents({ events }: SessionKeys, position: string, limit: number): Promise<CountReply> {
+  async countEvents({ events }: PartitionKeys, position: string, limit: number): Promise<CountReply> {
     return (await this.#client.countEvents(1, events, position, limit)) as CountReply;
   }
 
@@ -105,26 +126,26 @@ export class EventStreamScripts {
    * `types`: what it wants. `known`: the position up to which it knows that events have made room for ends.
    */
   async readEvents(
-    { events, trimmed, thinned }: SessionKeys,
+    { events, trimmed, thinned }: PartitionKeys,
     position: string | undefined,
     limit: number,
-    types: readonly SessionEventType[],
+    types: readonly string[],
     known: string,
   ): Promise<ReadReply> {
     const args = [position ?? '', limit, known, ...types];
     return (await this.#client.readEvents(3, events, trimmed, thinned, ...args)) as ReadReply;
   }
 
-  async replayDeadLetter({ events, deadLetters }: SessionKeys, position: string): Promise<ReplayReply> {
+  async replayDeadLetter({ events, deadLetters }: PartitionKeys, position: string): Promise<ReplayReply> {
     return (await this.#client.replayDeadLetter(2, events, deadLetters, position)) as ReplayReply;
   }
 
-  async discardDeadLetter({ deadLetters }: SessionKeys, position: string): Promise<DiscardReply> {
+  async discardDeadLetter({ deadLetters }: PartitionKeys, position: string): Promise<DiscardReply> {
     return (await this.#client.discardDeadLetter(1, deadLetters, position)) as DiscardReply;
   }
 
   async trimDeadLetters(
-    { deadLetters }: SessionKeys,
+    { deadLetters }: PartitionKeys,
     { retention, maxSize }: DeadLetterLimits,
     limit: number,
   ): Promise<TrimLettersReply> {

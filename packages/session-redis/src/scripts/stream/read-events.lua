@@ -18,21 +18,23 @@
     {'thinned', position}  unread events up to this position, of a type that the reader wants, have made room for ends.
                            All ends are still there
 ]]
--- include: server, stream
-local position = ARGV[1]
+-- include: fields, positions
+local events, trimmed_key, thinned = KEYS[1], KEYS[2], KEYS[3]
+local position, limit, known = ARGV[1], ARGV[2], ARGV[3]
+
 local exists = redis.call('EXISTS', events) == 1
 local last = exists and named(redis.call('XINFO', 'STREAM', events))['last-generated-id'] or '0-0'
 if position == '' then return { 'begin', last } end
 
 -- Redis has lost the stream or its end. The reader may have read what is left; if it has not, the gap covers that too.
 if before(last, position) then return { 'gap', last } end
-local trimmed = trimmed_position(KEYS[2])
+local trimmed = trimmed_position(events, trimmed_key)
 if before(position, trimmed) then return { 'gap', trimmed } end
-local known = before(position, ARGV[3]) and ARGV[3] or position
+if before(known, position) then known = position end
 local gone = known
 for i = 4, #ARGV do
-  local dropped = redis.call('HGET', KEYS[3], ARGV[i])
+  local dropped = redis.call('HGET', thinned, ARGV[i])
   if dropped and before(gone, dropped) then gone = dropped end
 end
 if gone ~= known then return { 'thinned', gone } end
-return { 'read', redis.call('XRANGE', events, '(' .. position, '+', 'COUNT', ARGV[2]) }
+return { 'read', redis.call('XRANGE', events, '(' .. position, '+', 'COUNT', limit) }

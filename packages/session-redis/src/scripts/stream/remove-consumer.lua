@@ -11,7 +11,9 @@
     'removed'
     'pending'
 ]]
-local pending = redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2])
+local events, group, consumer = KEYS[1], ARGV[1], ARGV[2]
+
+local pending = redis.call('XPENDING', events, group, '-', '+', 1, consumer)
 if #pending > 0 then return 'pending' end
-redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
+redis.call('XGROUP', 'DELCONSUMER', events, group, consumer)
 return 'removed'

@@ -17,23 +17,20 @@
     'live'
     'unknown'  there was no such group
 ]]
--- include: pending, stream
-local group = ARGV[1]
-local problem = wrong_type({
-  { events, 'stream' }, { KEYS[2], 'hash' }, { KEYS[3], 'zset' }, { KEYS[4], 'hash' }, { KEYS[5], 'hash' },
-  { KEYS[6], 'hash' }, { KEYS[7], 'hash' },
+-- include: groups, types
+local events, failing, retries, handlers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local dropped, wanted, lost_letters = KEYS[5], KEYS[6], KEYS[7]
+local group, liveness = ARGV[1], tonumber(ARGV[2])
+assert_types({
+  { events, 'stream' }, { failing, 'hash' }, { retries, 'zset' }, { handlers, 'hash' }, { dropped, 'hash' },
+  { wanted, 'hash' }, { lost_letters, 'hash' },
 })
-if problem then return problem end
-local exists = groups_of_stream()[group]
-for _, reply in ipairs(exists and redis.call('XINFO', 'CONSUMERS', events, group) or {}) do
-  local consumer = named(reply)
-  if consumer.name ~= retries_consumer and consumer.idle < tonumber(ARGV[2]) then return 'live' end
+local exists = groups_of(events)[group]
+for _, instance in ipairs(exists and instances_of(events, group) or {}) do
+  if instance.idle < liveness then return 'live' end
 end
 
 if exists then redis.call('XGROUP', 'DESTROY', events, group) end
-redis.call('DEL', KEYS[2], KEYS[3])
-redis.call('HDEL', KEYS[4], group)
-redis.call('HDEL', KEYS[5], group)
-redis.call('HDEL', KEYS[6], group)
-redis.call('HDEL', KEYS[7], group)
+redis.call('DEL', failing, retries)
+for _, records in ipairs({ handlers, dropped, wanted, lost_letters }) do redis.call('HDEL', records, group) end
 return exists and 'removed' or 'unknown'

@@ -13,26 +13,25 @@
     'orphaned'  its group was removed, so nobody would handle it
     'foreign'   it is no event, but a stray key or member that stood in the place of a session
 ]]
-local dead = KEYS[2]
--- include: server, stream, dead-letters
-local problem = wrong_type({ { events, 'stream' }, { dead, 'stream' }, { dead_index, 'zset' }, { dead_sizes, 'hash' } })
-if problem then return problem end
-local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]
+-- include: dead-letters, groups, signal, types
+-- What the failure added to the fields of the entry.
+local OF_FAILURE = { entry = true, reason = true, attempts = true, handler = true, dataSize = true }
+local events, letters, position = KEYS[1], dead_letters(KEYS[2]), ARGV[1]
+assert_types({ { events, 'stream' }, { letters.stream, 'stream' }, { letters.index, 'zset' }, { letters.sizes, 'hash' } })
+local letter = redis.call('XRANGE', letters.stream, position, position)[1]
 if not letter then return 'gone' end
 local group = named(letter[2]).group
 if not group then return 'foreign' end
-if not groups_of_stream()[group] then return 'orphaned' end
+if not groups_of(events)[group] then return 'orphaned' end
 
--- What the failure added is left out.
-local of_failure = { entry = true, reason = true, attempts = true, handler = true, dataSize = true }
 local fields = {}
 for i = 1, #letter[2], 2 do
-  if not of_failure[letter[2][i]] then
+  if not OF_FAILURE[letter[2][i]] then
     table.insert(fields, letter[2][i])
     table.insert(fields, letter[2][i + 1])
   end
 end
 redis.call('XADD', events, '*', unpack(fields))
--- include: signal
-remove_letter(letter)
+signal(events, 'events')
+remove_letter(letters, letter)
 return 'replayed'

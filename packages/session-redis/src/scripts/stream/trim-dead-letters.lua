@@ -13,20 +13,18 @@
                     last call. Stray keys and members have an empty group
     {'more', lost}  the limit was reached
 ]]
-local dead = KEYS[1]
--- include: server, dead-letters
-local problem = wrong_type({
-  { dead, 'stream' }, { dead_index, 'zset' }, { dead_sizes, 'hash' }, { lost_letters, 'hash' },
-  { unreported_letters, 'hash' },
-})
-if problem then return problem end
-local limit, removed = tonumber(ARGV[3]), 0
-for _, letter in ipairs(redis.call('XRANGE', dead, '-', integer(now_in_ms() - ARGV[1]), 'COUNT', limit)) do
-  remove_letter(letter)
-  count_lost(kind_of(letter[2]))
+-- include: clock, dead-letters, digits, types
+local letters, oldest = dead_letters(KEYS[1]), digits(now_in_ms() - ARGV[1])
+local most_bytes, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
+assert_types({ { letters.stream, 'stream' }, unpack(records_of(letters)) })
+
+local removed = 0
+for _, letter in ipairs(redis.call('XRANGE', letters.stream, '-', oldest, 'COUNT', limit)) do
+  remove_letter(letters, letter)
+  count_lost(letters, kind_of(letter[2]))
   removed = removed + 1
 end
-removed = removed + make_room(tonumber(ARGV[2]), limit - removed)
-local lost = redis.call('HGETALL', unreported_letters)
-redis.call('DEL', unreported_letters)
+removed = removed + make_room(letters, most_bytes, limit - removed)
+local lost = redis.call('HGETALL', letters.unreported)
+redis.call('DEL', letters.unreported)
 return { removed == limit and 'more' or 'done', lost }

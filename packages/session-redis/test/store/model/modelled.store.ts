@@ -18,8 +18,8 @@ import type { RequestNodes } from '../../../src/connection/redis-nodes.js';
 import type { ExpirationStoreName } from '../../../src/configuration/expirations.options.js';
 import { RequestConnection } from '../../../src/connection/request.connection.js';
 import { SingleNode } from '../../../src/connection/single-node.js';
-import { SessionEventLoader } from '../../../src/delivery/session-event.loader.js';
-import { toStreamEntry } from '../../../src/delivery/stream-entry.js';
+import { EventLoader } from '../../../src/delivery/event.loader.js';
+import { toStreamEntry } from '../../../src/scripts/stream/stream-entry.js';
 import { OlderSessionSweeper } from '../../../src/expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from '../../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../../src/keys/session-keys.js';
@@ -35,8 +35,8 @@ import { GRACE, KEEPING_RULES, MINUTE, Store } from '../../support/store.fixture
 import { PRINCIPALS, TEAMS } from './actors.js';
 import type { StoreTraits } from './session.model.js';
 import { intercepted, type Turns } from './store.turns.js';
-import { HandSignals } from '../../support/hand-signals.js';
 import { hashOfValue } from '../../support/hash-of-value.js';
+import { sessionEvents } from '../../support/event-scripts.js';
 
 export type MaxSessions = Required<MaxSessionsOptions>;
 
@@ -214,7 +214,7 @@ export class ModelledRedisStore implements ModelledStore {
   readonly #epochs = new SessionEpochs();
   /** The position of the last event of each stream. */
   readonly #read = new Map<string, string>();
-  readonly #events: SessionEventLoader;
+  readonly #events: EventLoader<SessionEvent>;
   /** Whether a script has been called since the events were read: nothing else records any. */
   #mayHaveRecorded = false;
 
@@ -230,7 +230,7 @@ export class ModelledRedisStore implements ModelledStore {
     this.#connections = new Map(
       connections.map(({ client, request }) => [client, new RequestConnection(request, options)]),
     );
-    this.#events = new SessionEventLoader(this.#client, { serializer: new JsonAttributeSerializer() });
+    this.#events = new EventLoader(this.#client, sessionEvents());
     this.traits = {
       lag: 1,
       grace: GRACE,
@@ -468,7 +468,6 @@ export class ModelledRedisStore implements ModelledStore {
       partitions,
       this.#epochs,
       limiter,
-      new HandSignals(),
     );
     await sweeper.runOnce();
     learn();

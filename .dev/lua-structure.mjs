@@ -1,0 +1,125 @@
+// Whether the Redis scripts keep the rules that CONTRIBUTING.md lists under "Redis scripts".
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import luaparse from 'luaparse';
+import { root } from './processes.mjs';
+
+const FOLDER = join(root, 'packages/session-redis/src/scripts');
+const LIBRARY = 'library/';
+const MOST_LINES = 150;
+const MOST_LINES_WITH_INCLUDES = 500;
+const MOST_LINES_OF_FUNCTION = 50;
+
+// What Redis gives to a script. A library file gets KEYS and ARGV as parameters.
+const OF_REDIS = new Set(
+  'redis cjson string table math ipairs pairs type tonumber tostring unpack error next pcall'.split(' '),
+);
+const OF_SCRIPT = new Set([...OF_REDIS, 'KEYS', 'ARGV']);
+const CONSTANT = /^[A-Z_]+$/;
+const INCLUDE = /^( *)-- include: (.+)$/gm;
+const HEADER = /^#!.*\n--\[\[[^]*?\]\]\n/;
+
+const sources = new Map(
+  readdirSync(FOLDER, { encoding: 'utf8', recursive: true })
+    .filter((file) => file.endsWith('.lua'))
+    .map((file) => [file.slice(0, -'.lua'.length), readFileSync(join(FOLDER, file), 'utf8')]),
+);
+
+// The includes of the scripts that are to be converted.
+const UNCONVERTED = /^ *-- paste: /m;
+
+export function luaProblems() {
+  const converted = [...sources].filter(([name, source]) => !name.startsWith('includes/') && !UNCONVERTED.test(source));
+  return converted.flatMap(([name, source]) => {
+    const check = name.startsWith(LIBRARY) ? libraryProblems : scriptProblems;
+    return [...check(source)].map((problem) => `packages/session-redis/src/scripts/${name}.lua: ${problem}`);
+  });
+}
+
+/** Nothing but functions and constants, which use nothing but each other and what they include. */
+function* libraryProblems(source) {
+  for (const statement of parsed(source).body) {
+    if (!isFunction(statement) && !isConstant(statement)) {
+      yield `line ${statement.loc.start.line} is neither a local function nor a constant`;
+    }
+  }
+  yield* functionProblems(source);
+  yield* globalProblems(source, OF_REDIS);
+}
+
+function* scriptProblems(source) {
+  const lines = linesIn(source);
+  if (lines > MOST_LINES) yield `has ${lines} lines, more than ${MOST_LINES}`;
+  const all = linesIn(withIncludes(source));
+  if (all > MOST_LINES_WITH_INCLUDES) yield `has ${all} lines with its includes, more than ${MOST_LINES_WITH_INCLUDES}`;
+  yield* functionProblems(source);
+  const own = linesIn(source.replace(HEADER, '')) - sum(parsed(source).body.filter(isFunction).map(linesOf));
+  if (own > MOST_LINES_OF_FUNCTION)
+    yield `has ${own} lines outside of its functions, more than ${MOST_LINES_OF_FUNCTION}`;
+  yield* globalProblems(source, OF_SCRIPT);
+}
+
+function* functionProblems(source) {
+  const functions = [];
+  luaparse.parse(withoutShebang(source), {
+    locations: true,
+    onCreateNode: (node) => node.type === 'FunctionDeclaration' && functions.push(node),
+  });
+  for (const each of functions) {
+    const lines = linesOf(each);
+    const name = each.identifier?.name ?? 'without a name';
+    if (lines > MOST_LINES_OF_FUNCTION)
+      yield `function ${name} has ${lines} lines, more than ${MOST_LINES_OF_FUNCTION}`;
+  }
+}
+
+function* globalProblems(source, known) {
+  for (const { name } of parsed(withIncludes(source)).globals) {
+    if (!known.has(name)) yield `uses ${name}, which it neither declares nor includes`;
+  }
+}
+
+function isFunction({ type, isLocal }) {
+  return type === 'FunctionDeclaration' && isLocal;
+}
+
+function isConstant({ type, variables, init }) {
+  if (type !== 'LocalStatement' || !variables.every(({ name }) => CONSTANT.test(name))) return false;
+  return init.every((each) => each.type.endsWith('Literal') || each.type === 'TableConstructorExpression');
+}
+
+/** As script.loader.ts does it. Where an included file differs by an option, any of them will do. */
+function withIncludes(source, known = new Set()) {
+  return source.replace(INCLUDE, (_, margin, names) => {
+    const here = margin === '' ? known : new Set(known);
+    const added = names.split(', ').filter((name) => !here.has(name) && here.add(name));
+    return added.map((name) => withIncludes(libraryFile(name), here)).join('\n');
+  });
+}
+
+function libraryFile(name) {
+  const file = sources.get(LIBRARY + name) ?? sources.get(`${LIBRARY}${name}-in-sorted-set`);
+  if (file === undefined) throw new Error(`There is no library file ${name}`);
+  return file;
+}
+
+function parsed(source) {
+  return luaparse.parse(withoutShebang(source), { locations: true, scope: true });
+}
+
+/** With as many lines. */
+function withoutShebang(source) {
+  return source.replace(/^#!.*/, '');
+}
+
+function linesOf({ loc: { start, end } }) {
+  return end.line - start.line + 1;
+}
+
+function linesIn(text) {
+  return text.split('\n').length - 1;
+}
+
+function sum(numbers) {
+  return numbers.reduce((total, each) => total + each, 0);
+}

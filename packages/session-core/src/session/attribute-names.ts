@@ -1,0 +1,78 @@
+import { SessionAttributeError } from '../errors/session.errors.js';
+import type { KeptAttributes } from './session-change.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
+
+/**
+ * The prefix of attributes that are bound to the visitor. No sign-in keeps them: an attacker who planted the session before
+ * the sign-in could know or choose their values.
+ */
+export const VISITOR_PREFIX = 'nest-session.visitor.';
+
+/** The attribute with the id of the session for which the CSRF token was drawn, a colon and the token. */
+export const CSRF_ATTRIBUTE = `${VISITOR_PREFIX}csrf`;
+
+/** The attribute of a session whose cookie outlives the browser. */
+export const REMEMBER_ME_ATTRIBUTE = 'nest-session.rememberMe';
+
+/** The attribute of a session whose cookie has a lifetime of its own: seconds, 0 until the browser is closed. */
+export const COOKIE_MAX_AGE_ATTRIBUTE = 'nest-session.cookieMaxAge';
+
+/** The attribute of a session that is stored although the application set none: an option of express-session. */
+export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
+
+/** By the name of each attribute that only the library sets: what an application calls instead. */
+const OWN: ReadonlyMap<string, string> = new Map([
+  [
+    PRINCIPAL_NAME_INDEX_NAME,
+    'is the principal: call session.signIn(name) or session.signOut(), or assign session.principalName',
+  ],
+  [CSRF_ATTRIBUTE, 'is the CSRF token: call csrfTokenOf(session)'],
+  [REMEMBER_ME_ATTRIBUTE, 'is set by remember-me: call session.signIn(name, { remember: true })'],
+  [COOKIE_MAX_AGE_ATTRIBUTE, 'is the lifetime of the cookie: assign req.session.cookie.maxAge'],
+  [INITIALIZED_ATTRIBUTE, 'belongs to @nest-session/express-session: set its option saveUninitialized'],
+]);
+
+/** Whether only the library sets an attribute. The prefix does not tell: applications may choose names with it, too. */
+export function isOwnAttribute(name: string): boolean {
+  return OWN.has(name);
+}
+
+/**
+ * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count toward
+ * no bound. All but the principal can be removed.
+ * @throws SessionAttributeError for an attribute that an application may not set to this value
+ */
+export function assertFree(name: string, value: unknown): void {
+  const instead = OWN.get(name);
+  if (instead === undefined) return;
+  const isRemoved = value === undefined || value === null;
+  if (!isRemoved || name === PRINCIPAL_NAME_INDEX_NAME) throw new SessionAttributeError(name, instead);
+}
+
+/** The attributes that say how long the client keeps its token. Each sign-in decides that anew. */
+export const LIFETIME_ATTRIBUTES: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE];
+
+/** Whether a sign-in keeps an attribute. Saves of the old id that are forwarded later may write only these. */
+export function isKept(name: string, { only, butNot }: KeptAttributes): boolean {
+  if (only) return only.includes(name);
+  return !name.startsWith(VISITOR_PREFIX) && !butNot.includes(name);
+}
+
+/** @throws TypeError for a name that stores could not keep */
+export function assertName(name: unknown): void {
+  if (!isWellFormedName(name)) {
+    throw new TypeError('The name of a session attribute is a non-empty string of well-formed Unicode');
+  }
+}
+
+/** @throws TypeError for a name by which a store could not find the session */
+export function assertPrincipalName(name: unknown): void {
+  if (!isWellFormedName(name)) {
+    throw new TypeError('The name of a principal is a non-empty string of well-formed Unicode');
+  }
+}
+
+/** Half of a surrogate pair has no encoding in UTF-8. */
+function isWellFormedName(name: unknown): boolean {
+  return typeof name === 'string' && name !== '' && !/\p{Surrogate}/u.test(name);
+}

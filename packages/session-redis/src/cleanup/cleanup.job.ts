@@ -1,0 +1,66 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { SchedulerRegistry } from '@nestjs/schedule';
+import { CronJob } from 'cron';
+import { FailureLog } from '../logging/failure.log.js';
+import type { BackgroundService } from '../timing/background-service.js';
+import type { Cleanup } from './cleanup.js';
+
+// Milliseconds. Keeps instances, whose clocks agree, from sweeping all at once.
+const LONGEST_JITTER = 500;
+
+/**
+ * Runs the cleanup at the times of a cron expression. With `ScheduleModule`, its registry lists the job. The job skips
+ * a tick while the previous one runs.
+ */
+export class CleanupJob implements BackgroundService {
+  readonly #job: CronJob;
+  readonly #stopping = new AbortController();
+  readonly #failures: FailureLog;
+  #tick: Promise<void> | undefined;
+
+  /** `name`: in `SchedulerRegistry`. */
+  constructor(
+    private readonly name: string,
+    cron: string,
+    private readonly cleanup: Pick<Cleanup, 'run' | 'what'>,
+    private readonly registry: SchedulerRegistry | undefined,
+  ) {
+    this.#failures = new FailureLog(
+      `The cleanup of ${cleanup.what} failed and will run again`,
+      `The cleanup of ${cleanup.what} works again`,
+    );
+    this.#job = CronJob.from({
+      cronTime: cron,
+      name,
+      // Not cron's `waitForCompletion`: its stop() polls, and keeps the process alive when a tick never ends.
+      onTick: () => {
+        this.#tick ??= this.#run().finally(() => (this.#tick = undefined));
+      },
+      unrefTimeout: true,
+    });
+  }
+
+  start(): void {
+    this.registry?.addCronJob(this.name, this.#job);
+    this.#job.start();
+  }
+
+  /** Aborts a running tick, and resolves when it has finished. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#job.stop();
+    if (this.registry?.doesExist('cron', this.name)) this.registry.deleteCronJob(this.name);
+    await this.#tick;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    try {
+      await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
+      await this.cleanup.run(this.#job.nextDate().toMillis() - Date.now(), signal);
+      this.#failures.succeeded();
+    } catch (error) {
+      if (!signal.aborted) this.#failures.failed(error);
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { partitionsByNode } from '../connection/node-with.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import { EventTrimmer, TrimCounter } from '../delivery/event.trimmer.js';
+import { CleanupTurns } from './cleanup-turns.js';
+import { DueSweeper } from './due.sweeper.js';
+import { reportLate, SweepCounter } from './sweep.counter.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import { settledWithin } from '../timing/settled-within.js';
+
+// Milliseconds. Dead instances stay for an hour anyway.
+const HOUR = 3_600_000;
+// Node.js fires a longer timer at once.
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/** What an instance has done in one tick. */
+interface Tick {
+  /** Monotonic time. */
+  readonly end: number;
+  readonly signal: AbortSignal;
+  readonly errors: unknown[];
+  /** How many were due long ago. */
+  late: number;
+  /** Whether it had the turn of the first partition, with what all of them have in common. */
+  isFirst: boolean;
+  /** Whether there was something to clean up. */
+  isBusy: boolean;
+}
+
+/**
+ * What the cleanup job does at each tick: it claims what is due, and trims the events. On each node it goes through the partitions in a
+ * random order, and cleans up those whose turn it gets. So the instances share the work. A node that does not reply holds up
+ * no other one, and not the next tick.
+ */
+@Injectable()
+export class Cleanup {
+  /** Monotonic time. */
+  #nextCheck = 0;
+
+  constructor(
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(Partitions) private readonly partitions: Partitions,
+    @Inject(CleanupTurns) private readonly turns: CleanupTurns,
+    @Inject(DueSweeper) private readonly sweeper: DueSweeper,
+    @Inject(EventTrimmer) private readonly trimmer: EventTrimmer,
+  ) {}
+
+  /** What is cleaned up, as log lines say it. */
+  get what(): string {
+    return this.sweeper.what;
+  }
+
+  /** `period`: milliseconds until the next tick. Rejects with the first error, after everything else is done. */
+  async run(period: number, signal: AbortSignal): Promise<void> {
+    const end = performance.now() + period;
+    const tick: Tick = { end, signal, errors: [], late: 0, isFirst: false, isBusy: false };
+    const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
+    const work = Promise.all(nodes.map((its) => this.#passOver(its, tick))).then(async () => {
+      reportLate(this.what, tick.late);
+      if (tick.isFirst) await this.#checkGroups(tick);
+      if (tick.errors.length > 0) throw tick.errors[0];
+    });
+    // What fails later, when the node replies again, a later tick repeats.
+    work.catch(() => undefined);
+    if (await settledWithin(Math.min(period, LONGEST_TIMER), work)) await work;
+  }
+
+  /** The partitions of one node, one after the other: what waits here, another instance may take. */
+  async #passOver(partitions: readonly PartitionKeys[], tick: Tick): Promise<void> {
+    const pass = { swept: new SweepCounter(false), trimmed: new TrimCounter() };
+    for (const partition of shuffled(partitions)) {
+      const left = tick.end - performance.now();
+      if (left <= 0 || tick.signal.aborted) break;
+      try {
+        const turn = await this.turns.take(partition, left);
+        if (turn === 'silent') break;
+        const isOwn = turn === 'due' || turn === 'clean';
+        tick.isFirst ||= isOwn && partition === this.partitions.all[0];
+        if (turn !== 'due') continue;
+        tick.isBusy = true;
+        await this.turns.during(partition, () => this.#cleanUp(partition, pass, tick.signal));
+      } catch (error) {
+        tick.errors.push(error);
+      }
+    }
+    pass.swept.report(tick.signal);
+    this.trimmer.report(pass.trimmed);
+    tick.late += pass.swept.result.late;
+  }
+
+  async #cleanUp(
+    partition: PartitionKeys,
+    { swept, trimmed }: { readonly swept: SweepCounter; readonly trimmed: TrimCounter },
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.sweeper.sweep([partition], swept, { signal });
+    await this.trimmer.trim(partition, trimmed, signal);
+  }
+
+  /** At rest, once an hour. */
+  async #checkGroups({ isBusy, signal }: Tick): Promise<void> {
+    if (!isBusy && performance.now() < this.#nextCheck) return;
+    this.#nextCheck = performance.now() + HOUR;
+    await this.trimmer.checkGroups(signal);
+  }
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  const keyed = items.map((item) => [Math.random(), item] as const);
+  return keyed.toSorted(([a], [b]) => a - b).map(([, item]) => item);
+}

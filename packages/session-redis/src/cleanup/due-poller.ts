@@ -1,0 +1,142 @@
+import type { PartitionSignals } from '../connection/partition-signals.js';
+import { FailureLog } from '../logging/failure.log.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import type { BackgroundService } from '../timing/background-service.js';
+import type { DueList } from './due.sweeper.js';
+import { reportLate, SweepCounter, type SweepResult } from './sweep.counter.js';
+
+/** What the poller needs to know of signals. */
+export type DueSignals = Pick<PartitionSignals, 'onSignal' | 'heardSince'>;
+
+// Milliseconds between two looks at a partition, however often something is due there.
+const SHORTEST_WAIT = 100;
+// Nothing becomes due sooner after it was noted.
+const LONGEST_WAIT = 1000;
+// Signals tell of every end before that: see includes/join.lua.
+const LONGEST_WAIT_WITH_SIGNALS = 60_000;
+// After an error, doubled with each further one. The cleanup job looks as well.
+const FIRST_BACK_OFF = 1000;
+const LONGEST_BACK_OFF = 60_000;
+
+/** When to look at a partition again; monotonic times. */
+interface Look<Keys> {
+  readonly keys: Keys;
+  /** When the last look began. */
+  begun: number;
+  /** When to look again at the latest; earlier where no signal would tell of what was noted meanwhile. */
+  next: number;
+  /** The number of errors since the last look that succeeded. */
+  failures: number;
+  running: Promise<void> | undefined;
+}
+
+/**
+ * Looks at the due list of each partition when the next entry there is due, and claims what is. Any number of instances may
+ * do so. A partition whose node does not reply holds up no other one.
+ */
+export class DuePoller<Keys extends PartitionKeys> implements BackgroundService {
+  readonly #looks: ReadonlyMap<PartitionKeys, Look<Keys>>;
+  readonly #stopping = new AbortController();
+  readonly #failures: FailureLog;
+  #isActive = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `what` it looks for, as log lines say it. */
+  constructor(
+    private readonly what: string,
+    private readonly list: DueList<Keys>,
+    partitions: readonly Keys[],
+    private readonly signals: DueSignals,
+  ) {
+    this.#failures = new FailureLog(
+      `The search for ${what} that are due failed and will run again`,
+      `The search for ${what} that are due works again`,
+    );
+    const look = { begun: -Infinity, next: 0, failures: 0, running: undefined };
+    this.#looks = new Map(partitions.map((keys) => [keys, { ...look, keys }]));
+  }
+
+  start(): void {
+    this.#isActive = true;
+    this.signals.onSignal((keys, signal) => {
+      if (signal === 'missed') this.#hurry(keys, 0);
+      else if (signal.startsWith('end ')) this.#hurry(keys, Number(signal.slice('end '.length)) + 1);
+    });
+    this.#schedule();
+  }
+
+  /** Resolves when the calls in flight have their replies. */
+  async stop(): Promise<void> {
+    this.#isActive = false;
+    this.#stopping.abort();
+    clearTimeout(this.#timer);
+    await Promise.all([...this.#looks.values()].map(async ({ running }) => running));
+  }
+
+  /** Looks at every partition now. */
+  async runOnce(): Promise<SweepResult> {
+    const tally = new SweepCounter(false);
+    const { signal } = this.#stopping;
+    await Promise.all([...this.#looks.values()].map(({ keys }) => this.list.claimIn(keys, tally, { signal })));
+    tally.report(signal);
+    return tally.result;
+  }
+
+  /** Looks at a partition in so many milliseconds at the latest. */
+  #hurry(keys: PartitionKeys, wait: number): void {
+    const look = this.#looks.get(keys);
+    const at = performance.now() + wait;
+    if (!look || at >= look.next) return;
+    look.next = at;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    if (!this.#isActive) return;
+    const waiting = [...this.#looks.values()].filter(({ running }) => !running);
+    const next = Math.min(...waiting.map((look) => this.#dueAt(look)));
+    // Signals may not be heard any more by then.
+    const wait = Math.min(LONGEST_WAIT, Math.max(0, next - performance.now()));
+    this.#timer = setTimeout(() => this.#lookAtDue(), wait).unref();
+  }
+
+  #lookAtDue(): void {
+    const now = performance.now();
+    for (const look of this.#looks.values()) {
+      if (look.running || this.#dueAt(look) > now) continue;
+      look.running = this.#look(look).finally(() => {
+        look.running = undefined;
+        this.#schedule();
+      });
+    }
+    this.#schedule();
+  }
+
+  #dueAt({ keys, begun, next, failures }: Look<Keys>): number {
+    if (failures > 0) return begun + Math.min(FIRST_BACK_OFF * 2 ** (failures - 1), LONGEST_BACK_OFF);
+    const longest = this.signals.heardSince(keys) <= begun ? LONGEST_WAIT_WITH_SIGNALS : LONGEST_WAIT;
+    return Math.max(Math.min(next, begun + longest), begun + SHORTEST_WAIT);
+  }
+
+  /** Never rejects. */
+  async #look(look: Look<Keys>): Promise<void> {
+    const tally = new SweepCounter(false);
+    const { signal } = this.#stopping;
+    look.begun = performance.now();
+    // Signals during the look bring the next one forward.
+    look.next = Infinity;
+    try {
+      const next = await this.list.claimIn(look.keys, tally, { signal });
+      if (next !== undefined) look.next = Math.min(look.next, performance.now() + next);
+      look.failures = 0;
+      // While one partition fails, the others still succeed.
+      if ([...this.#looks.values()].every(({ failures }) => failures === 0)) this.#failures.succeeded();
+      tally.report(signal);
+      reportLate(this.what, tally.result.late);
+    } catch (error) {
+      look.failures++;
+      if (!signal.aborted) this.#failures.failed(error);
+    }
+  }
+}

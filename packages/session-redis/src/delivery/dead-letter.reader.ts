@@ -1,0 +1,97 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { RequestConnection } from '../connection/request.connection.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import { type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
+import { byPosition } from './stream-position.js';
+
+/** Entries per call, shared by all partitions. */
+const PAGE = 100;
+const SMALLEST_PAGE = 10;
+
+type Place = Pick<StreamEntry, 'partition' | 'position'>;
+
+/** The position of the last dead letter of each partition that has any. */
+export type DeadLetterBounds = ReadonlyMap<PartitionKeys, string>;
+
+/** Reads the dead letters of all partitions, the oldest first, and finds them by their ids. */
+@Injectable()
+export class DeadLetterReader {
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(Partitions) private readonly partitions: Partitions,
+  ) {}
+
+  /** The unique id of a dead letter: its position and the number of its partition. */
+  idOf({ partition, position }: Place): string {
+    return `${position}-${this.partitions.all.indexOf(partition)}`;
+  }
+
+  /** The place of the dead letter with an id, which may be empty; undefined when the text cannot be an id. */
+  placeOf(id: string): Place | undefined {
+    const [, position = '', number] = /^(\d{1,20}-\d{1,20})-(\d{1,4})$/.exec(id) ?? [];
+    const partition = this.partitions.all[Number(number)];
+    return partition && { partition, position };
+  }
+
+  /** The last dead letters now. */
+  async bounds(): Promise<DeadLetterBounds> {
+    const { all } = this.partitions;
+    const last = await Promise.all(
+      all.map(({ deadLetters }) =>
+        this.connection.run((client) => client.xrevrange(deadLetters, '+', '-', 'COUNT', 1), deadLetters),
+      ),
+    );
+    return new Map(all.flatMap((partition, i) => last[i]!.map(([position]) => [partition, position])));
+  }
+
+  /** The dead letters after the one with the id `after`, the oldest first. @throws RangeError when `after` is no id */
+  async *read({ after, bounds }: { after?: string; bounds?: DeadLetterBounds } = {}): AsyncIterable<StreamEntry> {
+    const { all } = this.partitions;
+    const starts = this.#startsBehind(after);
+    const ends = all.map((partition) => (bounds ? bounds.get(partition) : '+'));
+    const sources = all.map((partition, i) => this.#readIn(partition, starts[i]!, ends[i]));
+    const next = async (source: AsyncIterator<StreamEntry, undefined>) => (await source.next()).value;
+    const heads = await Promise.all(sources.map(next));
+    for (;;) {
+      const oldest = firstOf(heads);
+      if (!oldest) return;
+      yield oldest;
+      const i = heads.indexOf(oldest);
+      heads[i] = await next(sources[i]!);
+    }
+  }
+
+  async *#readIn(
+    partition: PartitionKeys,
+    start: string,
+    end: string | undefined,
+  ): AsyncGenerator<StreamEntry, undefined> {
+    if (end === undefined) return;
+    const size = Math.max(SMALLEST_PAGE, Math.ceil(PAGE / this.partitions.all.length));
+    for (let from = start; ;) {
+      const { deadLetters } = partition;
+      const page = await this.connection.run(
+        (client) => client.xrange(deadLetters, from, end, 'COUNT', size),
+        deadLetters,
+      );
+      for (const entry of page) yield toStreamEntry(partition, entry);
+      if (page.length < size) return;
+      from = `(${page.at(-1)![0]}`;
+    }
+  }
+
+  /** The start in each partition. Of two dead letters at the same position, the lower partition number comes first. */
+  #startsBehind(after: string | undefined): string[] {
+    const { all } = this.partitions;
+    if (after === undefined) return all.map(() => '-');
+    const place = this.placeOf(after);
+    if (!place) throw new RangeError('`after` must be the id of a dead letter');
+    const last = all.indexOf(place.partition);
+    return all.map((_, i) => (i <= last ? `(${place.position}` : place.position));
+  }
+}
+
+function firstOf(heads: readonly (StreamEntry | undefined)[]): StreamEntry | undefined {
+  return heads.reduce((first, head) => (first && (!head || byPosition(first, head) <= 0) ? first : head), undefined);
+}

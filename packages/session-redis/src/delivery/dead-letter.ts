@@ -1,0 +1,60 @@
+import { doneBefore, fieldOf, parsed, type StreamEntry } from '../scripts/stream/stream-entry.js';
+import type { EventProducer } from './event-producer.js';
+import { timeOf } from './stream-position.js';
+
+/** An event that a group could not handle, or a stray key or member that stood in the place of something else. */
+export interface DeadLetter<Event> {
+  /** Pass it to `replay()` or `discard()`. */
+  readonly id: string;
+  /** When it became a dead letter: epoch ms by Redis' clock. */
+  readonly at: number;
+  /** Why: the errors of the handlers, at most 1,000 characters, or what is foreign. */
+  readonly reason: string;
+  /** The group that could not handle the event; undefined for a stray key or member. */
+  readonly group: string | undefined;
+  /**
+   * Name of the handler that failed, as `Class.method`; of several, the first. Undefined when instances ended over the
+   * event, and for a stray key or member.
+   */
+  readonly handler: string | undefined;
+  /** Number of attempts; 0 for a stray key or member. */
+  readonly attempts: number;
+  /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
+  readonly succeeded: readonly string[];
+  /**
+   * The event as it was in the last attempt, with the data that it had. Log lines name it by its `id`. Undefined
+   * for an event of a newer version and for what is foreign. Without data when there was none, and when `omittedBytes` is
+   * set.
+   */
+  readonly event: Event | undefined;
+  /**
+   * The bytes of the data when that was larger than `events.deadLetters.maxDataSize`, and is not in the dead letter;
+   * undefined otherwise. A replay then has the data only as long as Redis still has that of the event.
+   */
+  readonly omittedBytes: number | undefined;
+  /** The stray key, or the member of a bucket; undefined for an event. */
+  readonly member: string | undefined;
+}
+
+/** The dead letter in an entry. */
+export function toDeadLetter<Event>(
+  id: string,
+  entry: StreamEntry,
+  producer: Pick<EventProducer<Event>, 'toEvent'>,
+): DeadLetter<Event> {
+  const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
+  const size = fieldOf(entry, 'dataSize');
+  const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
+  return {
+    id,
+    at: timeOf(entry.position),
+    reason: fieldOf(entry, 'reason') ?? '',
+    group: fieldOf(entry, 'group'),
+    handler: fieldOf(entry, 'handler'),
+    attempts,
+    succeeded: doneBefore(entry),
+    event: producer.toEvent(entry, data, Math.max(1, attempts)),
+    omittedBytes: size === undefined ? undefined : Number(size),
+    member: fieldOf(entry, 'member'),
+  };
+}

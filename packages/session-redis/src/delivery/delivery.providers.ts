@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Provider } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { addressWith } from '../connection/node-with.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
+import { connectionToken, REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
+import { Partitions } from '../partitions/partitions.js';
+import { scriptsOn } from '../scripts/define-scripts.js';
+import { type ConsumerIdentity, DeliveryScripts } from '../scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { ConsumerGroupMember } from './consumer-group-member.js';
+import { DeadLetterReader } from './dead-letter.reader.js';
+import {
+  CONSUMER_IDENTITY,
+  DELIVERY_OPTIONS,
+  DELIVERY_PACE,
+  EVENT_RULES,
+  REQUEST_STREAM_SCRIPTS,
+} from './delivery.tokens.js';
+import { BlockingArrivals, EventArrivals, SignalledArrivals } from './event-arrivals.js';
+import { EventProducer } from './event-producer.js';
+import { type DeliveryOptions, eventRules, PACE } from './event-rules.js';
+import { EventBroadcaster } from './event.broadcaster.js';
+import { EventConsumer } from './event.consumer.js';
+import { EventLoader } from './event.loader.js';
+import { EventTrimmer } from './event.trimmer.js';
+import { BlockingEventReader, SignalledEventReader, UnreadEventReader } from './unread-event.reader.js';
+
+/** What delivers the events of the `EventProducer` in a module: they need that, its connections and its `DELIVERY_OPTIONS`. */
+export const DELIVERY_PROVIDERS: Provider[] = [
+  { provide: DELIVERY_PACE, useValue: PACE },
+  { provide: EVENT_RULES, inject: [DELIVERY_OPTIONS, DELIVERY_PACE, Partitions], useFactory: eventRules },
+  { provide: CONSUMER_IDENTITY, inject: [DELIVERY_OPTIONS], useFactory: consumerIdentity },
+  { provide: BackgroundLimiter, inject: [connectionToken('background')], useFactory: backgroundLimiter },
+  {
+    provide: REQUEST_STREAM_SCRIPTS,
+    inject: [EventProducer],
+    useFactory: ({ kind }: EventProducer) => scriptsOn((client) => new EventStreamScripts(client, kind)),
+  },
+  {
+    provide: EventStreamScripts,
+    inject: [connectionToken('background'), EventProducer],
+    useFactory: (client: Redis, { kind }: EventProducer) => new EventStreamScripts(client, kind),
+  },
+  {
+    provide: DeliveryScripts,
+    inject: [connectionToken('background'), EventProducer],
+    useFactory: (client: Redis, { kind }: EventProducer) => new DeliveryScripts(client, kind),
+  },
+  {
+    provide: UnreadEventReader,
+    inject: [REDIS_CONNECTIONS, Partitions, CONSUMER_IDENTITY, PartitionSignals],
+    useFactory: unreadEventReader,
+  },
+  { provide: EventArrivals, inject: [REDIS_CONNECTIONS, Partitions, PartitionSignals], useFactory: eventArrivals },
+  ConsumerGroupMember,
+  EventLoader,
+  EventConsumer,
+  EventBroadcaster,
+  EventTrimmer,
+  DeadLetterReader,
+];
+
+function consumerIdentity({ events }: DeliveryOptions): ConsumerIdentity {
+  return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
+}
+
+function backgroundLimiter(background: Redis): BackgroundLimiter {
+  return new BackgroundLimiter(undefined, (key) => addressWith(background, key));
+}
+
+function unreadEventReader(
+  { reader, background }: RedisConnections,
+  { all }: Partitions,
+  member: ConsumerIdentity,
+  signals: PartitionSignals,
+): UnreadEventReader {
+  return reader && all.length === 1
+    ? new BlockingEventReader(reader, all[0]!, member)
+    : new SignalledEventReader(background, all, member, signals);
+}
+
+function eventArrivals({ broadcast }: RedisConnections, { all }: Partitions, signals: PartitionSignals): EventArrivals {
+  return broadcast && all.length === 1 ? new BlockingArrivals(broadcast, all[0]!) : new SignalledArrivals(signals, all);
+}

@@ -1,0 +1,226 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { RequestConnection } from '../connection/request.connection.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
+import type { EventStreamScripts, RemoveGroupReply, ReplayReply } from '../scripts/stream/event-stream.scripts.js';
+import { EVENT_RULES, REQUEST_STREAM_SCRIPTS } from './delivery.tokens.js';
+import { EventProducer } from './event-producer.js';
+import {
+  type AskPartition,
+  type ConsumerState,
+  consumerStates,
+  type GroupState,
+  groupStates,
+  livenessOf,
+  oldestUnread,
+} from './group-state.js';
+import { type DeadLetter, toDeadLetter } from './dead-letter.js';
+import type { GroupRules } from './consumer-group-member.js';
+import { type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
+
+/** The state of a group: one of its instances handles each event. */
+export interface EventGroupInfo {
+  /** The option `events.group` of its instances. */
+  readonly name: string;
+  /** Number of kept events that it has not read. */
+  readonly lag: number;
+  /**
+   * When the oldest event that it has not read was recorded: epoch ms by Redis' clock; undefined when it has read all.
+   */
+  readonly oldestUnread: number | undefined;
+  /** Number of events that it has read and not finished, including those that wait for a retry. */
+  readonly pending: number;
+  /** Number of events that wait for a retry. */
+  readonly retrying: number;
+  /** Number of events that were removed before it had handled them. */
+  readonly dropped: number;
+  /** Number of its dead letters that were removed, too old or too many, before anybody had dealt with them. */
+  readonly lostDeadLetters: number;
+  /** Its instances. A dead one stays while it has pending events, and for at least an hour. */
+  readonly consumers: readonly ConsumerState[];
+}
+
+/** Chooses dead letters. */
+export interface DeadLetterFilter {
+  /** The name of the group; unset: all groups. */
+  readonly group?: string;
+}
+
+const MOST_LETTERS = 100;
+/** Events of a stream per call. */
+const COUNTED_PER_CALL = 1000;
+
+/**
+ * Lists and changes the groups that handle events, and their dead letters. A call rejects with a SessionStoreError when
+ * Redis fails or does not reply within `commandTimeout`.
+ */
+@Injectable()
+export abstract class EventGroups<Event> {
+  readonly #all: readonly PartitionKeys[];
+  readonly #liveness: number;
+  readonly #ask: AskPartition = (partition, command) => this.connection.run(command, partition.prefix);
+
+  /** @internal Inject it. */
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,
+    @Inject(DeadLetterReader) private readonly letters: DeadLetterReader,
+    @Inject(Partitions) { all }: Partitions,
+    @Inject(EVENT_RULES) { lease }: Pick<GroupRules, 'lease'>,
+    @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'toEvent'>,
+  ) {
+    this.#all = all;
+    this.#liveness = livenessOf(lease);
+  }
+
+  /** All groups, ordered by name. The numbers are read one after the other, so they may not fit together exactly. */
+  async list(): Promise<EventGroupInfo[]> {
+    const groups = await groupStates(this.#ask, this.#all);
+    const infos: EventGroupInfo[] = [];
+    for (const group of groups) infos.push(await this.#info(group));
+    return infos;
+  }
+
+  /**
+   * Creates a group, so that events are kept for instances that start later. It begins with the oldest event that is
+   * kept, or with the next one. An instance creates its own group, from the oldest event. Resolves to false when the
+   * group exists. @throws RangeError when the name is empty
+   */
+  async create(name: string, { from = 'oldest' }: { readonly from?: 'oldest' | 'now' } = {}): Promise<boolean> {
+    if (name.trim() === '') throw new RangeError('The name of a group must not be empty');
+    const replies = await this.#inAll((scripts, partition) => scripts.createGroup(partition, name, from));
+    return replies.includes('created');
+  }
+
+  /**
+   * Removes a group that is no longer used, so that no events are kept for it. Its dead letters stay. Resolves to
+   * `live`, and removes nothing, while one of its instances is alive: that instance would create the group again.
+   */
+  async remove(name: string): Promise<RemoveGroupReply> {
+    const consumers = await consumerStates(this.#ask, this.#all, name);
+    if (consumers.some(({ idle }) => idle < this.#liveness)) return 'live';
+    const replies = await this.#inAll((scripts, partition) => scripts.removeGroup(partition, name, this.#liveness));
+    // The script checks again: an instance may have started meanwhile. It re-creates the group where it is gone.
+    return replies.find((reply) => reply === 'live') ?? replies.find((reply) => reply === 'removed') ?? 'unknown';
+  }
+
+  /**
+   * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`.
+   * @throws RangeError when `after` is not the id of a dead letter
+   */
+  async deadLetters(
+    options: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {},
+  ): Promise<DeadLetter<Event>[]> {
+    const { after, limit = MOST_LETTERS, ...filter } = options;
+    const letters: DeadLetter<Event>[] = [];
+    for await (const letter of this.#deadLetters(filter, { after })) {
+      if (letters.length >= limit) break;
+      letters.push(letter);
+    }
+    return letters;
+  }
+
+  /**
+   * Replays a dead letter: its group handles the event again, with new attempts. Only the handlers that have not
+   * succeeded are called, with the same `event.id` and the same data. Other groups do not get the
+   * event.
+   */
+  async replay(id: string): Promise<ReplayReply> {
+    const place = this.letters.placeOf(id);
+    if (!place) return 'gone';
+    return this.#run(place.partition, (scripts) => scripts.replayDeadLetter(place.partition, place.position));
+  }
+
+  /** Replays every dead letter whose group exists. Resolves to the number of replayed ones. */
+  replayAll(filter: DeadLetterFilter = {}): Promise<number> {
+    return this.#forEach(filter, async ({ id }) => (await this.replay(id)) === 'replayed');
+  }
+
+  /** Deletes a dead letter. Resolves to false when there is none with this id. */
+  async discard(id: string): Promise<boolean> {
+    const place = this.letters.placeOf(id);
+    if (!place) return false;
+    const reply = await this.#run(place.partition, (scripts) =>
+      scripts.discardDeadLetter(place.partition, place.position),
+    );
+    return reply === 'discarded';
+  }
+
+  /** Deletes every dead letter, including stray keys and members. Resolves to the number of deleted ones. */
+  discardAll(filter: DeadLetterFilter = {}): Promise<number> {
+    return this.#forEach(filter, ({ id }) => this.discard(id));
+  }
+
+  async #info(group: GroupState): Promise<EventGroupInfo> {
+    const { name, pending } = group;
+    const inAll = <T>(command: (client: Redis, partition: PartitionKeys) => Promise<T>) =>
+      Promise.all(this.#all.map((partition) => this.#ask(partition, (client) => command(client, partition))));
+    const [consumers, oldest, retrying, dropped, lost] = await Promise.all([
+      consumerStates(this.#ask, this.#all, name),
+      oldestUnread(this.#ask, group),
+      inAll((client, partition) => client.zcard(partition.retries(name))),
+      inAll((client, partition) => client.hget(partition.dropped, name)),
+      inAll((client, partition) => client.hget(partition.lostDeadLetters, name)),
+    ]);
+    const lag = oldest === undefined ? 0 : await this.#lagOf(group);
+    return {
+      name,
+      lag,
+      oldestUnread: oldest,
+      pending,
+      retrying: sum(retrying),
+      dropped: sum(dropped.map(Number)),
+      lostDeadLetters: sum(lost.map(Number)),
+      consumers,
+    };
+  }
+
+  async #lagOf({ lastDelivered }: GroupState): Promise<number> {
+    return sum(await Promise.all([...lastDelivered].map(([partition, position]) => this.#count(partition, position))));
+  }
+
+  async #count(partition: PartitionKeys, position: string): Promise<number> {
+    let count = 0;
+    for (let from: string | undefined = position; from !== undefined;) {
+      const start: string = from;
+      const [, counted, next] = await this.#run(partition, (scripts) =>
+        scripts.countEvents(partition, start, COUNTED_PER_CALL),
+      );
+      count += counted;
+      from = next;
+    }
+    return count;
+  }
+
+  /** Acts on the dead letters that exist now, not on those that are added meanwhile. */
+  async #forEach(filter: DeadLetterFilter, act: (letter: DeadLetter<Event>) => Promise<boolean>): Promise<number> {
+    const bounds = await this.letters.bounds();
+    let count = 0;
+    for await (const letter of this.#deadLetters(filter, { bounds })) if (await act(letter)) count++;
+    return count;
+  }
+
+  async *#deadLetters(
+    { group }: DeadLetterFilter,
+    range: { after?: string | undefined; bounds?: DeadLetterBounds },
+  ): AsyncIterable<DeadLetter<Event>> {
+    for await (const entry of this.letters.read(range)) {
+      const letter = toDeadLetter(this.letters.idOf(entry), entry, this.producer);
+      if (group === undefined || letter.group === group) yield letter;
+    }
+  }
+
+  #inAll<T>(act: (scripts: EventStreamScripts, partition: PartitionKeys) => Promise<T>): Promise<T[]> {
+    return Promise.all(this.#all.map((partition) => this.#run(partition, (scripts) => act(scripts, partition))));
+  }
+
+  #run<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
+    return this.#ask(partition, (client) => act(this.scripts(client)));
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

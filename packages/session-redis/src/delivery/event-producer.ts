@@ -1,0 +1,51 @@
+import type { EntryKind, StreamEntry } from '../scripts/stream/stream-entry.js';
+
+/** What an instance does with the events of a producer. */
+export interface EventHandlers<Event> {
+  /** Whether there are handlers for events of the group. Ask for it, as for names and types, after `ready()`. */
+  readonly hasHandlers: boolean;
+  /** The names of those handlers, in alphabetical order. */
+  readonly handlerNames: readonly string[];
+  /** Whether there are handlers that every instance calls. */
+  readonly hasBroadcastHandlers: boolean;
+  /** The types of the events that handlers want. */
+  wantedTypes(options?: { readonly broadcast?: boolean }): readonly string[];
+  /** Resolves when handlers can be called; never if the application does not start. */
+  ready(): Promise<void>;
+  /** Calls the handlers for the group that are not `done`. Rejects as `EventProducer.failureOf()` says. */
+  dispatch(event: Event, options: { readonly redelivered: boolean; readonly done: readonly string[] }): Promise<void>;
+  /** Calls the handlers that every instance calls. Never rejects. */
+  broadcast(event: Event): Promise<void>;
+  /** Tells handlers that broadcast events recorded after `since`, epoch ms, were missed. Never rejects. */
+  reportGap(gap: { readonly since: number }): Promise<void>;
+  /** Resolves when no handler runs, or after `giveUp()`. */
+  idle(): Promise<void>;
+  /** Stops waiting for handlers. */
+  giveUp(): void;
+}
+
+/** The handlers of an event that failed, each with its error, and the names of those that succeeded. */
+export interface HandlersFailure {
+  readonly failed: readonly { readonly name: string; readonly cause: unknown }[];
+  readonly succeeded: readonly string[];
+}
+
+/**
+ * One kind of events. Its scripts add entries to the stream of a partition; this says what the entries are, and who handles
+ * them. The delivery knows nothing else of them.
+ */
+export abstract class EventProducer<Event = unknown> {
+  abstract readonly kind: EntryKind;
+  abstract readonly handlers: EventHandlers<Event>;
+  /** The class that lists groups and dead letters, as log lines name it. */
+  abstract readonly groupsClass: string;
+
+  /** The event of an entry with its data, empty when that is lost. Undefined: this version does not know the type. */
+  abstract toEvent(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): Event | undefined;
+
+  /** The event of an entry as log lines name it. */
+  abstract shownIdOf(entry: StreamEntry): string;
+
+  /** Which handlers failed, when `dispatch()` has rejected with such an error. Undefined: no handler did. */
+  abstract failureOf(error: unknown): HandlersFailure | undefined;
+}

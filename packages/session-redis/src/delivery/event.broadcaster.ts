@@ -1,0 +1,210 @@
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
+import { DELIVERY_PACE } from './delivery.tokens.js';
+import type { DeliveryPace } from './event-rules.js';
+import { EventArrivals } from './event-arrivals.js';
+import { EventProducer } from './event-producer.js';
+import { PartitionReplies } from './partition-replies.js';
+import { EventLoader } from './event.loader.js';
+import { groupOf, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
+import { byPosition, timeOf } from './stream-position.js';
+import type { BackgroundService } from '../timing/background-service.js';
+import { settledWithin } from '../timing/settled-within.js';
+import { FailureLog } from '../logging/failure.log.js';
+import { logger } from '../logging/redis-session.logger.js';
+
+const BATCH_SIZE = 100;
+// Milliseconds. The others need not wait for a node that is down.
+const PATIENCE = 1000;
+const PAUSE_AFTER_ERROR = 500;
+const PAUSE_AFTER_FAILED_WISH = 1000;
+// How long the wishes of broadcast handlers outlive their last instance.
+const WISH = 86_400_000;
+
+// A position before all events.
+const NOTHING = '0-0';
+
+/**
+ * Reads every event that is recorded after its start and calls the broadcast handlers of this instance: in recorded
+ * order, one event after the other. It is in no group, so no event is kept for it. After an outage it continues where
+ * it was. When unread events are gone, it reports a gap.
+ */
+@Injectable()
+export class EventBroadcaster<Event> implements BackgroundService {
+  readonly #stopping = new AbortController();
+  readonly #failures = new FailureLog('Broadcast events cannot be read, retrying', 'Broadcast events are read again');
+
+  /** In each partition, the position of the last event that was broadcast; empty until the first read. */
+  readonly #positions = new Map<PartitionKeys, string>();
+  /** In each partition, the position up to which it is known that events have made room for ends. */
+  readonly #thinned = new Map<PartitionKeys, string>();
+  /** The partitions that may have new events. */
+  #due: readonly PartitionKeys[];
+  readonly #reads = new PartitionReplies<[partition: PartitionKeys, reply: ReadReply]>(() => this.arrivals.wake());
+  readonly #wishes = new PartitionReplies<[partition: PartitionKeys, words: WishReply[]]>();
+  /** Monotonic time, which no clock step changes. */
+  #nextRenewal = 0;
+  readonly #wishFailures = new FailureLog(
+    'Redis could not be told that broadcast handlers want events, trying again',
+    'Redis knows again that broadcast handlers want events',
+  );
+
+  constructor(
+    @Inject(EventArrivals) private readonly arrivals: EventArrivals,
+    @Inject(EventStreamScripts) private readonly scripts: EventStreamScripts,
+    @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'handlers' | 'kind'>,
+    @Inject(EventLoader) private readonly loader: EventLoader<Event>,
+    @Inject(Partitions) private readonly partitions: Partitions,
+    @Inject(DeliveryScripts) private readonly delivery: DeliveryScripts,
+    @Inject(DELIVERY_PACE) private readonly pace: DeliveryPace,
+  ) {
+    this.#due = partitions.all;
+  }
+
+  /** Resolves when it will read every event recorded from now on; at once when there are no broadcast handlers. */
+  async start(): Promise<void> {
+    if (!this.producer.handlers.hasBroadcastHandlers) return;
+    const begun = this.#look().catch(() => undefined);
+    void begun.then(() => this.#run());
+    await begun;
+  }
+
+  /** Broadcasts no more events. Handlers may still run. */
+  stop(): void {
+    this.#stopping.abort();
+    this.arrivals.close();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    // An application whose start fails is closed without becoming ready.
+    if (!signal.aborted) await Promise.race([this.producer.handlers.ready(), once(signal, 'abort')]);
+    while (!signal.aborted) {
+      try {
+        // A pass that asks nothing does not tell that the partition can be read again that could not.
+        if (await this.#pass()) this.#failures.succeeded();
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#failures.failed(error);
+        this.#due = this.partitions.all;
+        await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  async #pass(): Promise<boolean> {
+    if (this.#due.length === 0) this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
+    return this.#look();
+  }
+
+  /** Broadcasts the new events of the partitions that are due. Resolves to whether it has asked for any. */
+  async #look(): Promise<boolean> {
+    const gaps = await this.#renewWish();
+    const types = this.#wanted;
+    // What has come beside the error of another partition goes first: it must not be read a second time.
+    const asks = !this.#reads.hasNews;
+    const asked = asks ? this.#due.filter(this.#reads.isFree) : [];
+    await this.#reads.round(asked, async (partition) => {
+      const position = this.#positions.get(partition);
+      const known = this.#thinned.get(partition) ?? NOTHING;
+      return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known)];
+    });
+    const [entries, more]: [StreamEntry[], PartitionKeys[]] = [[], []];
+    for (const [partition, [word, reply]] of this.#reads.take()) {
+      if (word === 'begin') this.#positions.set(partition, reply);
+      else if (word === 'gap') gaps.set(partition, reply);
+      else if (word === 'thinned') {
+        // All ends are still there, so it continues where it is.
+        this.#thinned.set(partition, reply);
+        gaps.set(partition, this.#positions.get(partition)!);
+      } else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));
+      if (word === 'gap' || word === 'thinned' || reply.length === BATCH_SIZE) more.push(partition);
+    }
+    if (gaps.size > 0) await this.#skip(gaps);
+    const stalled = await this.#deliver(entries.sort(byPosition));
+    this.#due = [...new Set([...more, ...stalled, ...(asks ? [] : this.#due)])];
+    return asks;
+  }
+
+  /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */
+  async #deliver(entries: readonly StreamEntry[]): Promise<ReadonlySet<PartitionKeys>> {
+    const stalled = new Set<PartitionKeys>();
+    for (let i = 0; i < entries.length; i += BATCH_SIZE) {
+      const batch = entries.slice(i, i + BATCH_SIZE).filter(({ partition }) => !stalled.has(partition));
+      const loaded = await this.#load(batch);
+      for (const entry of batch) {
+        if (this.#stopping.signal.aborted) return stalled;
+        const load = loaded.get(entry);
+        if (!load) stalled.add(entry.partition);
+        if (stalled.has(entry.partition)) continue;
+        const event = await load;
+        if (event) await this.producer.handlers.broadcast(event);
+        this.#positions.set(entry.partition, entry.position);
+      }
+    }
+    return stalled;
+  }
+
+  /** The events of entries, as far as their nodes reply in time. */
+  async #load(entries: readonly StreamEntry[]): Promise<ReadonlyMap<StreamEntry, Promise<Event | undefined>>> {
+    const loaded = new Map<StreamEntry, Promise<Event | undefined>>();
+    const loading = entries.map(async (entry) => {
+      // An event that was replayed for a group has been broadcast before.
+      const load = groupOf(entry) === undefined ? this.loader.load(entry) : Promise.resolve(undefined);
+      await load.catch(() => undefined);
+      loaded.set(entry, load);
+    });
+    await settledWithin(PATIENCE, Promise.all(loading));
+    return new Map(loaded);
+  }
+
+  get #wanted(): readonly string[] {
+    return this.producer.handlers.wantedTypes({ broadcast: true });
+  }
+
+  /**
+   * Some events are recorded, and the data of others is kept, as long as an instance wants them: this one tells again that
+   * it does. Returns the partitions that may not have recorded events that it wants, with the position there.
+   */
+  async #renewWish(): Promise<Map<PartitionKeys, string>> {
+    const lapsed = new Map<PartitionKeys, string>();
+    if (performance.now() < this.#nextRenewal) return lapsed;
+    const types = this.#wanted;
+    const { onDemand } = this.producer.kind;
+    const { all } = this.partitions;
+    this.#nextRenewal = performance.now() + this.pace.wishRenewal;
+    await this.#wishes.round(all.filter(this.#wishes.isFree), async (partition) => {
+      const told = this.delivery.wantBroadcast(partition, types, WISH);
+      return [partition, await told.catch((error: unknown) => this.#tellAgain(error))];
+    });
+    const told = this.#wishes.take();
+    if (told.length === all.length && told.every(([, words]) => words.length > 0)) this.#wishFailures.succeeded();
+    for (const [partition, words] of told) {
+      const position = this.#positions.get(partition);
+      const hasBegun = onDemand.some((type) => words[types.indexOf(type)] === 'begun');
+      if (hasBegun && position !== undefined) lapsed.set(partition, position);
+    }
+    return lapsed;
+  }
+
+  /** A partition that cannot be told holds up no event of the others. */
+  #tellAgain(error: unknown): WishReply[] {
+    if (!this.#stopping.signal.aborted) this.#wishFailures.failed(error);
+    this.#nextRenewal = performance.now() + PAUSE_AFTER_FAILED_WISH;
+    return [];
+  }
+
+  async #skip(gaps: ReadonlyMap<PartitionKeys, string>): Promise<void> {
+    const since = Math.min(...[...gaps.keys()].map((partition) => timeOf(this.#positions.get(partition)!)));
+    for (const [partition, position] of gaps) this.#positions.set(partition, position);
+    logger.warn(
+      `Broadcast events recorded after ${new Date(since).toISOString()} were missed: Redis no longer has them`,
+    );
+    await this.producer.handlers.reportGap({ since });
+  }
+}

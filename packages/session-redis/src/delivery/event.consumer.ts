@@ -1,0 +1,255 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
+import { shownError, shownText } from '@nest-session/core/internal';
+import { PollingLoop } from '@nest-session/core/store';
+import type { BackgroundService } from '../timing/background-service.js';
+import { settledWithin } from '../timing/settled-within.js';
+import { EVENT_RULES } from './delivery.tokens.js';
+import { EventProducer, type HandlersFailure } from './event-producer.js';
+import type { PendingEvent } from './pending-event.js';
+import { ConcurrencyLimiter } from './concurrency.limiter.js';
+import { ConsumerGroupMember, type Failure } from './consumer-group-member.js';
+import { EventLoader } from './event.loader.js';
+import { nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
+import { FailureLog } from '../logging/failure.log.js';
+import { logger } from '../logging/redis-session.logger.js';
+
+/** How a consumer works. */
+export interface ConsumerOptions {
+  /** Whether this instance handles events of its group. */
+  readonly consume: boolean;
+  /** Number of entries that it handles at a time. */
+  readonly concurrency: number;
+  /** Milliseconds between two looks for retries that are due and leases that have ended. */
+  readonly pollInterval: number;
+  /** Milliseconds that handlers may take when the application shuts down. */
+  readonly shutdownTimeout: number;
+}
+
+// Milliseconds.
+const PAUSE_AFTER_ERROR = 500;
+// While retries have all their places, others may be due. Most handlers have finished by then.
+const PAUSE_WHILE_RETRIES_RUN = 25;
+const LONGEST_REASON = 1000;
+
+/**
+ * Reads the events of its group and calls their handlers, at least once, and exactly once without faults. New events
+ * begin in recorded order, before retries. A failed event is retried by any instance of the group, and becomes a dead
+ * letter in the end. When an instance dies, another one takes its events over after the lease.
+ */
+@Injectable()
+export class EventConsumer<Event> implements BackgroundService {
+  readonly #limiter: ConcurrencyLimiter;
+  readonly #renewals: PollingLoop;
+  readonly #stopping = new AbortController();
+  readonly #failures = new FailureLog('Events cannot be read, retrying', 'Events are read again');
+  #ended: Promise<void> = Promise.resolve();
+  #joined = false;
+  #isRegistered = false;
+  /** Monotonic time, which no clock step changes. */
+  #nextPoll = 0;
+  /** The entries that were acknowledged since the last read. */
+  readonly #acknowledged = new Set<string>();
+
+  constructor(
+    @Inject(ConsumerGroupMember) private readonly group: ConsumerGroupMember,
+    @Inject(EventProducer) private readonly producer: EventProducer<Event>,
+    @Inject(EventLoader) private readonly loader: EventLoader<Event>,
+    @Inject(EVENT_RULES) private readonly options: ConsumerOptions,
+  ) {
+    this.#limiter = new ConcurrencyLimiter(options.concurrency, { hasOtherNodes: group.hasSeveralPartitions });
+    // Three times per lease, so that one late renewal does not lose it.
+    this.#renewals = new PollingLoop('The renewal of leases on events', group.rules.lease / 3, () =>
+      this.group.renew(this.#limiter.entries),
+    );
+  }
+
+  /** Resolves when the events that its handlers want are recorded, with their data. */
+  async start(): Promise<void> {
+    if (!this.options.consume) return;
+    // The application may cause events before this instance has joined its group.
+    const types = this.#handlers.wantedTypes();
+    const told = types.length > 0 ? this.group.want(types).catch(() => undefined) : undefined;
+    void this.#run();
+    await told;
+  }
+
+  /**
+   * Begins no more entries, and releases those that it has read and not begun. When the handlers that run have
+   * finished, or have been given up, it releases the rest, leaves the group, and resolves.
+   */
+  stop(): Promise<void> {
+    if (this.#stopping.signal.aborted) return this.#ended;
+    this.#stopping.abort();
+    const silent = this.group.stopReading();
+    void this.#limitHandlers();
+    if (this.#joined) this.#ended = this.#end(silent);
+    return this.#ended;
+  }
+
+  get #handlers(): EventProducer<Event>['handlers'] {
+    return this.producer.handlers;
+  }
+
+  /** The time begins now, not when the requests in flight have finished, which may take long. */
+  async #limitHandlers(): Promise<void> {
+    if (await settledWithin(this.options.shutdownTimeout, this.#handlers.idle())) return;
+    logger.warn(
+      'Handlers of events have not finished within `events.shutdownTimeout`: other instances will handle their events again',
+    );
+    this.#handlers.giveUp();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    // An application whose start fails is closed without becoming ready.
+    await Promise.race([this.#handlers.ready(), aborted(signal)]);
+    const { hasHandlers } = this.#handlers;
+    while (!signal.aborted) {
+      try {
+        // Without handlers it would take events away from instances that have some.
+        if (!hasHandlers) return await this.group.abstain();
+        await this.#pass();
+        this.#failures.succeeded();
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#failures.failed(error);
+        await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  /** Begins new entries, then those that it claims, as far as places are free. */
+  async #pass(): Promise<void> {
+    const { signal } = this.#stopping;
+    await this.#join();
+    await this.#limiter.untilFree(signal);
+    this.#acknowledged.clear();
+    const untilPoll = this.#nextPoll - performance.now();
+    // BLOCK 0 would wait for ever.
+    for (const event of await this.group.read(this.#limiter.free, Math.max(1, Math.ceil(untilPoll)))) {
+      this.#begin(event);
+    }
+    if (performance.now() < this.#nextPoll) return;
+    await this.#limiter.untilFree(signal);
+    const room = this.#limiter.freeForRetries;
+    const claimed = room > 0 ? await this.group.claimEvents(room, signal) : [];
+    claimed.forEach((event) => this.#begin(event));
+    if (room === 0) this.#nextPoll = performance.now() + PAUSE_WHILE_RETRIES_RUN;
+    // As many as there was room for: more may be left.
+    else if (claimed.length < room) this.#nextPoll = performance.now() + this.options.pollInterval;
+  }
+
+  async #join(): Promise<void> {
+    if (!this.#joined) {
+      await this.group.ensure();
+      if (this.#stopping.signal.aborted) return;
+      this.#joined = true;
+      this.#renewals.start();
+      await this.#register();
+    } else if (!this.#isRegistered) {
+      // The failure is logged, and the events are handled all the same.
+      await this.#register().catch(() => undefined);
+    }
+  }
+
+  async #register(): Promise<void> {
+    const own = this.#handlers.handlerNames;
+    const others = await this.group.register({ names: own, types: this.#handlers.wantedTypes() });
+    this.#isRegistered = true;
+    if (!others) return;
+    const list = (names: readonly string[]) => names.map(shownText).join(', ') || 'none';
+    const onlyHere = own.filter((name) => !others.includes(name));
+    const onlyElsewhere = others.filter((name) => !own.includes(name));
+    logger.warn(
+      `Another instance of the group ${JSON.stringify(this.group.name)} has other handlers, and each event goes to the ` +
+        `handlers of one instance only. Only here: ${list(onlyHere)}; only there: ${list(onlyElsewhere)}. ` +
+        'Give applications with different handlers different values of `events.group`',
+    );
+  }
+
+  #begin(event: PendingEvent): void {
+    const { entry, redelivered } = event;
+    if (this.#stopping.signal.aborted || this.#isOwn(entry)) return;
+    this.#limiter.begin(entry, redelivered, () =>
+      this.#handle(event).catch((error: unknown) => {
+        // After stop(), the entry was released: another instance handles it.
+        if (!this.#stopping.signal.aborted)
+          logger.warn(
+            `Event ${this.producer.shownIdOf(entry)} could not be settled and will be handled again: ${shownError(error)}`,
+          );
+      }),
+    );
+  }
+
+  /**
+   * Whether this instance claimed an entry from itself: its renewal was late, and its handlers may have finished since.
+   */
+  #isOwn(entry: StreamEntry): boolean {
+    return this.#limiter.has(entry) || this.#acknowledged.has(nameOf(entry));
+  }
+
+  async #handle(event: PendingEvent): Promise<void> {
+    const { entry, failures } = event;
+    const failure = await this.#attempt(event);
+    if (!failure) {
+      await this.group.acknowledge(entry);
+      this.#acknowledged.add(nameOf(entry));
+      return;
+    }
+    switch (await this.group.fail(entry, failure)) {
+      case 'retry': {
+        const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;
+        logger.warn(`Event ${this.producer.shownIdOf(entry)} failed in ${attempt} and will be retried`);
+        break;
+      }
+      case 'dead':
+        logger.error(
+          `Event ${this.producer.shownIdOf(entry)} is a dead letter now, see ${this.producer.groupsClass}: ${JSON.stringify(failure.reason)}`,
+        );
+    }
+  }
+
+  /** Calls the handlers. Resolves to undefined when the entry can be acknowledged. */
+  async #attempt({ entry, redelivered, failures, abandoned, done }: PendingEvent): Promise<Failure | undefined> {
+    if (!this.group.concerns(entry)) return undefined;
+    if (abandoned >= this.group.rules.mostAbandoned) {
+      return { done, reason: `${abandoned} instances ended while they handled it`, isFinal: true };
+    }
+    const event = await this.loader.load(entry, failures + 1);
+    if (!event) {
+      logger.warn(`Entry ${nameOf(entry)} is of a kind that this version does not know, and is skipped`);
+      return undefined;
+    }
+    try {
+      await this.#limiter.run(entry, () => this.#handlers.dispatch(event, { redelivered, done }));
+      return undefined;
+    } catch (error) {
+      const failure = this.producer.failureOf(error);
+      if (!failure) throw error;
+      return { done: [...done, ...failure.succeeded], reason: reasonOf(failure), handler: failure.failed[0]?.name };
+    }
+  }
+
+  async #end(silent: Promise<void>): Promise<void> {
+    // During an outage nothing can be released; then other instances take the entries over after the lease.
+    const leave = (kept: readonly StreamEntry[]) => this.group.leave(kept).catch(() => undefined);
+    const early = leave(this.#limiter.entries);
+    await this.#limiter.untilIdle();
+    await this.#renewals.stop();
+    await early;
+    // Redis may execute a read that was sent before the first leave() after it: then this instance is a member again,
+    // and owns what that read found.
+    await silent;
+    await leave([]);
+  }
+}
+
+function reasonOf({ failed }: HandlersFailure): string {
+  const reason = failed.map(({ name, cause }) => `${name}: ${String(cause)}`).join('; ');
+  return reason.slice(0, LONGEST_REASON);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}

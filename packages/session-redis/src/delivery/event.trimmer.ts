@@ -1,0 +1,183 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { partitionsByNode } from '../connection/node-with.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import { type DeadLetterLimits, EventStreamScripts, type TrimLimits } from '../scripts/stream/event-stream.scripts.js';
+import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { EventProducer } from './event-producer.js';
+import { EVENT_RULES } from './delivery.tokens.js';
+import {
+  type AskPartition,
+  consumerStates,
+  groupStates,
+  type GroupState,
+  livenessOf,
+  oldestUnread,
+} from './group-state.js';
+import { logger } from '../logging/redis-session.logger.js';
+
+/** Limits for the whole namespace. */
+export interface TrimmerOptions extends TrimLimits {
+  /** Milliseconds. */
+  readonly lease: number;
+  readonly deadLetters: DeadLetterLimits;
+}
+
+export interface TrimResult {
+  /** Number of removed events. */
+  readonly removed: number;
+  /** By group, the number of removed events that it had not handled. */
+  readonly dropped: ReadonlyMap<string, number>;
+}
+
+/** Counts what a pass removes. */
+export class TrimCounter implements TrimResult {
+  removed = 0;
+  readonly dropped = new Map<string, number>();
+  /** By group, the number of removed dead letters. */
+  readonly lost = new Map<string, number>();
+}
+
+/** A call with 50 events blocks Redis for about half a millisecond. */
+const BATCH_SIZE = 50;
+/** Each may be as large as `events.deadLetters.maxDataSize`. */
+const LETTERS_PER_CALL = 10;
+/** Idle time after which a dead instance is removed. If it is alive after all, it joins its group again. */
+const HOUR = 3_600_000;
+
+/**
+ * Trims the events streams, with the data that only an event needs: removes events that are older than the grace period and
+ * that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which those that make
+ * room go first. A group that nobody reads for the retention is not waited for. Trims the dead letters as well. Any number
+ * of instances may trim at once: the scripts decide.
+ */
+@Injectable()
+export class EventTrimmer {
+  /** The groups without a living instance, and what the log has said of them. */
+  readonly #unread = new Map<string, 'kept' | 'dropped'>();
+  readonly #ask: AskPartition = (_, command) => command(this.client);
+
+  constructor(
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(EventStreamScripts) private readonly scripts: EventStreamScripts,
+    @Inject(Partitions) private readonly partitions: Partitions,
+    @Inject(EVENT_RULES) private readonly options: TrimmerOptions,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
+    @Inject(EventProducer) private readonly producer: Pick<EventProducer, 'groupsClass'>,
+  ) {}
+
+  /** One pass: trims events and dead letters, and checks the groups. */
+  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
+    const counter = new TrimCounter();
+    const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
+    await Promise.all(
+      nodes.map(async (its) => {
+        for (const partition of its) await this.trim(partition, counter, signal);
+      }),
+    );
+    await this.checkGroups(signal);
+    this.report(counter);
+    return { removed: counter.removed, dropped: counter.dropped };
+  }
+
+  /** Trims the events and the dead letters of a partition. */
+  async trim(partition: PartitionKeys, counter: TrimCounter, signal?: AbortSignal): Promise<void> {
+    await this.#trimEvents(partition, counter, signal);
+    await this.#trimLetters(partition, counter, signal);
+  }
+
+  /** Logs what was lost. */
+  report({ dropped, lost }: TrimCounter): void {
+    for (const [group, count] of dropped) this.#reportDropped(group, count);
+    for (const [group, count] of lost) this.#reportLost(group, count);
+  }
+
+  /** Removes dead instances, and logs groups that nobody reads. */
+  async checkGroups(signal?: AbortSignal): Promise<void> {
+    const groups = await groupStates(this.#ask, this.partitions.all);
+    for (const group of groups) {
+      if (!signal?.aborted) await this.#checkGroup(group);
+    }
+    for (const name of this.#unread.keys()) {
+      if (!groups.some((group) => group.name === name)) this.#unread.delete(name);
+    }
+  }
+
+  async #trimEvents(partition: PartitionKeys, counter: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
+    const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
+    for (let word = 'more'; word === 'more' && !signal?.aborted;) {
+      const [next, removed, dropped] = await this.limiter.run(
+        () => this.scripts.trim(partition, limits, BATCH_SIZE),
+        partition.prefix,
+      );
+      counter.removed += removed;
+      addTo(counter.dropped, dropped);
+      word = next;
+    }
+  }
+
+  async #trimLetters(partition: PartitionKeys, { lost }: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
+    const limits = this.options.deadLetters;
+    for (let word = 'more'; word === 'more' && !signal?.aborted;) {
+      const [next, counts] = await this.limiter.run(
+        () => this.scripts.trimDeadLetters(partition, limits, LETTERS_PER_CALL),
+        partition.prefix,
+      );
+      addTo(lost, counts);
+      word = next;
+    }
+  }
+
+  async #checkGroup(group: GroupState): Promise<void> {
+    const { lease, grace } = this.options;
+    const partitions = [...group.lastDelivered.keys()];
+    const consumers = await consumerStates(this.#ask, partitions, group.name);
+    for (const { name, idle } of consumers) {
+      if (idle <= Math.max(HOUR, 2 * lease)) continue;
+      await Promise.all(partitions.map((partition) => this.scripts.removeConsumer(partition, group.name, name)));
+    }
+    if (consumers.some(({ idle }) => idle < livenessOf(lease))) {
+      if (this.#unread.delete(group.name))
+        logger.log(`The events of group ${JSON.stringify(group.name)} are read again`);
+      return;
+    }
+    const oldest = await oldestUnread(this.#ask, group);
+    const [seconds] = await this.client.time();
+    if (oldest === undefined || Number(seconds) * 1000 - oldest < grace || this.#unread.has(group.name)) return;
+    this.#unread.set(group.name, 'kept');
+    logger.warn(
+      `Nobody reads the events of group ${JSON.stringify(group.name)}. They are kept up to \`events.retention\` and ` +
+        `\`events.maxLength\`. If you no longer use the group, remove it with ${this.producer.groupsClass}.remove()`,
+    );
+  }
+
+  #reportDropped(group: string, count: number): void {
+    const known = this.#unread.get(group);
+    if (known === 'dropped') return;
+    if (known === 'kept') this.#unread.set(group, 'dropped');
+    logger.warn(
+      `${count} events were removed that group ${JSON.stringify(group)} had not handled: they had waited for ` +
+        '`events.retention`, or there were more than `events.maxLength`' +
+        (known === 'kept' ? `. Further ones are only counted: see ${this.producer.groupsClass}.list()` : ''),
+    );
+  }
+
+  #reportLost(group: string, count: number): void {
+    const whose = group === '' ? 'stray keys or members' : `group ${JSON.stringify(group)}`;
+    logger.warn(
+      `${count} dead letters of ${whose} were removed: they were older than \`events.deadLetters.retention\`, or all took ` +
+        'more than `events.deadLetters.maxSize`. Replay or discard dead letters in time, with ' +
+        this.producer.groupsClass,
+    );
+  }
+}
+
+/** `counts`: group and count in turn. */
+function addTo(totals: Map<string, number>, counts: readonly (string | number)[]): void {
+  for (let i = 0; i < counts.length; i += 2) {
+    const group = String(counts[i]);
+    totals.set(group, (totals.get(group) ?? 0) + Number(counts[i + 1]));
+  }
+}

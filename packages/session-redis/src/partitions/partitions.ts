@@ -1,0 +1,68 @@
+import slotOf from 'cluster-key-slot';
+import type { PartitionKeys } from './partition-keys.js';
+
+const SLOTS = 16_384;
+
+/**
+ * The partitions of a namespace: a fixed number of them. All keys of a partition are in one slot of Redis Cluster, so that one
+ * script can use them. The slots of the partitions are spread evenly.
+ */
+export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
+  /** The keys of each partition. */
+  readonly all: readonly Keys[];
+  /** HASH: the version of the data format, and the number of partitions. */
+  readonly meta: string;
+  /** ZSET of the names of the instances, scored by when they last told that they live: epoch ms by the clock of Redis. */
+  readonly instances: string;
+
+  /** `KeysOfPartition`: the class of the keys. */
+  constructor(
+    readonly namespace: string,
+    readonly count: number,
+    private readonly KeysOfPartition: new (namespace: string, tag?: string) => Keys,
+  ) {
+    const tags = count === 1 ? [''] : tagsOf(count);
+    this.all = tags.map((tag) => new KeysOfPartition(namespace, tag));
+    this.meta = `${namespace}:meta`;
+    this.instances = `${namespace}:instances`;
+  }
+
+  /** Keys whose prefix is a pattern of Redis that matches those of all partitions. */
+  get any(): Keys {
+    return this.count === 1 ? this.all[0]! : new this.KeysOfPartition(this.namespace, '*');
+  }
+
+  /** The partition of an id. It depends on the whole id, because not all ids are random. */
+  of(id: string): Keys {
+    // A microsecond that an application with one partition need not spend.
+    return this.all[this.count === 1 ? 0 : slotOf(id) % this.count]!;
+  }
+
+  /** The ids by their partitions. */
+  grouped(ids: readonly string[]): readonly (readonly [Keys, readonly string[]])[] {
+    if (ids.length === 1) return [[this.of(ids[0]!), ids]];
+    const groups = new Map<Keys, string[]>();
+    for (const id of ids) {
+      const keys = this.of(id);
+      const group = groups.get(keys);
+      if (group) group.push(id);
+      else groups.set(keys, [id]);
+    }
+    return [...groups];
+  }
+
+  /** The share of one partition in a limit for the whole namespace: at least 1. */
+  shareOf(limit: number): number {
+    return Math.ceil(limit / this.count);
+  }
+}
+
+/** For each partition a hash tag that begins with its number and has a slot in its share of all slots. */
+function tagsOf(count: number): string[] {
+  return Array.from({ length: count }, (_, partition) => {
+    for (let attempt = 0; ; attempt++) {
+      const tag = `${partition}-${attempt}`;
+      if (Math.floor((slotOf(tag) * count) / SLOTS) === partition) return tag;
+    }
+  });
+}

@@ -1,0 +1,121 @@
+import type { SessionInfo } from '@nest-session/core';
+import { toSessionInfo } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
+import type { StoredRecord } from '../encryption/session-encryption.js';
+import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
+import type { ListedSession } from '../scripts/session/listed-session.js';
+
+/** The fields of a session hash, besides the attributes, that a record needs. */
+export const SESSION_FIELDS = [
+  'creationTime',
+  'lastAccessedTime',
+  'maxInactiveInterval',
+  'absoluteExpiry',
+  'authenticatedAt',
+  'dataKey',
+] as const;
+
+/** The reply of PTTL for a key that does not exist. */
+export const NO_KEY = -2;
+
+/**
+ * Asks for a session: for the fields of its session hash, a name and a text in turn, and for PTTL of its shadow key.
+ * @param only the names of the attributes to ask for; unset: all
+ */
+export function readSession(
+  client: Redis,
+  keys: SessionKeys,
+  id: string,
+  only?: readonly string[],
+): readonly [fields: Promise<unknown>, ttl: Promise<number>] {
+  const key = keys.session(id);
+  // HGETALL in upper case: ioredis then makes no object of the reply. The shadow key last: a session that ends between
+  // the two commands counts as ended.
+  const fields = only ? readFields(client, key, only) : client.call('HGETALL', key);
+  return [fields.catch(noFieldsIfStray), client.pttl(keys.shadow(id))];
+}
+
+async function readFields(client: Redis, key: string, attributes: readonly string[]): Promise<string[]> {
+  const names = [...SESSION_FIELDS, ...attributes.map((name) => ATTRIBUTE_FIELD + name)];
+  const texts = await client.hmget(key, ...names);
+  return names.flatMap((name, i) => (typeof texts[i] === 'string' ? [name, texts[i]] : []));
+}
+
+/** A stray key in the place of a session hash is no session. */
+function noFieldsIfStray(error: unknown): string[] {
+  if (isReply(error, 'WRONGTYPE')) return [];
+  throw error;
+}
+
+/** Returns the session in a session hash, or undefined if the hash is empty or incomplete. */
+export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): StoredRecord | undefined {
+  return toLiveRecord(id, Object.entries(hash).flat());
+}
+
+/**
+ * Returns the live session in a session hash, or undefined if the hash is empty or incomplete.
+ * @param fields the reply of HGETALL: alternating names and texts
+ * @param ttl the PTTL of the shadow key
+ */
+export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER): StoredRecord | undefined {
+  let creationTime = NaN;
+  let lastAccessedTime = NaN;
+  let maxInactiveInterval = NaN;
+  let absoluteExpiry = NaN;
+  let signIn = NaN;
+  let dataKey: string | undefined;
+  const attributes: [name: string, text: string][] = [];
+  for (let i = 0; i < fields.length; i += 2) {
+    const field = fields[i]!;
+    const text = fields[i + 1]!;
+    if (field.startsWith(ATTRIBUTE_FIELD)) {
+      // Spring Session removes an attribute by emptying its field.
+      if (text !== '') attributes.push([field.slice(ATTRIBUTE_FIELD.length), text]);
+    } else if (field === 'creationTime') creationTime = Number(text);
+    else if (field === 'lastAccessedTime') lastAccessedTime = Number(text);
+    else if (field === 'maxInactiveInterval') maxInactiveInterval = Number(text);
+    else if (field === 'absoluteExpiry') absoluteExpiry = Number(text);
+    else if (field === 'authenticatedAt') signIn = Number(text);
+    else if (field === 'dataKey') dataKey = text;
+  }
+  // If a time is infinite or missing, the sum is not finite.
+  if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
+  const authenticatedAt = Number.isFinite(signIn) ? signIn : undefined;
+  const start = Math.max(creationTime, authenticatedAt ?? 0);
+  const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - start) / 1000) : -1;
+  const timeToLive = ttl < 0 ? undefined : ttl;
+  const times = { creationTime, authenticatedAt, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
+  return { id, ...times, attributes, dataKey };
+}
+
+/** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */
+export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo | undefined {
+  const [creationTime, lastAccessedTime, maxInactiveInterval] = fields.slice(0, 3).map((text) => Number(text ?? NaN));
+  const [, , , authenticatedAt, device] = fields;
+  const times = {
+    creationTime: creationTime!,
+    lastAccessedTime: lastAccessedTime!,
+    maxInactiveInterval: maxInactiveInterval!,
+  };
+  if (!Object.values(times).every(Number.isFinite)) return undefined;
+  return toSessionInfo({
+    id,
+    ...times,
+    authenticatedAt: authenticatedAt === null ? undefined : Number(authenticatedAt),
+    timeToLive: ttl < 0 ? undefined : ttl,
+    device: device === null ? undefined : textIn(device),
+  });
+}
+
+/** Returns the text of a JSON string, or undefined for other JSON. */
+function textIn(json: string): string | undefined {
+  try {
+    return String(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
+}
+
+// The reply of PTTL for a key that never expires.
+const NEVER = -1;

@@ -1,0 +1,11 @@
+-- include: signal
+-- Records an event of a session, with more fields and values if there are any. As the first write of a script it needs no
+-- read before: it fails when the events stream is a stray key.
+local function record(events, kind, id, at, ...)
+  local recorded = redis.pcall('XADD', events, '*', 'type', kind, 'session', id, 'at', at, ...)
+  if type(recorded) == 'table' then
+    -- include: keys
+    if checked(recorded) == nil then error(wrong_type('stream', events)) end
+  end
+  signal(events, 'events')
+end

@@ -1,0 +1,105 @@
+-- include: groups, pending, positions, types
+-- Which of the oldest events may go, and what groups lose with them. `stream` is a table: `events`, its key; `now`, `grace` and
+-- `retention`, in ms; `trimmed`, the position of the last trimmed event; `limit`, the number of events per call.
+
+-- A position as {milliseconds, sequence}, to be compared many times.
+local function pair_of(position)
+  return { parts(position) }
+end
+
+local function precedes(one, other)
+  return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
+end
+
+local function age_of(stream, entry)
+  return stream.now - parts(entry[1])
+end
+
+-- An event that can make room does at this age, unless every group with a living instance has read it.
+local function age_to_make_room(stream)
+  return math.max(stream.grace, stream.retention - stream.grace)
+end
+
+local function has_active_instance(stream, name)
+  for _, instance in ipairs(instances_of(stream.events, name)) do
+    if instance.idle < stream.retention then return true end
+  end
+  return false
+end
+
+-- A group without a living instance, whose unread events were trimmed, may never come back: nothing waits for it.
+local function is_given_up(stream, name, read)
+  return before(read, stream.trimmed) and parts(read) <= stream.now - stream.retention
+    and not has_active_instance(stream, name)
+end
+
+-- A group: the pair of what it has read, that of its first pending event from a position on, and the keys of its records.
+local function group_of(stream, name, read, from)
+  local pending = redis.call('XPENDING', stream.events, name, from, '+', 1)[1]
+  local failing, retries = stream.events .. ':failing:' .. name, stream.events .. ':retries:' .. name
+  return {
+    name = name, read = pair_of(read), unfinished = pending and pair_of(pending[1]),
+    is_waited_for = not is_given_up(stream, name, read), failing = failing, retries = retries,
+    -- A stray key in their place must not prevent trimming.
+    has_records = not mistyped({ { failing, 'hash' }, { retries, 'zset' } }),
+  }
+end
+
+-- All groups. `from`: the position of the oldest event.
+local function groups_to_trim(stream, from)
+  local groups = {}
+  for name, info in pairs(groups_of(stream.events)) do
+    table.insert(groups, group_of(stream, name, info['last-delivered-id'], from))
+  end
+  return groups
+end
+
+local function has_finished(group, position)
+  return not precedes(group.read, position) and not (group.unfinished and not precedes(position, group.unfinished))
+end
+
+local function is_handled(groups, position)
+  local waits = false
+  for _, group in ipairs(groups) do
+    if group.is_waited_for and not has_finished(group, position) then return false end
+    waits = waits or group.is_waited_for
+  end
+  -- Without a group, keep the event: a group may still be created.
+  return waits
+end
+
+local function may_go(stream, groups, entry)
+  local age = age_of(stream, entry)
+  return age >= stream.retention or (age >= stream.grace and is_handled(groups, pair_of(entry[1])))
+end
+
+-- How many of the oldest events may go. All before one that may go may go as well.
+local function count_removable(stream, groups, entries)
+  local removable, rest = 0, #entries + 1
+  while rest - removable > 1 do
+    local middle = math.floor((removable + rest) / 2)
+    if may_go(stream, groups, entries[middle]) then removable = middle else rest = middle end
+  end
+  return removable
+end
+
+-- Forgets an event that a group was handling or retrying. Whether it was.
+local function abandon(stream, group, position)
+  if not group.has_records then return redis.call('XACK', stream.events, group.name, position) == 1 end
+  return settle(stream.events, group.name, group.failing, group.retries, position) == 1
+end
+
+-- Calls `drop` for each group: it returns how many events the group loses. Counts them in the hash `key`, and returns group
+-- and count in turn.
+local function count_dropped(groups, key, drop)
+  local dropped = {}
+  for _, group in ipairs(groups) do
+    local count = drop(group)
+    if count > 0 then
+      redis.call('HINCRBY', key, group.name, count)
+      table.insert(dropped, group.name)
+      table.insert(dropped, count)
+    end
+  end
+  return dropped
+end

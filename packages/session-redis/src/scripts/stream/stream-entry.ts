@@ -1,0 +1,80 @@
+import type { PartitionKeys } from '../../partitions/partition-keys.js';
+import type { StreamReply } from './event-stream.scripts.js';
+
+/** What the entries of a producer have in common, as far as the delivery has to know it. Each entry has a `type`. */
+export interface EntryKind {
+  /** All types. */
+  readonly types: readonly string[];
+  /** Those of which anybody can cause as many as he likes: beyond the maximum length, they make room for the others. */
+  readonly makingRoom: readonly string[];
+  /** Those that the producer records only while somebody wants them. */
+  readonly onDemand: readonly string[];
+  /** The sorted sets with what is due, by epoch ms: their keys after the prefix of the partition. */
+  readonly dueSets: readonly string[];
+  /** The hash that an entry refers to, if entries do not bring their data themselves. */
+  readonly data?: EntryData;
+}
+
+export interface EntryData {
+  /** What the key of the hash begins with, after the prefix of the partition. */
+  readonly keyPrefix: string;
+  /** The field of an entry with the rest of the key. */
+  readonly idField: string;
+  /** The field that the hash has when only the entry still needs it. */
+  readonly endField: string;
+  /** The types of the entries with which the hash goes, when it has that field. */
+  readonly endTypes: readonly string[];
+}
+
+/** An entry of the events stream of a partition, or of its dead letters. */
+export interface StreamEntry {
+  readonly partition: PartitionKeys;
+  /** The entry id of Redis; entries of other partitions may have the same. */
+  readonly position: string;
+  /** Fields and values in turn. */
+  readonly fields: readonly string[];
+}
+
+export function toStreamEntry(partition: PartitionKeys, [position, fields]: StreamReply): StreamEntry {
+  return { partition, position, fields };
+}
+
+/** The unique name of an entry, for maps and for the log. */
+export function nameOf({ partition, position }: StreamEntry): string {
+  return `${partition.events}/${position}`;
+}
+
+export function fieldOf({ fields }: StreamEntry, name: string): string | undefined {
+  const index = fields.findIndex((field, i) => i % 2 === 0 && field === name);
+  return index < 0 ? undefined : fields[index + 1];
+}
+
+/** The key of the hash with the data of an entry; undefined when it refers to none. */
+export function dataKeyOf({ data }: EntryKind, entry: StreamEntry): string | undefined {
+  const id = data && fieldOf(entry, data.idField);
+  return id === undefined ? undefined : entry.partition.prefix + data!.keyPrefix + id;
+}
+
+/** The only group that handles a replayed entry; undefined for any other entry. */
+export function groupOf(entry: StreamEntry): string | undefined {
+  return fieldOf(entry, 'group');
+}
+
+/** The names of the handlers that had succeeded before the entry was replayed. */
+export function doneBefore(entry: StreamEntry): readonly string[] {
+  return namesIn(parsed(fieldOf(entry, 'done')));
+}
+
+/** The names in a list; empty when it is no list. */
+export function namesIn(list: unknown): readonly string[] {
+  return Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [];
+}
+
+/** Parsed JSON; null when it is none: a text that somebody else wrote must not block other entries. */
+export function parsed(json: string | null | undefined): unknown {
+  try {
+    return JSON.parse(json ?? 'null');
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,41 @@
+#!lua flags=allow-oom
+--[[
+  take-cleanup: lets the instances take turns with the cleanup of a partition: it belongs to the first one that asks, for a
+  while. Then any of them may take it over.
+
+  KEYS[1] whose turn it is
+  KEYS[2] events stream
+  KEYS[3] dead letters
+  KEYS[4..] sorted sets of what is due, by epoch ms
+  ARGV[1] name of the instance
+  ARGV[2] how long the turn takes, in ms
+  ARGV[3] age in ms from which events may be trimmed
+  ARGV[4] number of events above which younger ones may be trimmed, too
+
+  Returns
+    'due'    it is the turn of this instance
+    'clean'  it is, but there is nothing to clean up
+    'taken'  it is the turn of another instance
+]]
+-- include: clock
+local turn, events, dead = KEYS[1], KEYS[2], KEYS[3]
+local instance, duration, youngest, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local holder = redis.pcall('GET', turn)
+if type(holder) == 'string' and holder ~= instance then return 'taken' end
+-- A stray key in its place stays: then every instance cleans up.
+if type(holder) ~= 'table' then redis.call('SET', turn, instance, 'PX', duration) end
+local now = now_in_ms()
+for i = 4, #KEYS do
+  local first = redis.pcall('ZRANGEBYSCORE', KEYS[i], '-inf', now, 'LIMIT', 0, 1)
+  -- A stray key is for the cleanup itself to report.
+  if first.err or first[1] then return 'due' end
+end
+local oldest = redis.pcall('XRANGE', events, '-', '+', 'COUNT', 1)
+if oldest.err then return 'due' end
+if oldest[1] then
+  local recorded_at = tonumber(string.match(oldest[1][1], '^%d+'))
+  if recorded_at <= now - youngest or redis.call('XLEN', events) > most then return 'due' end
+end
+if redis.pcall('XLEN', dead) ~= 0 then return 'due' end
+return 'clean'

@@ -1,0 +1,17 @@
+import { Injectable } from '@nestjs/common';
+import type { SessionEvent } from '@nest-session/core';
+import type { DeadLetter } from '../delivery/dead-letter.js';
+import { type EventGroupInfo, EventGroups } from '../delivery/event-groups.js';
+
+/** The state of a group: one of its instances handles each event. */
+export type SessionEventGroupInfo = EventGroupInfo;
+
+/** An event that a group could not handle, or a stray key or member that stood in the place of a session. */
+export type SessionDeadLetter = DeadLetter<SessionEvent>;
+
+/**
+ * Lists and changes the groups that handle session events, and their dead letters. Inject it: `RedisSessionModule`
+ * provides it. A call rejects with a SessionStoreError when Redis fails or does not reply within `commandTimeout`.
+ */
+@Injectable()
+export class SessionEventGroups extends EventGroups<SessionEvent> {}

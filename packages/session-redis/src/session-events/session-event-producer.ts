@@ -1,0 +1,86 @@
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import {
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  type SessionEvent,
+  SessionExpiredEvent,
+  SessionIdChangedEvent,
+} from '@nest-session/core';
+import { SessionEventHandlingError, type SessionEventInit, shownText } from '@nest-session/core/internal';
+import {
+  type ResolvedSessionOptions,
+  SESSION_OPTIONS,
+  type SessionEventDispatcher,
+  SessionSnapshot,
+} from '@nest-session/core/store';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { REDIS_SESSION_OPTIONS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
+import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
+import { toSessionRecord } from '../repository/redis-session.mapper.js';
+import { type EntryKind, fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
+
+/** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
+export const SESSION_ENTRIES: EntryKind = {
+  types: ['created', 'deleted', 'expired', 'id-changed'],
+  makingRoom: ['created', 'id-changed'],
+  onDemand: ['created'],
+  dueSets: ['expirations', 'ends'],
+  data: { keyPrefix: 'sessions:', idField: 'session', endField: 'ended', endTypes: ['deleted', 'expired'] },
+};
+
+type StoredSessions = Pick<ResolvedRedisSessionOptions, 'serializer'> &
+  Partial<Pick<ResolvedRedisSessionOptions, 'encryption'>>;
+
+/** The events of sessions, for the delivery. */
+@Injectable()
+export class SessionEventProducer extends EventProducer<SessionEvent> {
+  readonly kind = SESSION_ENTRIES;
+  readonly groupsClass = 'SessionEventGroups';
+
+  constructor(
+    @Inject(SESSION_EVENT_DISPATCHER) readonly handlers: SessionEventDispatcher,
+    @Inject(REDIS_SESSION_OPTIONS) private readonly stored: StoredSessions,
+    @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
+  ) {
+    super();
+  }
+
+  toEvent(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): SessionEvent | undefined {
+    const init = this.#initOf(entry, data, attempt);
+    switch (fieldOf(entry, 'type')) {
+      case 'created':
+        return new SessionCreatedEvent(init);
+      case 'deleted':
+        return new SessionDeletedEvent(init);
+      case 'expired':
+        return new SessionExpiredEvent(init);
+      case 'id-changed':
+        return new SessionIdChangedEvent({ ...init, previousSessionId: fieldOf(entry, 'previous') ?? '' });
+      default:
+        return undefined;
+    }
+  }
+
+  /** `event.id`, as log lines of the dispatcher show it. An entry without an event has its own name. */
+  shownIdOf(entry: StreamEntry): string {
+    const [type, sessionId] = [fieldOf(entry, 'type'), fieldOf(entry, 'session')];
+    if (type === undefined || sessionId === undefined) return nameOf(entry);
+    return shownText(`${type}:${this.options?.ids.shown(sessionId) ?? sessionId}`);
+  }
+
+  failureOf(error: unknown): HandlersFailure | undefined {
+    return error instanceof SessionEventHandlingError ? error : undefined;
+  }
+
+  #initOf(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): SessionEventInit {
+    const { serializer, encryption } = this.stored;
+    const sessionId = fieldOf(entry, 'session') ?? '';
+    const stored = toSessionRecord(sessionId, data);
+    // A missing key fails the handler that reads an attribute, so that the event is kept and handled again.
+    const record = stored && encryption ? encryption.decrypted(stored) : stored;
+    const session = record
+      ? new SessionSnapshot(record, serializer, this.options?.ids)
+      : SessionSnapshot.empty(sessionId, serializer);
+    return { sessionId, at: Number(fieldOf(entry, 'at')), session, dataLost: record === undefined, attempt };
+  }
+}
