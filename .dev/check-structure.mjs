@@ -9,19 +9,20 @@ import { publishedPackages } from './workspaces.mjs';
 const MOST_LINES = 300;
 // One check after the other, as a store author reads them.
 const LONG_FILES = /\.checks\.ts$/;
+const OF_CORE = /^(?:import|export) (?:type )?\{([^}]*)\} from '(@nest-session\/[^']+)';/gm;
 const IMPORT = /^(?:import|export)\s[^;]*?from '(\.{1,2}\/[^']+)';/gm;
 
 const rules = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
 const roles = new Set([...rules.matchAll(/^\| roles +\| (.+) \|$/gm)].flatMap(([, list]) => quotedIn(list)));
-// The rows under the head of the table.
-const [, table = ''] = /^\| source .*\n\|.*\n((?:\|.*\n)+)/m.exec(rules) ?? [];
-const rows = table.split('\n').filter((row) => row !== '');
-const orders = rows.map(quotedIn).map(([folder, ...order]) => [folder, order]);
+const orders = rowsUnder('source').map(([folder, ...order]) => [folder, order]);
+const layers = new Map(rowsUnder('layer').map(([folder, last, ...names]) => [folder, { last, names }]));
 
 const published = publishedPackages().map(({ folder }) => folder);
 
 const problems = [...orders.flatMap(([folder, order]) => problemsOf(folder, order)), ...luaProblems()];
-if (roles.size === 0 || orders.length === 0) problems.push('CONTRIBUTING.md lists no roles, or no order of folders');
+if (roles.size === 0 || orders.length === 0 || layers.size === 0) {
+  problems.push('CONTRIBUTING.md lists no roles, no order of folders or no layer');
+}
 for (const problem of problems) console.error(problem);
 console.log(`${orders.map(([folder]) => folder).join(', ')}: ${problems.length} problems`);
 process.exitCode = problems.length > 0 ? 1 : 0;
@@ -32,6 +33,8 @@ function problemsOf(packageFolder, order) {
   return files.flatMap((file) => {
     const text = readFileSync(join(source, file), 'utf8');
     const found = [...importProblems(file, text, order), ...nameProblems(file, text), ...lengthProblems(file, text)];
+    const layer = layers.get(packageFolder);
+    if (layer) found.push(...layerProblems(file, text, order, layer));
     if (published.includes(packageFolder)) found.push(...loadProblems(text));
     return found.map((problem) => `${packageFolder}/src/${file}: ${problem}`);
   });
@@ -39,13 +42,32 @@ function problemsOf(packageFolder, order) {
 
 /** What stands in no folder, such as the module itself, comes last. */
 function* importProblems(file, text, order) {
-  const rankOf = (path) => (path.includes('/') ? order.indexOf(path.split('/')[0]) : order.length);
-  const own = rankOf(file);
+  const own = rankOf(file, order);
   if (own < 0) yield `its folder has no place in the order: ${order.join(', ')}`;
   for (const [, specifier] of text.matchAll(IMPORT)) {
     const imported = relative('.', join(dirname(file), specifier));
-    if (rankOf(imported) > own) yield `imports ${imported}, which comes later in the order`;
+    if (rankOf(imported, order) > own) yield `imports ${imported}, which comes later in the order`;
   }
+}
+
+/** The folders up to the last one of a layer import few names of other packages. */
+function* layerProblems(file, text, order, { last, names }) {
+  if (rankOf(file, order) > order.indexOf(last)) return;
+  for (const [, list, from] of text.matchAll(OF_CORE)) {
+    const imported = list.split(',').map((each) => each.trim().replace(/^type /, ''));
+    for (const name of imported) {
+      if (name !== '' && !names.includes(name)) yield `imports ${name} of ${from}, which its layer must not know`;
+    }
+  }
+}
+
+/** That of the innermost folder that has a place. Beside the folders is behind them. */
+function rankOf(path, order) {
+  if (!path.includes('/')) return order.length;
+  for (let folder = dirname(path); folder !== '.'; folder = dirname(folder)) {
+    if (order.includes(folder)) return order.indexOf(folder);
+  }
+  return -1;
 }
 
 /** `subject.role.ts` with a role of the list, or the kebab-case name of something that has none. */
@@ -74,6 +96,15 @@ function* lengthProblems(file, text) {
 /** CommonJS has no `import.meta`, and nothing lies beside a bundle. */
 function* loadProblems(text) {
   if (/\bimport\.meta\b/.test(text)) yield 'uses import.meta, and must load as CommonJS and from a bundle';
+}
+
+/** What is quoted in each row of the table whose head begins with a word. */
+function rowsUnder(head) {
+  const [, table = ''] = new RegExp(`^\\| ${head} .*\\n\\|.*\\n((?:\\|.*\\n)+)`, 'm').exec(rules) ?? [];
+  return table
+    .split('\n')
+    .filter((row) => row !== '')
+    .map(quotedIn);
 }
 
 function quotedIn(list) {

@@ -1,8 +1,10 @@
 // The environment of the tests: that of Node.js, which leaves no AsyncLocalStorage behind. Before Node.js 24, every promise
 // of the process pays for each one, and a worker of Jest runs many files, all of which load their modules anew.
 import asyncHooks from 'node:async_hooks';
-import { syncBuiltinESMExports } from 'node:module';
 import { TestEnvironment } from 'jest-environment-node';
+import { compileOnce } from './compile-once.mjs';
+
+compileOnce();
 
 const storages = new Set();
 
@@ -12,7 +14,6 @@ asyncHooks.AsyncLocalStorage = class AsyncLocalStorage extends asyncHooks.AsyncL
     storages.add(this);
   }
 };
-syncBuiltinESMExports();
 
 export default class extends TestEnvironment {
   async teardown() {

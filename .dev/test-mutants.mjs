@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { sumUp } from './checks.mjs';
-import { ensureBeanstalkd, ensureChromium, ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
+import { ensureTests } from './install.mjs';
 import { mutants } from './mutants/lua.mutants.mjs';
 import { tryOut, withMistakes } from './mutants/lua.trial.mjs';
 import { mutate } from './mutants/stryker.mjs';
@@ -21,13 +21,9 @@ await main(async () => {
     options: { outputFile: { type: 'string' }, model: { type: 'boolean' } },
     allowPositionals: true,
   });
-  await ensurePackages();
-  process.env.REDIS_SERVER = await ensureRedis();
-  await ensureCompiler();
+  Object.assign(process.env, await ensureTests());
   const [folder, ...words] = positionals;
   if (folder !== undefined && existsSync(folder)) {
-    process.env.BEANSTALKD = await ensureBeanstalkd();
-    process.env.CHROMIUM = await ensureChromium();
     await runQuietly('npm', ['run', '--silent', 'build']);
     return mutate(folder, words);
   }

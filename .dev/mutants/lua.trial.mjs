@@ -67,9 +67,10 @@ async function jestIn(folder, number, env) {
     const titles = `--testNamePattern=(^| )(${mutants.map(({ test }) => literally(test)).join('|')})$`;
     const specs = [...new Set(mutants.map(({ spec }) => `/${literally(spec)}${FILES}`))];
     const args = [...fixed, `--config=${config}`, ...output, titles, ...specs];
-    const run = await capture(process.execPath, args, { env: { ...process.env, ...env } });
+    await capture(process.execPath, args, { env: { ...process.env, ...env } });
     const { testResults } = JSON.parse(await readFile(report, 'utf8'));
-    return { tests: testResults.flatMap(({ assertionResults }) => assertionResults), output: run.output };
+    const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+    return { tests, output: testResults.map(({ message }) => message).join('\n') };
   };
 }
 

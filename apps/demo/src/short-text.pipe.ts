@@ -2,7 +2,7 @@ import { BadRequestException, Injectable, type PipeTransform } from '@nestjs/com
 
 const LONGEST = 40;
 
-/** Lets texts of 1 to 40 characters pass, without the spaces around them. */
+/** Accepts texts of 1 to 40 characters, and removes the spaces around them. */
 @Injectable()
 export class ShortTextPipe implements PipeTransform<unknown, string> {
   transform(value: unknown): string {

@@ -86,7 +86,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
           'Set a longer one',
       );
     }
-    const started = this.#all(handling).map((service) => service.start());
+    const started = this.#all(handling).map(async (service) => service.start());
     await settledWithin(this.options.commandTimeout, Promise.all(started));
   }
 
@@ -111,7 +111,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
   }
 
   #stop(services: readonly Type<BackgroundService>[]): Promise<unknown> {
-    return Promise.all(this.#all(services).map((service) => service.stop()));
+    return Promise.all(this.#all(services).map(async (service) => service.stop()));
   }
 
   /**

@@ -3,7 +3,7 @@ import { type CanActivate, type ExecutionContext, ForbiddenException } from '@ne
 
 /**
  * Refuses requests from pages of other origins, and accepts requests that come from no page, such as those of curl.
- * It relies on `HostMiddleware`: the `Host` header is one of ours.
+ * It relies on `HostMiddleware`, which has checked the `Host` header.
  */
 export class SameOriginGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

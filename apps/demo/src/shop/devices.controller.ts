@@ -3,7 +3,7 @@ import { Authenticated, Session, type SessionInfo, Sessions } from '@nest-sessio
 
 const MOST_SHOWN = 20;
 
-/** Where the account is signed in: each of its sessions is a device. */
+/** Lists the devices of an account. Each of its sessions is a device. */
 @Authenticated()
 @Controller('devices')
 export class DevicesController {

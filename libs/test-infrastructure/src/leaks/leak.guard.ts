@@ -61,7 +61,7 @@ export class LeakGuard {
         // Most are promises.
         if (type === 'PROMISE') return;
         if (DETOURS.includes(type)) this.#detours.set(resource, this.#originHere());
-        else if (isTracked(type) && !this.#isPaused) this.#track(type, resource);
+        else if (isTracked(type, resource) && !this.#isPaused) this.#track(type, resource);
       },
     });
   }

@@ -5,6 +5,8 @@ export interface Resource {
   getsockname?(out: Endpoint): number;
   getpeername?(out: Endpoint): number;
   pid?: number;
+  /** Of a connection that an agent of HTTP uses again: what was reported first. */
+  handle?: unknown;
   /** Of a timer: its delay in milliseconds. */
   _idleTimeout?: number;
   /** Of a timer: it has run or was cleared. async_hooks reports that a little later. */
@@ -32,9 +34,9 @@ const TRACKED: Readonly<Record<string, Describe>> = {
   Timeout: (timer) => `timer of ${timer._idleTimeout ?? '?'} ms`,
 };
 
-/** Whether resources of this type of async_hooks can keep a process from ending. */
-export function isTracked(type: string): boolean {
-  return Object.hasOwn(TRACKED, type);
+/** Whether it is a resource, seen for the first time, of a type of async_hooks that can keep a process from ending. */
+export function isTracked(type: string, resource: Resource): boolean {
+  return Object.hasOwn(TRACKED, type) && resource.handle === undefined;
 }
 
 /** Whether it is a timer that has run or was cleared, or was collected. What else has ended looks as if unreferenced. */

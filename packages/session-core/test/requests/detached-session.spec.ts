@@ -39,7 +39,7 @@ describe('DetachedSession', () => {
     }
   });
 
-  it('waits for each save that is under way, also when one before it is done', async () => {
+  it('waits for each save in progress, even if an earlier one has finished', async () => {
     const { repository, detached, visit, visits } = await start();
     for (let count = 1; count <= 9; count += 3) {
       const gates = [repository.gate('update')];
@@ -62,7 +62,7 @@ describe('DetachedSession', () => {
     }
   });
 
-  it('shares the failure of a save with those that wait for it, also when one before it is done', async () => {
+  it('shares the failure of a save with all that wait for it, even if an earlier one has finished', async () => {
     const { repository, detached, visit, visits } = await start();
     const first = repository.gate('update');
     visit(1);

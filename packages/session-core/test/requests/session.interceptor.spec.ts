@@ -259,7 +259,7 @@ describe('SessionInterceptor', () => {
       expect(seen).toEqual([1, 2, 'complete']);
     });
 
-    it('reports the failure of a save to nobody who has left', async () => {
+    it('reports no failure of a save to a client that has left', async () => {
       const store = new GatedRepository();
       const gate = store.gate('create');
       const { commit, values } = interceptOf(store);

@@ -22,7 +22,7 @@ const from = (...addresses: string[]) => {
 const news = () => delivered.splice(0).map(({ remoteAddress, suppressed }) => [remoteAddress, suppressed]);
 
 describe('SecurityEventLimiter', () => {
-  it('delivers the first event of a client at once and the others once a window, also when the client comes back', () => {
+  it('delivers the first event of a client at once and the others once a window, even if the client comes back', () => {
     for (let visit = 1; visit <= 3; visit++) {
       from('10.0.0.1', '10.0.0.1', '10.0.0.1', '10.0.0.2');
       expect(news()).toEqual([
@@ -44,7 +44,7 @@ describe('SecurityEventLimiter', () => {
     }
   });
 
-  it('tells a hundred clients apart, also after others were there before', () => {
+  it('tells a hundred clients apart, even after others came before them', () => {
     for (let round = 0; round < 3; round++) {
       const addresses = Array.from({ length: 100 }, (_, i) => `10.${round}.0.${i}`);
       from(...addresses);

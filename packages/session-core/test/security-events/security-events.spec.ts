@@ -171,7 +171,7 @@ describe.each(['express', 'fastify'] as const)('on %s, @OnSecurityEvent() hears 
     expect(log.lines).toEqual([]);
   });
 
-  it('a token that opens nothing beside one that opens a session', async () => {
+  it('a token that opens no session beside one that does', async () => {
     const { app, agent } = await start({ platform });
     const client = agent();
     await client.post('/account/login/ann');

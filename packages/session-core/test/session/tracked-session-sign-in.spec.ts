@@ -202,7 +202,7 @@ describe('TrackedSession', () => {
       expect(session.authenticatedAt).toBe(5000);
     });
 
-    it('sets an attribute that was left behind, instead of comparing it with that of the visitor', async () => {
+    it("sets an attribute that was left behind, instead of comparing it with the visitor's", async () => {
       const session = writer.restore({ [VISITORS]: '1' });
       session.signIn('ann');
       expect(await session.updateAttribute<number>(VISITORS, (n = 0) => n + 5)).toBe(5);
@@ -230,7 +230,7 @@ describe('TrackedSession', () => {
       expect(updates()[0]).not.toHaveProperty('keepsIdle');
     });
 
-    it('tells the store when nobody is signed in any more', async () => {
+    it('tells the store when the user has signed out', async () => {
       const session = writer.restore({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }, { authenticatedAt: 1500 });
       session.principalName = 'anna';
       await session.save();

@@ -147,7 +147,7 @@ describe('destroy()', () => {
     expect(left).toEqual([true, true]);
   });
 
-  it('unsets req.session at once, also when the store fails later, each time', async () => {
+  it('unsets req.session at once, even if the store fails later, each time', async () => {
     const store = new GatedStore();
     app = await startApp({ controllers: [StepController], store: store.module });
     agent = app.agent();
@@ -449,7 +449,7 @@ describe('req.session = null', () => {
 });
 
 describe('req.sessionID', () => {
-  it('is the id of the session, which opens nothing, and cannot be assigned', async () => {
+  it('is the id of the session, which opens no session, and cannot be assigned', async () => {
     await run(({ session }) => void (session.a = 1));
     const ids = await run((req) => [req.sessionID, req.session.id]);
     expect(ids[0]).toBe(ids[1]);

@@ -24,7 +24,7 @@ async function start(
 }
 
 describe('the principal', () => {
-  it('is by default nobody, unless the application sets it', async () => {
+  it('is by default undefined, unless the application sets it', async () => {
     const { run, count } = await start();
     await run(({ session }) => {
       session.user = 'ann';

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { timeOf } from './stream-position.js';
 
-/** This consumer owns the entries that wait for a retry; it is no instance. See scripts/includes/pending.lua. */
+/** This consumer owns the entries that wait for a retry; it is no instance. See scripts/library/groups.lua. */
 export const RETRIES_CONSUMER = 'retries';
 
 /** Sends a command to the node that has a partition. */

@@ -57,7 +57,7 @@ export class EventCopy {
     for await (const entries of this.#inOrder(({ deadLetters }) => deadLetters)) {
       const copies = entries.map((entry) => ({ entry, ...this.#place(entry, ({ deadLetters }) => deadLetters) }));
       const written = copies.map(({ entry: { fields }, key, at: [ms, sequence] }) => {
-        // The key and the fields are as the scripts keep dead letters.
+        // The key and the fields are as scripts/library/dead-letters keeps them.
         const [group = '', handler = ''] = ['group', 'handler'].map((name) => valueOf(fields, name));
         const kind = `${group}\n${handler}`;
         const bytes = fields.reduce((sum, { length }) => sum + length, 100);

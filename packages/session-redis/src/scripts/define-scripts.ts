@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { ExpirationStoreName } from '../configuration/expirations.options.js';
-import { loadScript } from './script.loader.js';
+import { loadScript, type PlaceName } from './script.loader.js';
 
 type Argument = string | number;
 
@@ -29,7 +28,7 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
 export function loadScripts<Name extends string>(
   family: string,
   files: Readonly<Record<Name, string>>,
-  store?: ExpirationStoreName,
+  store?: PlaceName,
 ): Record<Name, string> {
   const sources = Object.entries<string>(files).map(([name, file]) => [name, loadScript(`${family}/${file}`, store)]);
   return Object.fromEntries(sources) as Record<Name, string>;

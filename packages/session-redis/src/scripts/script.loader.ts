@@ -1,5 +1,7 @@
-import type { ExpirationStoreName } from '../configuration/expirations.options.js';
 import { LUA_SOURCES } from './lua-sources.js';
+
+/** Where scripts note when something is due. */
+export type PlaceName = 'buckets' | 'sorted-set';
 
 const INCLUDE = /^( *)-- include: (.+)$/gm;
 const PASTE = /^ *-- paste: (.+)$/gm;
@@ -18,12 +20,12 @@ const PLACE = 'place';
  * `store`: where the script is to note the end of a session: `place` is then `place-in-buckets` or `place-in-sorted-set`.
  * `lua-sources.ts` is written out of the `.lua` files by `.dev/embed-scripts.mjs`.
  */
-export function loadScript(name: string, store: ExpirationStoreName = 'buckets'): string {
+export function loadScript(name: string, store: PlaceName = 'buckets'): string {
   return withIncludes(withPastes(sourceOf(name), store), store, new Set());
 }
 
 /** `known`: the library files that are there already. */
-function withIncludes(source: string, store: ExpirationStoreName, known: Set<string>): string {
+function withIncludes(source: string, store: PlaceName, known: Set<string>): string {
   return source.replace(INCLUDE, (_, margin: string, names: string) => {
     const here = margin === '' ? known : new Set(known);
     const texts = names.split(', ').map((name) => libraryText(name, store, here));
@@ -31,13 +33,13 @@ function withIncludes(source: string, store: ExpirationStoreName, known: Set<str
   });
 }
 
-function libraryText(name: string, store: ExpirationStoreName, known: Set<string>): string {
+function libraryText(name: string, store: PlaceName, known: Set<string>): string {
   if (known.has(name)) return '';
   known.add(name);
   return withIncludes(sourceOf(`library/${name === PLACE ? `${PLACE}-in-${store}` : name}`), store, known);
 }
 
-function withPastes(source: string, store: ExpirationStoreName): string {
+function withPastes(source: string, store: PlaceName): string {
   return source.replace(PASTE, (_, names: string) =>
     names
       .split(', ')

@@ -527,7 +527,7 @@ describe('a gap', () => {
     const subscription = listener.listen({ events: 'set', handler, onGap: () => Promise.reject(new Error('no time')) });
     await isListening(subscription);
     await eventually(() => logged.length === 2);
-    expect(logged[1]).toBe('onGap of __keyevent@0__:set failed, notifications may be missing: Error: "no time"');
+    expect(logged[1]).toBe('onGap of __keyevent@0__:set failed, so notifications may be missing: Error: "no time"');
   });
 });
 

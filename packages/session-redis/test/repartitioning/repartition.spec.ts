@@ -233,7 +233,7 @@ it.each([
   expect(await recorded()).toBe('1');
 });
 
-it('another target is refused while a move has not finished, and so is a namespace that nobody has used', async () => {
+it('another target is refused while a move has not finished, and so is an unused namespace', async () => {
   await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow('no application has started');
   await store.client.hset(ONE.meta, 'version', '2', 'partitions', '1>4>drop');
   await expect(repartition({ url: url() }, { to: 8 })).rejects.toThrow('are being moved from 1 to 4 partitions');

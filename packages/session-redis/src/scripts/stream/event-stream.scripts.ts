@@ -1,10 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { PartitionKeys } from '../../partitions/partition-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
-import type { EntryKind } from './stream-entry.js';
-
-/** An entry as Redis replies it, with fields and values in turn. */
-export type StreamReply = readonly [position: string, fields: readonly string[]];
+import type { EntryKind, StreamReply } from './stream-entry.js';
 
 /** How much of the events stream is kept. */
 export interface TrimLimits {

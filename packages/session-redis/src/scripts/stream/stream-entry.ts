@@ -1,5 +1,4 @@
 import type { PartitionKeys } from '../../partitions/partition-keys.js';
-import type { StreamReply } from './event-stream.scripts.js';
 
 /** What the entries of a producer have in common, as far as the delivery has to know it. Each entry has a `type`. */
 export interface EntryKind {
@@ -25,6 +24,9 @@ export interface EntryData {
   /** The types of the entries with which the hash goes, when it has that field. */
   readonly endTypes: readonly string[];
 }
+
+/** An entry as Redis replies it, with fields and values in turn. */
+export type StreamReply = readonly [position: string, fields: readonly string[]];
 
 /** An entry of the events stream of a partition, or of its dead letters. */
 export interface StreamEntry {

@@ -1,4 +1,4 @@
-import { JsonAttributeSerializer, MapSessionRepository, type SessionEvent, type SessionInfo } from '@nest-session/core';
+import { MapSessionRepository, type SessionEvent, type SessionInfo } from '@nest-session/core';
 import type { MaxSessionsOptions } from '@nest-session/core/internal';
 import type {
   CreateSession,
@@ -29,7 +29,7 @@ import { RedisSessionRepository } from '../../../src/repository/redis-session.re
 import { SessionEpochs } from '../../../src/repository/session-epochs.js';
 import type { Room, StoreReply } from '../../../src/scripts/session/session-arguments.js';
 import { SessionScripts } from '../../../src/scripts/session/session.scripts.js';
-import type { StreamReply } from '../../../src/scripts/stream/event-stream.scripts.js';
+import type { StreamReply } from '../../../src/scripts/stream/stream-entry.js';
 import { BackgroundLimiter } from '../../../src/timing/background.limiter.js';
 import { GRACE, KEEPING_RULES, MINUTE, Store } from '../../support/store.fixture.js';
 import { PRINCIPALS, TEAMS } from './actors.js';
