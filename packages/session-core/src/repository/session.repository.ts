@@ -267,7 +267,7 @@ function boundsOf(options: SessionRepositoryOptions): SessionBounds {
   };
 }
 
-/** Calls a store. @throws SessionStoreError, whatever the store throws */
+/** Calls a store. @throws SessionStoreError for any error that the store throws */
 export function wrapStoreErrors<T>(call: () => Promise<T>): Promise<T> {
   try {
     return call().catch(raise);
@@ -280,13 +280,13 @@ function raise(error: unknown): never {
   throw storeError(error);
 }
 
-/** An error of a store as a SessionStoreError. */
+/** Turns an error of a store into a SessionStoreError. */
 export function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
 }
 
-/** The kind of an error, without its message, which may quote a value. */
+/** Returns the name and code of an error, without its message, because the message may quote a value. */
 function kindOf(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const { name, code } = error as NodeJS.ErrnoException;

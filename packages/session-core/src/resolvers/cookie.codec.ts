@@ -61,12 +61,12 @@ function decodeBase64(value: string): string | undefined {
   return bytes.toString('base64') === value ? bytes.toString('latin1') : undefined;
 }
 
-/** How many values of one name are looked at in a request. Checking one may cost an HMAC for each signing key. */
+/** How many cookie values of one name a request may have checked. A check may cost one HMAC per signing key. */
 export const MOST_VALUES = 64;
 
 /**
- * The values of the cookies with a name, in their order and `most` at most; not decoded, because a token has no character
- * that would be encoded. Takes a time linear in the length of the header.
+ * Returns the values of the cookies with a name, in their order and `most` at most. It does not decode them, because a
+ * token has no character that needs encoding. It takes time linear in the length of the header.
  */
 export function cookieValues(header: string | undefined, name: string, most = MOST_VALUES): string[] {
   const values: string[] = [];
@@ -97,8 +97,8 @@ function afterBlanks(text: string, at: number): number {
 }
 
 /**
- * RFC 6265bis, 5.6: spaces and tabs only. `trim()` would also remove a no-break space, but to a browser a name with one
- * does not begin with `__Host-`, so that other hosts of the domain could set such a cookie.
+ * Removes only spaces and tabs (RFC 6265bis, 5.6). `trim()` would also remove a no-break space. For a browser, a name
+ * with a leading no-break space does not begin with `__Host-`, so other hosts of the domain could set such a cookie.
  */
 function withoutBlanks(text: string): string {
   const start = afterBlanks(text, 0);

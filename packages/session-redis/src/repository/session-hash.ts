@@ -20,8 +20,8 @@ export const SESSION_FIELDS = [
 export const NO_KEY = -2;
 
 /**
- * Asks for a session: for the fields of its session hash, a name and a text in turn, and for PTTL of its shadow key.
- * @param only the names of the attributes to ask for; unset: all
+ * Reads the fields of a session hash, as alternating names and texts, and the PTTL of its shadow key.
+ * @param only the names of the attributes to read. If unset, all are read
  */
 export function readSession(
   client: Redis,
@@ -30,8 +30,8 @@ export function readSession(
   only?: readonly string[],
 ): readonly [fields: Promise<unknown>, ttl: Promise<number>] {
   const key = keys.session(id);
-  // HGETALL in upper case: ioredis then makes no object of the reply. The shadow key last: a session that ends between
-  // the two commands counts as ended.
+  // For HGETALL in upper case, ioredis does not turn the reply into an object. The shadow key is read last, so a
+  // session that ends between the two commands counts as ended.
   const fields = only ? readFields(client, key, only) : client.call('HGETALL', key);
   return [fields.catch(noFieldsIfStray), client.pttl(keys.shadow(id))];
 }
@@ -42,7 +42,7 @@ async function readFields(client: Redis, key: string, attributes: readonly strin
   return names.flatMap((name, i) => (typeof texts[i] === 'string' ? [name, texts[i]] : []));
 }
 
-/** A stray key in the place of a session hash is no session. */
+/** A stray key in place of a session hash counts as no session. */
 function noFieldsIfStray(error: unknown): string[] {
   if (isReply(error, 'WRONGTYPE')) return [];
   throw error;
