@@ -523,9 +523,9 @@ local recorded = redis.pcall('XADD', events, '*', 'type', how, 'session', id, 'a
   },
   {
     mistake: 'A handler that fails always pushes out the dead letters of others',
-    in: 'includes/dead-letters',
-    code: 'if not kind or bytes > sizes[kind] then',
-    instead: 'if not kind or bytes < sizes[kind] then',
+    in: 'library/dead-letters',
+    code: 'if not largest or bytes > sizes[largest] then',
+    instead: 'if not largest or bytes < sizes[largest] then',
     spec: 'dead-letter-limits',
     test: 'poisonous sessions fill no more than the dead letters may take, and push out none of another handler',
   },
