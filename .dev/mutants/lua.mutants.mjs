@@ -510,7 +510,7 @@ local recorded = redis.pcall('XADD', events, '*', 'type', how, 'session', id, 'a
     in: 'stream/remove-consumer',
     code: "if #pending > 0 then return 'pending' end",
     instead: '',
-    spec: 'session-event.trimmer',
+    spec: 'event.trimmer',
     test: 'instances that ended without leaving their group are removed, unless they have pending events',
   },
   {
@@ -523,9 +523,9 @@ local recorded = redis.pcall('XADD', events, '*', 'type', how, 'session', id, 'a
   },
   {
     mistake: 'A handler that fails always pushes out the dead letters of others',
-    in: 'includes/dead-letters',
-    code: 'if not kind or bytes > sizes[kind] then',
-    instead: 'if not kind or bytes < sizes[kind] then',
+    in: 'library/dead-letters',
+    code: 'if not largest or bytes > sizes[largest] then',
+    instead: 'if not largest or bytes < sizes[largest] then',
     spec: 'dead-letter-limits',
     test: 'poisonous sessions fill no more than the dead letters may take, and push out none of another handler',
   },
@@ -542,7 +542,7 @@ local recorded = redis.pcall('XADD', events, '*', 'type', how, 'session', id, 'a
     in: 'library/trimming',
     code: 'return not precedes(group.read, position) and not (',
     instead: 'return not (',
-    spec: 'session-event.trimmer',
+    spec: 'event.trimmer',
     test: 'an event is kept with its data while one group has not read it',
   },
   {
@@ -550,7 +550,7 @@ local recorded = redis.pcall('XADD', events, '*', 'type', how, 'session', id, 'a
     in: 'stream/trim-events',
     code: 'local room = find_room(stream, groups, thinned, entries[1], surplus, makes_room)',
     instead: 'local room',
-    spec: 'session-event.trimmer',
+    spec: 'event.trimmer',
     test: 'go before ends when there are too many events, the oldest first, wherever they stand',
   },
   {
