@@ -59,15 +59,15 @@ export class SessionGoneError extends ConflictException {
 }
 
 /**
- * Thrown by `updateAttribute()` when other requests updated the same attribute for longer than the option
- * `updateTimeout`. Nothing was stored. Nest answers this HTTP exception with a 409 response unless an exception filter
+ * Thrown by `updateAttribute()` when other requests updated the same attribute for longer than it waits, 5 seconds.
+ * Nothing was stored. Nest answers this HTTP exception with a 409 response unless an exception filter
  * decides otherwise.
  */
 export class SessionConflictError extends HttpException {
   constructor(
     /** The name of the attribute; the client does not see it. */
     readonly attributeName: string,
-    /** Milliseconds: the option `updateTimeout`. */
+    /** Milliseconds that it has waited. */
     timeout: number,
   ) {
     super(
@@ -78,7 +78,7 @@ export class SessionConflictError extends HttpException {
     this.message =
       `Session attribute ${JSON.stringify(attributeName)} was not updated within ${timeout} ms, because other requests ` +
       'kept updating it. Repeat the request later. If this occurs in normal use, keep what these requests store in ' +
-      'several attributes, or set a longer `updateTimeout`';
+      'several attributes';
   }
 }
 
@@ -116,7 +116,7 @@ export class SessionAttributeError extends Error {
   }
 }
 
-/** A bound of what a session may hold: the name of its option. */
+/** A bound of what a session may hold: the name of its option; names of attributes always have at most 256 bytes. */
 export type SessionBound = 'maxAttributes' | 'maxAttributeNameSize' | 'maxAttributeSize' | 'maxSessionSize';
 
 /**
@@ -131,9 +131,9 @@ export class SessionBoundError extends PayloadTooLargeException {
   readonly attributeName: string;
 
   constructor(
-    /** The option that would be exceeded. */
+    /** The bound that would be exceeded. */
     readonly bound: SessionBound,
-    /** What the option allows: bytes, or a number of attributes. */
+    /** What it allows: bytes, or a number of attributes. */
     readonly limit: number,
     attributeName: string,
     problem: string,
@@ -143,7 +143,7 @@ export class SessionBoundError extends PayloadTooLargeException {
     this.name = 'SessionBoundError';
     this.attributeName = attributeName.length > 256 ? `${attributeName.slice(0, 64)}...` : attributeName;
     this.message =
-      `Session attribute ${JSON.stringify(this.attributeName)} ${problem}, more than the option \`${bound}\` allows ` +
+      `Session attribute ${JSON.stringify(this.attributeName)} ${problem}, more than the bound \`${bound}\` allows ` +
       `(${limit}): ${remedy}`;
   }
 }

@@ -7,13 +7,7 @@ import { cookieAttributes, type SetCookieAttributes } from './cookie-attributes.
 import { cookieValues, MOST_VALUES } from './cookie-values.js';
 import { CookieCodec } from './cookie.codec.js';
 import { CookieWarnings } from './cookie.warnings.js';
-import {
-  type CookieOptions,
-  overrideAttributes,
-  readCookieOptions,
-  type ResolvedCookieAttributes,
-  type ResolvedCookieOptions,
-} from './cookie.options.js';
+import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './cookie.options.js';
 import { appendHeader } from './response-headers.js';
 import {
   type SessionClient,
@@ -22,7 +16,7 @@ import {
   type TokenRefusalListener,
 } from './session-id.resolver.js';
 
-// Values need no encoding. It would change the "=" at the end of base64, which other languages do not decode.
+// Tokens and signatures need no encoding.
 const AS_IT_IS = { encode: (value: string) => value };
 
 /** Carries the token in a cookie. Other cookies of the response are not changed. */
@@ -65,20 +59,16 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   }
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
-    const attributes = this.#attributesFor(request);
-    if (!attributes) return;
-    this.#diagnosis.ofSent(request, attributes);
-    this.#setCookie(response, cookieAttributes(request, attributes), this.#codec.encode(token), this.maxAge(client));
+    this.#diagnosis.ofSent(request, this.#cookie);
+    this.#setCookie(response, this.cookieFor(request), this.#codec.encode(token), this.maxAge(client));
   }
 
   expire(request: IncomingMessage, response: ServerResponse): void {
-    const cookie = this.cookieFor(request);
-    if (cookie) this.#setCookie(response, cookie, '', 0);
+    this.#setCookie(response, this.cookieFor(request), '', 0);
   }
 
-  override cookieFor(request: IncomingMessage): SetCookieAttributes | undefined {
-    const attributes = this.#attributesFor(request);
-    return attributes && cookieAttributes(request, attributes);
+  override cookieFor(request: IncomingMessage): SetCookieAttributes {
+    return cookieAttributes(request, this.#cookie);
   }
 
   override meets(security: SecurityLevel): boolean {
@@ -105,27 +95,4 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     const cookie = { name: this.name, value, ...attributes, ...(maxAge !== undefined && { maxAge }) };
     appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie, AS_IT_IS));
   }
-
-  /**
-   * Undefined when `attributes` failed: nobody knows how strict the cookie should be. The configured attributes may send
-   * it where the application does not want it.
-   */
-  #attributesFor(request: IncomingMessage): ResolvedCookieAttributes | undefined {
-    try {
-      const others = this.#cookie.attributes?.(request);
-      if (isThenable(others)) {
-        // JavaScript may return a promise. Its rejection, if unhandled, would end the process.
-        others.then(undefined, () => undefined);
-        throw new TypeError('it returned a promise, which no response waits for: return the attributes themselves');
-      }
-      return others === undefined ? this.#cookie : overrideAttributes(this.#cookie, others);
-    } catch (error) {
-      this.#diagnosis.ofAttributes(error);
-      return undefined;
-    }
-  }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
 }

@@ -9,7 +9,7 @@ const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`, 'i');
 // RFC 6265bis 5.6: browsers drop longer cookies and longer attributes.
 const LONGEST_COOKIE = 4096;
 const LONGEST_ATTRIBUTE = 1024;
-/** No longer value is sent: a token of 128 characters with its signature, as base64. */
+/** No longer value is sent: a token of 128 characters with its signature. */
 export const LONGEST_VALUE = 256;
 // RFC 1035, 2.3.4
 const LONGEST_HOST = 253;
@@ -59,10 +59,8 @@ export interface CookiePolicy {
   readonly name: string;
   /** The path, and all below it, that the browser sends the cookie to. */
   readonly path: string;
-  /** The domain whose hosts share the cookie; undefined: the host that set it alone. */
-  readonly domain: string | undefined;
-  /** Instead of `domain`: the first of these that contains the host of a request. */
-  readonly domains: readonly string[] | undefined;
+  /** The domain whose hosts share the cookie; of a list, the first that contains the host of a request. */
+  readonly domain: string | readonly string[] | undefined;
   /** Whether the cookie is kept from scripts. */
   readonly httpOnly: boolean;
   /** Whether the cookie is sent over https alone; `auto`: when the request came over https. */
@@ -73,8 +71,6 @@ export interface CookiePolicy {
   readonly partitioned: boolean;
   /** With `strict`, what ASVS forbids is refused. */
   readonly security: SecurityLevel;
-  /** Gives the attributes that differ for a request; a domain may be among them. */
-  readonly attributes: unknown;
 }
 
 const PREFIX = /^__(host-http|host|http|secure)-/i;
@@ -92,15 +88,11 @@ export function* policyProblems(given: CookiePolicy): Iterable<string> {
   if (prefix !== undefined && cookie.secure !== true) yield `${named} needs \`cookie.secure\` true.`;
   if (prefix?.endsWith('http') && !cookie.httpOnly) yield `${named} needs \`cookie.httpOnly\` true.`;
   if (isOfHost && cookie.domain !== undefined) yield `${named} takes no \`cookie.domain\`.`;
-  if (isOfHost && cookie.domains !== undefined) yield `${named} takes no \`cookie.domains\`.`;
   if (isOfHost && cookie.path !== '/') yield `${named} needs \`cookie.path\` "/".`;
   if (cookie.sameSite === 'none' && cookie.secure !== true) {
     yield "`cookie.sameSite` 'none' needs `cookie.secure` true.";
   }
   if (cookie.partitioned && cookie.secure !== true) yield '`cookie.partitioned` needs `cookie.secure` true.';
-  if (cookie.domain !== undefined && cookie.domains !== undefined) {
-    yield '`cookie.domain` and `cookie.domains` exclude each other: remove one of them.';
-  }
 }
 
 // OWASP ASVS 5.0, V3.3.
@@ -111,7 +103,7 @@ function* strictProblems(cookie: CookiePolicy, prefix: string | undefined): Iter
   }
   if (!cookie.httpOnly) yield `\`cookie.httpOnly\` must be true ${strict}: a script could read the token.`;
   if (cookie.sameSite === false) yield `\`cookie.sameSite\` must be 'lax', 'strict' or 'none' ${strict}.`;
-  const isShared = cookie.domain !== undefined || cookie.domains !== undefined || cookie.attributes !== undefined;
+  const isShared = cookie.domain !== undefined;
   if (prefix?.startsWith('host') || (isShared && prefix !== undefined)) return;
   yield isShared
     ? `\`cookie.name\` must begin with "__Secure-" or "__Host-" ${strict}.`

@@ -130,7 +130,7 @@ export interface Session extends ReadonlySession {
    * with a newer value, so it should only compute. Resolves to the new value, or to undefined when the session ended in
    * the meantime. On a new session it only sets the attribute.
    * Rejects, and writes nothing, when the value cannot be stored or exceeds a bound, as `setAttribute()` does.
-   * @throws SessionConflictError when other requests kept updating the attribute for longer than `updateTimeout`;
+   * @throws SessionConflictError when other requests kept updating the attribute for 5 seconds;
    *   ClientDisconnectedError when it would have to wait, or to be repeated, for a client that has disconnected;
    *   SessionStoreError when the store failed. Nothing was stored, unless the store did not reply in time
    */

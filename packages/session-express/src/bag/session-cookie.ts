@@ -99,7 +99,7 @@ const FIXED = ['path', 'domain', 'httpOnly', 'secure', 'sameSite', 'partitioned'
 function fixedAttribute(name: string): string {
   return (
     `req.session.cookie.${name} cannot be changed for one session: set the option \`cookie.${name}\` in ` +
-    'SessionModule.forRoot(), or for some requests `cookie.attributes`'
+    'SessionModule.forRoot()'
   );
 }
 

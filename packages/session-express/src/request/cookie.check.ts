@@ -39,7 +39,6 @@ function isSecure(request: IncomingMessage): boolean {
 const ASKING = {
   path: '/',
   domain: undefined,
-  domains: undefined,
   httpOnly: true,
   secure: 'auto',
   sameSite: false,

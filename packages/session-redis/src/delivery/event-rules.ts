@@ -23,6 +23,12 @@ export const PACE: DeliveryPace = {
 /** An event whose handling has ended this many instances becomes a dead letter, whatever `events.attempts` says. */
 const MOST_ABANDONED = 5;
 
+/**
+ * Bytes of the session's data in a dead letter. As much as `maxSessionSize` lets a session have by default; nobody needs
+ * more of it to see what failed.
+ */
+const MOST_DATA = 262_144;
+
 /** What the delivery of events goes by: the options of events, the pace, and the limits of one partition. */
 export function eventRules(
   { grace, events, expirations }: ResolvedRedisSessionOptions,
@@ -31,7 +37,7 @@ export function eventRules(
 ) {
   const maxSize = partitions.shareOf(events.deadLetters.maxSize);
   // So that there is room for two.
-  const maxDataSize = Math.min(events.deadLetters.maxDataSize, Math.floor(maxSize / 2));
+  const maxDataSize = Math.min(MOST_DATA, Math.floor(maxSize / 2));
   const deadLetters = { ...events.deadLetters, maxSize, maxDataSize };
   return { ...events, ...pace, grace, store: expirations.store, mostAbandoned: MOST_ABANDONED, deadLetters };
 }

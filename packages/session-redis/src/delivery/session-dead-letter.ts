@@ -30,7 +30,7 @@ export interface SessionDeadLetter {
    */
   readonly event: SessionEvent | undefined;
   /**
-   * The bytes of the session's data when that was larger than `events.deadLetters.maxDataSize`, and is not in the dead
+   * The bytes of the session's data when that was larger than 256 KiB, and is not in the dead
    * letter; undefined otherwise. A replay then has the data only as long as Redis still has the ended session.
    */
   readonly omittedBytes: number | undefined;

@@ -9,12 +9,11 @@ import { SharedTimerError } from './shared-timer.error.js';
 export interface BullMqSessionTimerOptions {
   /** As BullMQ takes it: options of ioredis, or a client of your own with `maxRetriesPerRequest: null`. */
   readonly connection: ConnectionOptions;
-  /** Name of the queue. Each namespace of sessions needs one of its own. @default 'session-ends' */
+  /**
+   * Name of the queue. Each namespace of sessions needs one of its own. On a Cluster, it needs a hash tag, as the default
+   * has. @default '{session-ends}'
+   */
   readonly queue?: string;
-  /** Prefix of the keys of BullMQ. On a Cluster, one with a hash tag, such as `'{bull}'`. @default 'bull' */
-  readonly prefix?: string;
-  /** Number of sessions that one instance asks about at a time, 1 to 1000. @default 50 */
-  readonly concurrency?: number;
 }
 
 // Milliseconds after which to ask again when Redis did not reply.
@@ -27,6 +26,8 @@ const RECONNECTION = 500;
 const PATIENCE = 5000;
 // Milliseconds that the server may take for a reply when the application shuts down.
 const REPLY = 1000;
+// Sessions that one instance asks about at a time: as many as one call of the script claims.
+const CONCURRENCY = 50;
 // A job is given to another instance as often as this many instances end over it.
 const MOST_STALLS = 1000;
 
@@ -36,8 +37,7 @@ const MOST_STALLS = 1000;
  */
 export class BullMqSessionTimer implements SessionTimer {
   readonly #name: string;
-  readonly #options: { readonly connection: ConnectionOptions; readonly prefix: string };
-  readonly #concurrency: number;
+  readonly #connection: ConnectionOptions;
   readonly #failures = new FailureLog(
     'BullMQ does not tell which sessions may have ended; the cleanup job will find them',
     'BullMQ tells again which sessions may have ended',
@@ -50,12 +50,10 @@ export class BullMqSessionTimer implements SessionTimer {
   constructor(options: BullMqSessionTimerOptions) {
     const reader = new OptionReader('BullMqSessionTimer', options);
     const connection = reader.value('connection', isConnection, CONNECTION);
-    this.#name = reader.text('queue', 'session-ends', nameProblem);
-    const prefix = reader.text('prefix', 'bull', (text) => (text === '' ? 'must not be empty' : undefined));
-    this.#concurrency = reader.integer('concurrency', 50, { atLeast: 1, atMost: 1000 });
+    this.#name = reader.text('queue', '{session-ends}', nameProblem);
     if (options?.connection === undefined) reader.problem(`Option \`connection\` is missing: ${CONNECTION}.`);
     reader.finish();
-    this.#options = { connection: connection!, prefix };
+    this.#connection = connection!;
   }
 
   start(ask: AskAboutSession): void {
@@ -66,7 +64,7 @@ export class BullMqSessionTimer implements SessionTimer {
     this.#queue = new Queue(this.#name, queue);
     this.#worker = new Worker(this.#name, (job, token) => this.#process(job, token, ask), {
       ...this.#with({}),
-      concurrency: this.#concurrency,
+      concurrency: CONCURRENCY,
       lockDuration: LOCK,
       stalledInterval: LOCK,
       maxStalledCount: MOST_STALLS,
@@ -105,14 +103,14 @@ export class BullMqSessionTimer implements SessionTimer {
 
   /** Whether the connections of the queue are not those of the application. */
   get #hasOwnConnections(): boolean {
-    return !('duplicate' in this.#options.connection);
+    return !('duplicate' in this.#connection);
   }
 
   /** The client of an application has its own rules. */
   #with(rules: object) {
-    const { connection, prefix } = this.#options;
+    const connection = this.#connection;
     const retryStrategy = () => (this.#isRunning ? RECONNECTION : null);
-    return { prefix, connection: this.#hasOwnConnections ? { ...connection, ...rules, retryStrategy } : connection };
+    return { connection: this.#hasOwnConnections ? { ...connection, ...rules, retryStrategy } : connection };
   }
 
   async #process(job: Job, token: string | undefined, ask: AskAboutSession): Promise<void> {
