@@ -1,13 +1,8 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { JsonAttributeSerializer } from '@nest-session/core';
 import { LeakGuard, Program, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, freePort, HttpAgent } from '@nest-session/testing';
-import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
-import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
-import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
-import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
 import { SECURITY_HEADERS } from '../../apps/demo/src/http/security-headers.js';
 import { codeBlocks, section } from './support/markdown.js';
 import { compile, ROOT } from './support/compiler.js';
@@ -28,14 +23,12 @@ const PACKAGES = [
 const SLOWLY = 300_000;
 
 let readme: string;
-let optionsDoc: string;
 /** The folder in which the code of the texts is compiled; from there, Node.js finds the packages. */
 let folder: string;
 let blocks: string[];
 
 beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  optionsDoc = await readFile(join(ROOT, 'docs/options.md'), 'utf8');
   const docs = [
     'docs/attributes.md',
     'docs/cookies-and-headers.md',
@@ -203,114 +196,3 @@ describe('the versions of the README', () => {
     expect(new Set(told)).toEqual(new Set(await Promise.all(manifests.map(tested))));
   });
 });
-
-describe('the options', () => {
-  const [ofSession, ofRedis, ofMap] = ['SessionModule', 'RedisSessionModule', 'MapSessionModule'];
-  const ofSockets = 'SessionWebSocketModule';
-
-  it.each([
-    { module: ofSession, resolve: resolveSessionOptions },
-    { module: ofRedis, resolve: resolveRedisSessionOptions },
-    { module: ofMap, resolve: resolveMapSessionOptions },
-    { module: ofSockets, resolve: resolveSessionWebSocketOptions },
-  ])('are all options of $module, with their defaults', ({ module, resolve }) => {
-    const table = optionTable(module);
-    expect([...table.keys()].toSorted()).toEqual(knownOptions(resolve, [...table.keys()]).toSorted());
-    const options: Record<string, any> = {};
-    for (const [option, cell] of table) {
-      const value = literal(cell);
-      if (value === undefined) continue;
-      const names = option.split('.');
-      const last = names.pop()!;
-      const inner = names.reduce<Record<string, any>>((outer, name) => (outer[name] ??= {}), options);
-      inner[last] = value;
-    }
-    expect(resolve(options)).toEqual(resolve({}));
-  });
-
-  it('have no default where the table has a dash', () => {
-    const { cookie, maxSessions, exclude, keepIdle, mayCreate } = resolveSessionOptions();
-    const { domain, domains, maxAge, rememberMe, signingKeys, attributes } = cookie;
-    const unset = { domain, domains, maxAge, rememberMe, signingKeys: signingKeys[0], attributes };
-    const others = { maxSessions, exclude, keepIdle, mayCreate };
-    expect(Object.values({ ...unset, ...others })).toEqual(Array(10).fill(undefined));
-    expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), ...Object.keys(others)]);
-    expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
-    expect(resolveRedisSessionOptions().connection).toHaveProperty('tls', undefined);
-    const servers = [
-      'sentinels',
-      'name',
-      'sentinelUsername',
-      'sentinelPassword',
-      'cluster.nodes',
-      'username',
-      'password',
-    ];
-    expect(resolveRedisSessionOptions().connection).toEqual({ url: expect.any(String), tls: undefined });
-    expect(dashes(ofRedis)).toEqual(['tls', ...servers, 'client']);
-    expect(dashes(ofSockets)).toEqual(['origins']);
-    expect(resolveSessionWebSocketOptions().origins).toEqual([]);
-  });
-
-  it('have the computed defaults of touchInterval, anonymousTimeout, maxSessionSize and serializer', () => {
-    expect(resolveSessionOptions({ timeout: '10m' }).anonymousTimeout).toBe(10 * 60);
-    expect(resolveSessionOptions({ maxAttributeSize: 1000 }).maxSessionSize).toBe(4000);
-    expect(resolveSessionOptions({ timeout: '10m' }).touchInterval).toBe((10 * 60_000) / 30);
-    expect(optionTable(ofRedis).get('serializer')).toBe('JSON');
-    expect(resolveRedisSessionOptions().serializer).toBeInstanceOf(JsonAttributeSerializer);
-  });
-
-  it('of the README have the defaults that docs/options.md has', () => {
-    for (const module of [ofSession, ofRedis]) {
-      const short = [...shortTable(module)];
-      expect(short.length).toBeGreaterThan(0);
-      expect([...optionTable(module)]).toEqual(expect.arrayContaining(short));
-    }
-  });
-
-  function dashes(module: string): string[] {
-    return [...optionTable(module)].filter(([, cell]) => cell === '-').map(([name]) => name);
-  }
-
-  /** A module's table in docs/options.md. */
-  function optionTable(module: string): Map<string, string> {
-    return namesAndDefaults(section(optionsDoc, `\`${module}.forRoot()\``));
-  }
-
-  /** The few options of a module that the README names. */
-  function shortTable(module: string): Map<string, string> {
-    const [, table = ''] = section(readme, 'Options').split(`\`${module}.forRoot({ ... })\``);
-    return namesAndDefaults(table.split(/\n(?=`)/)[0]!);
-  }
-});
-
-/** The first two columns of a table. */
-function namesAndDefaults(table: string): Map<string, string> {
-  return new Map([...table.matchAll(/^\| `([\w.]+)` *\| (.+?) *\|/gm)].map(([, name, cell]) => [name!, cell!]));
-}
-
-/** The option names in the errors for unknown options; nested options as in the table. */
-function knownOptions(resolve: (options: any) => unknown, inTable: readonly string[]): string[] {
-  const isSection = (name: string) => inTable.some((other) => other.startsWith(`${name}.`));
-  const namesIn = (path: readonly string[]): string[] => {
-    const unknown: object = { '????????????????????': 1 };
-    try {
-      resolve(path.reduceRight((inner, name) => ({ [name]: inner }), unknown));
-    } catch (error) {
-      return /known are (.*)\./.exec(String(error))?.[1]?.split(', ') ?? [];
-    }
-    return [];
-  };
-  const known = (path: readonly string[]): string[] =>
-    namesIn(path).flatMap((name) => {
-      const option = [...path, name].join('.');
-      return isSection(option) ? known([...path, name]) : [option];
-    });
-  return known([]);
-}
-
-/** The value of a cell such as `'30m'` or `100`, undefined when it has none. */
-function literal(cell: string): unknown {
-  const [, code] = /^`(.+)`$/.exec(cell) ?? [];
-  return code === undefined ? undefined : JSON.parse(code.replaceAll("'", '"'));
-}

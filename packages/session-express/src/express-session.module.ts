@@ -112,7 +112,7 @@ function cookieOfAll({
   partitioned,
 }: ResolvedCookieOptions): CookieDescription {
   const others = { path, httpOnly, secure: secure === true, sameSite, partitioned };
-  return domain === undefined ? others : { ...others, domain };
+  return typeof domain === 'string' ? { ...others, domain } : others;
 }
 
 function problem(sentence: string): InvalidSessionOptionsError {

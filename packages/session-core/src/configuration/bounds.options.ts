@@ -9,8 +9,6 @@ import type { SessionBounds } from '../session/session-bounds.js';
 export interface BoundsOptions {
   /** How many attributes a session may have, at most 10000; the library's own do not count. @default 256 */
   maxAttributes?: number;
-  /** Bytes that the name of an attribute may take, at least 128. @default 256 */
-  maxAttributeNameSize?: number;
   /** Bytes that the text of one attribute may take. @default 65536 */
   maxAttributeSize?: number;
   /**
@@ -20,9 +18,8 @@ export interface BoundsOptions {
   maxSessionSize?: number;
 }
 
-// The library's own names have up to 86 bytes.
-const SHORTEST_NAME = 128;
-const LONGEST_NAME = 65_535;
+// Bytes. Names stand in the source of the application, and nobody needs a longer one.
+const LONGEST_NAME = 256;
 // More would not fit into the arguments of one call, and each costs every load.
 const MOST_ATTRIBUTES = 10_000;
 // Redis takes no larger value.
@@ -31,12 +28,10 @@ const LARGEST = 512 * 1024 * 1024;
 /** Reads the bounds. */
 export function readBounds(reader: OptionReader): SessionBounds {
   const maxAttributes = reader.integer('maxAttributes', 256, { atLeast: 1, atMost: MOST_ATTRIBUTES });
-  const names = { atLeast: SHORTEST_NAME, atMost: LONGEST_NAME };
-  const maxAttributeNameSize = reader.integer('maxAttributeNameSize', 256, names);
   const maxAttributeSize = reader.integer('maxAttributeSize', 65_536, { atLeast: 1, atMost: LARGEST });
   const maxSessionSize = reader.integer('maxSessionSize', Math.min(4 * maxAttributeSize, LARGEST), {
     atLeast: 1,
     atMost: LARGEST,
   });
-  return { maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize };
+  return { maxAttributes, maxAttributeNameSize: LONGEST_NAME, maxAttributeSize, maxSessionSize };
 }

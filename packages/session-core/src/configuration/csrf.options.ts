@@ -2,10 +2,6 @@ import type { OptionReader } from '../option-reading/option.reader.js';
 
 /** Options of `CsrfGuard`. */
 export interface CsrfOptions {
-  /** The header in which scripts send the token. @default 'X-CSRF-Token' */
-  headerName?: string;
-  /** The field of a form, or of a JSON object, in which a body carries the token. @default '_csrf' */
-  fieldName?: string;
   /**
    * Origins other than the application's own whose pages may send requests that change something, such as
    * `'https://admin.example.com'`. They need the token all the same. @default none
@@ -15,8 +11,6 @@ export interface CsrfOptions {
 
 /** The section `csrf` of the options, checked and with all defaults. */
 export interface ResolvedCsrfOptions {
-  readonly headerName: string;
-  readonly fieldName: string;
   /** As browsers write them. */
   readonly trustedOrigins: ReadonlySet<string>;
 }
@@ -28,17 +22,8 @@ export function readCsrfOptions(reader: OptionReader): ResolvedCsrfOptions {
     isListOfOrigins,
     "a list of origins, such as 'https://www.example.com'",
   );
-  const csrf = {
-    headerName: reader.text('headerName', 'X-CSRF-Token', headerProblem),
-    fieldName: reader.text('fieldName', '_csrf', (name) => (name === '' ? 'must not be empty' : undefined)),
-    trustedOrigins: new Set((origins ?? []).map((each) => new URL(each).origin)),
-  };
   reader.finish();
-  return Object.freeze(csrf);
-}
-
-function headerProblem(name: string): string | undefined {
-  return /^[\w!#$%&'*+.^`|~-]+$/.test(name) ? undefined : 'must be the name of a header';
+  return Object.freeze({ trustedOrigins: new Set((origins ?? []).map((each) => new URL(each).origin)) });
 }
 
 function isListOfOrigins(value: unknown): value is string[] {

@@ -1,6 +1,5 @@
 import type { Type } from '@nestjs/common';
 import type { Duration } from '../option-reading/duration.js';
-import { logger } from '../logging/session.logger.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
@@ -9,14 +8,12 @@ import { type MaxSessionsOptions, readMaxSessions } from './max-sessions.options
 import { type BoundsOptions, readBounds } from './bounds.options.js';
 import { readIndexes } from './indexes.options.js';
 import { readIds } from './id.options.js';
-import { strictResolverProblems } from './strict-security.js';
-import { inSeconds, readTimeouts, TOUCHES_PER_TIMEOUT } from './timeout.options.js';
+import { readResolver } from './resolver.options.js';
+import { inSeconds, lifetimeProblems, readTimeouts, warnOfShortSessions } from './timeout.options.js';
 import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
-import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
-import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';
 import { requestFactsOf } from '../resolvers/request-facts.js';
-import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security.events.js';
 import type { SessionIdForm, SessionIds, SessionTokenGenerator } from '../session/session-token.js';
 import type { MaxSessions } from '../session/session-limit.js';
@@ -82,11 +79,6 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   maxSessions?: MaxSessionsOptions;
   /**
-   * How long `session.updateAttribute()` waits at most while other requests update the same attribute, and repeats its
-   * update. Then it throws a `SessionConflictError`, 409. @default '5s'
-   */
-  updateTimeout?: Duration;
-  /**
    * What happens to a session with a value that the serializer cannot decode. One log line names the attribute.
    * - `'throw'`: reading the attribute throws a `SessionAttributeError`, which is answered 500 unless you catch it.
    * - `'drop-attribute'`: reading the attribute gives undefined; from then on `attributeNames` does not name it. The
@@ -114,16 +106,8 @@ export interface SessionModuleOptions extends BoundsOptions {
    * `device`: a shortened address and a shortened User-Agent header. Personal data in many countries. @default false
    */
   devices?: boolean | DeviceOptions;
-  /**
-   * Makes `SessionContext` and `BrowserSessions` work although no provider, controller or middleware class of the
-   * application injects them, for instance when you get them from `ModuleRef`. Knowing the current request costs every
-   * request. @default false: they work where something injects one of them
-   */
-  context?: boolean;
   /** Returns true for requests without a session, such as those for static files. They never call the store. */
   exclude?: (request: HttpRequestLike) => boolean;
-  /** Returns true for requests that do not renew the idle timeout, such as polling; see also `@KeepSessionIdle()`. */
-  keepIdle?: (request: HttpRequestLike) => boolean;
   /**
    * Decides whether a request may store a new session: false makes its save throw a `SessionCreationRefusedError`, 429.
    * Called once, right before the session would be stored, and never for sessions that are created outside of requests.
@@ -155,8 +139,6 @@ export interface ResolvedSessionOptions extends SessionBounds {
   readonly security: SecurityLevel;
   /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
-  /** Milliseconds. */
-  readonly updateTimeout: number;
   /** What happens to a session with a value that cannot be decoded. */
   readonly undecodable: UndecodablePolicy;
   /** Under what sessions are listed. */
@@ -165,115 +147,59 @@ export interface ResolvedSessionOptions extends SessionBounds {
   readonly csrf: ResolvedCsrfOptions;
   /** What a session records of its client; undefined: nothing. */
   readonly devices: ResolvedDeviceOptions | undefined;
-  /** Whether the current request is known even when nothing injects the services that know it. */
-  readonly context: boolean;
   /** True for a request that has no session; undefined: every request has one. */
   readonly exclude: ((request: HttpRequestLike) => boolean) | undefined;
-  /** True for a request that does not renew the session; undefined: every request renews it. */
-  readonly keepIdle: ((request: HttpRequestLike) => boolean) | undefined;
   /** False for a request that may store no new session; undefined: every request may. */
   readonly mayCreate: SessionModuleOptions['mayCreate'];
   /** Where to report what an attacker may have done; for `@OnSecurityEvent`. */
   readonly securityEvents: SecurityEvents;
 }
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-
 /** Reads and checks the options of `SessionModule`. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
   const reader = new OptionReader('SessionModule', options);
   const security = reader.oneOf('security', ['standard', 'strict'], 'standard');
-  const { timeout, anonymousTimeout, absoluteTimeout } = readTimeouts(reader, security);
-  const touchInterval = reader.duration(
-    'touchInterval',
-    `${Math.min(MINUTE, Math.floor(timeout / TOUCHES_PER_TIMEOUT))}ms`,
-  );
-  if (touchInterval >= timeout && timeout > 0) {
-    reader.problem('Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.');
-  }
+  const timeouts = readTimeouts(reader, security);
+  const { timeout, anonymousTimeout, absoluteTimeout, touchInterval } = timeouts;
   const cookie = readCookieOptions(reader.section('cookie'), security);
-  if (cookie.maxAge !== undefined && cookie.maxAge * SECOND <= touchInterval) {
-    reader.problem(
-      'Option `cookie.maxAge` must be longer than `touchInterval`: the cookies of sessions in use would end.',
-    );
-  }
-  if (cookie.rememberMe !== undefined && timeout !== Infinity && cookie.rememberMe * SECOND <= timeout) {
-    reader.problem('Option `cookie.rememberMe` must be longer than `timeout`: otherwise it does nothing.');
-  }
-  const sessionIdResolver = reader.value('sessionIdResolver', isResolver, 'a SessionIdResolver, or the class of one');
-  if (sessionIdResolver !== undefined && options.cookie !== undefined) {
-    reader.problem(
-      'Option `cookie` has no effect beside `sessionIdResolver`: remove it, or give it to new CookieSessionIdResolver({ ... }).',
-    );
-  }
-  const multipleSessions = reader.boolean('multipleSessions', false);
-  if (sessionIdResolver !== undefined && multipleSessions) {
-    reader.problem('Option `multipleSessions` needs cookies of its own: remove it, or `sessionIdResolver`.');
-  }
-  if (security === 'strict' && sessionIdResolver instanceof SessionIdResolver) {
-    for (const problem of strictResolverProblems(sessionIdResolver)) reader.problem(problem);
-  }
+  for (const problem of lifetimeProblems(cookie, timeouts)) reader.problem(problem);
+  const makeResolver = readResolver(reader, options, security);
   const ids = readIds(reader, security);
-  const visitorAttributes = reader.value('visitorAttributes', isListOfNames, 'a list of names of attributes') ?? [];
-  const maxSessions = readMaxSessions(reader);
-  const updateTimeout = reader.duration('updateTimeout', '5s', { atLeast: 1, atMost: 60 * MINUTE });
-  const bounds = readBounds(reader);
-  const undecodable = reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute');
-  const indexes = readIndexes(reader);
-  const csrf = readCsrfOptions(reader.section('csrf'));
-  const devices = readDeviceOptions(reader);
-  const context = reader.boolean('context', false);
-  const exclude = reader.value('exclude', isPredicate, 'a function that takes the request');
-  const keepIdle = reader.value('keepIdle', isPredicate, 'a function that takes the request');
-  const mayCreate = reader.value('mayCreate', isCreationRule, 'a function that takes the request');
+  const others = {
+    visitorAttributes: Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]),
+    maxSessions: readMaxSessions(reader),
+    ...readBounds(reader),
+    undecodable: reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute'),
+    indexes: readIndexes(reader),
+    csrf: readCsrfOptions(reader.section('csrf')),
+    devices: readDeviceOptions(reader),
+    exclude: reader.value('exclude', isRequestRule<boolean>, REQUEST_RULE),
+    mayCreate: reader.value('mayCreate', isRequestRule<boolean | Promise<boolean>>, REQUEST_RULE),
+  };
   reader.finish();
-  if (cookie.rememberMe !== undefined && cookie.rememberMe * SECOND > absoluteTimeout) {
-    logger.warn(
-      `Option \`cookie.rememberMe\` outlives \`absoluteTimeout\`: remembered sessions end after ${absoluteTimeout / SECOND}s ` +
-        'all the same. Set a longer `absoluteTimeout`, or set `session.absoluteTimeout` after `session.signIn()`',
-    );
-  }
+  warnOfShortSessions(cookie, timeouts);
   return Object.freeze({
     timeout: inSeconds(timeout),
     anonymousTimeout: inSeconds(anonymousTimeout),
     absoluteTimeout: inSeconds(absoluteTimeout),
     touchInterval,
     cookie,
-    sessionIdResolver:
-      sessionIdResolver ??
-      new (multipleSessions ? AliasedSessionIdResolver : CookieSessionIdResolver)(options.cookie, security),
+    sessionIdResolver: makeResolver(),
     ids,
-    visitorAttributes: Object.freeze([...visitorAttributes]),
     security,
-    maxSessions,
-    updateTimeout,
-    ...bounds,
-    undecodable,
-    indexes,
-    csrf,
-    devices,
-    context,
-    exclude,
-    keepIdle,
-    mayCreate,
+    ...others,
     securityEvents: new SecurityEvents({ shownId: (id) => ids.shown(id), factsOf: requestFactsOf }),
   });
 }
 
-function isResolver(value: unknown): value is SessionIdResolver | Type<SessionIdResolver> {
-  const prototype: unknown = typeof value === 'function' ? value.prototype : value;
-  return prototype instanceof SessionIdResolver;
-}
+const LIST_OF_NAMES = 'a list of names of attributes';
 
 function isListOfNames(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== '');
 }
 
-function isPredicate(value: unknown): value is (request: HttpRequestLike) => boolean {
-  return typeof value === 'function';
-}
+const REQUEST_RULE = 'a function that takes the request';
 
-function isCreationRule(value: unknown): value is NonNullable<SessionModuleOptions['mayCreate']> {
+function isRequestRule<T>(value: unknown): value is (request: HttpRequestLike) => T {
   return typeof value === 'function';
 }

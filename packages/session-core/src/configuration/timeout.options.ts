@@ -1,5 +1,7 @@
 import type { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
+import { logger } from '../logging/session.logger.js';
+import type { ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import { strictTimeoutProblems } from './strict-security.js';
 
 const SECOND = 1000;
@@ -24,6 +26,8 @@ export interface SessionTimeouts {
   readonly anonymousTimeout: number;
   /** From the creation, or the later sign-in. */
   readonly absoluteTimeout: number;
+  /** How often reads renew the idle timeout at most. */
+  readonly touchInterval: number;
 }
 
 /** Reads the timeouts. */
@@ -35,7 +39,37 @@ export function readTimeouts(reader: OptionReader, security: SecurityLevel): Ses
   const absoluteTimeout = readTimeout(reader, 'absoluteTimeout', defaults.absoluteTimeout);
   const timeouts = { timeout, anonymousTimeout, absoluteTimeout };
   if (security === 'strict') for (const problem of strictTimeoutProblems(timeouts)) reader.problem(problem);
-  return timeouts;
+  return { ...timeouts, touchInterval: readTouchInterval(reader, timeout) };
+}
+
+function readTouchInterval(reader: OptionReader, timeout: number): number {
+  const usual = Math.min(MINUTE, Math.floor(timeout / TOUCHES_PER_TIMEOUT));
+  const touchInterval = reader.duration('touchInterval', `${usual}ms`);
+  if (touchInterval >= timeout && timeout > 0) {
+    reader.problem('Option `touchInterval` must be shorter than `timeout`: sessions in use would expire.');
+  }
+  return touchInterval;
+}
+
+/** What is wrong with how long the browser keeps the cookie, beside how long sessions live. */
+export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: SessionTimeouts): Iterable<string> {
+  const { maxAge, rememberMe } = cookie;
+  const { timeout, touchInterval } = timeouts;
+  if (maxAge !== undefined && maxAge * SECOND <= touchInterval) {
+    yield 'Option `cookie.maxAge` must be longer than `touchInterval`: the cookies of sessions in use would end.';
+  }
+  if (rememberMe !== undefined && timeout !== Infinity && rememberMe * SECOND <= timeout) {
+    yield 'Option `cookie.rememberMe` must be longer than `timeout`: otherwise it does nothing.';
+  }
+}
+
+/** Says in the log that sessions end before the browser forgets them. */
+export function warnOfShortSessions({ rememberMe }: ResolvedCookieOptions, { absoluteTimeout }: SessionTimeouts): void {
+  if (rememberMe === undefined || rememberMe * SECOND <= absoluteTimeout) return;
+  logger.warn(
+    `Option \`cookie.rememberMe\` outlives \`absoluteTimeout\`: remembered sessions end after ${absoluteTimeout / SECOND}s ` +
+      'all the same. Set a longer `absoluteTimeout`, or set `session.absoluteTimeout` after `session.signIn()`',
+  );
 }
 
 function readTimeout(reader: OptionReader, name: string, fallback: string): number;

@@ -58,14 +58,8 @@ export class CsrfGuard implements CanActivate {
   }
 
   #refuseOtherTokens(request: HttpRequest): void {
-    const { headerName, fieldName } = this.options.csrf;
-    const token = request.headers[headerName.toLowerCase()] ?? fieldOf(request.body, fieldName);
-    if (token === undefined) {
-      throw new CsrfError(
-        'missing-token',
-        `The CSRF token is missing: send it in the header ${headerName} or in the field ${fieldName}`,
-      );
-    }
+    const token = tokenIn(request);
+    if (token === undefined) throw new CsrfError('missing-token', TOKEN_MISSING);
     const session = ResponseCommit.of(request)?.session.session;
     if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
     throw new CsrfError('invalid-token', 'The CSRF token does not belong to the session: load the page again');
@@ -80,6 +74,13 @@ function rawOf(request: HttpRequest): IncomingMessage {
 function isSafe({ method, originalMethod = method }: HttpRequest): boolean {
   return SAFE_METHODS.includes(method) && SAFE_METHODS.includes(originalMethod);
 }
+
+/** In one of the headers that client libraries send, or in the field of a form. */
+function tokenIn({ headers, body }: HttpRequest): unknown {
+  return headers['x-csrf-token'] ?? headers['x-xsrf-token'] ?? fieldOf(body, '_csrf');
+}
+
+const TOKEN_MISSING = 'The CSRF token is missing: send it in the header X-CSRF-Token or in the field _csrf';
 
 function fieldOf(body: unknown, name: string): unknown {
   return typeof body === 'object' && body !== null && Object.hasOwn(body, name)

@@ -59,15 +59,15 @@ export class SessionGoneError extends ConflictException {
 }
 
 /**
- * Thrown by `updateAttribute()` when other requests kept updating the same attribute for longer than the option
- * `updateTimeout`. Nothing was stored. Nest turns this HTTP exception into a 409 response unless an exception filter
+ * Thrown by `updateAttribute()` when other requests kept updating the same attribute for longer than it waits, 5 seconds.
+ * Nothing was stored. Nest turns this HTTP exception into a 409 response unless an exception filter
  * decides otherwise.
  */
 export class SessionConflictError extends HttpException {
   constructor(
     /** The name of the attribute. The client does not see it. */
     readonly attributeName: string,
-    /** The option `updateTimeout`, in milliseconds. */
+    /** The milliseconds that the update has waited. */
     timeout: number,
   ) {
     super(
@@ -78,7 +78,7 @@ export class SessionConflictError extends HttpException {
     this.message =
       `Session attribute ${JSON.stringify(attributeName)} was not updated within ${timeout} ms, because other ` +
       'requests kept updating it. Repeat the request later. If this occurs in normal use, spread what these requests ' +
-      'store over several attributes, or set a longer `updateTimeout`';
+      'store over several attributes';
   }
 }
 
@@ -117,7 +117,7 @@ export class SessionAttributeError extends Error {
   }
 }
 
-/** The name of an option that limits what a session may hold. */
+/** A bound on what a session may hold: the name of its option. Names of attributes always have at most 256 bytes. */
 export type SessionBound = 'maxAttributes' | 'maxAttributeNameSize' | 'maxAttributeSize' | 'maxSessionSize';
 
 /**
@@ -132,9 +132,9 @@ export class SessionBoundError extends PayloadTooLargeException {
   readonly attributeName: string;
 
   constructor(
-    /** The option that would be exceeded. */
+    /** The bound that would be exceeded. */
     readonly bound: SessionBound,
-    /** The value of the option: bytes, or a number of attributes. */
+    /** The value of the bound: bytes, or a number of attributes. */
     readonly limit: number,
     attributeName: string,
     problem: string,
@@ -144,7 +144,7 @@ export class SessionBoundError extends PayloadTooLargeException {
     this.name = 'SessionBoundError';
     this.attributeName = attributeName.length > 256 ? `${attributeName.slice(0, 64)}...` : attributeName;
     this.message =
-      `Session attribute ${JSON.stringify(this.attributeName)} ${problem}, more than the option \`${bound}\` allows ` +
+      `Session attribute ${JSON.stringify(this.attributeName)} ${problem}, more than the bound \`${bound}\` allows ` +
       `(${limit}): ${remedy}`;
   }
 }

@@ -86,9 +86,7 @@ export class RequestSessions implements OnModuleInit {
    */
   async detached(request: IncomingMessage): Promise<DetachedSession> {
     const { loader, parts } = this.#opened;
-    const detached = new DetachedSession(parts, request, await loader.load(request));
-    if (this.options.keepIdle?.(request)) detached.keepIdle();
-    return detached;
+    return new DetachedSession(parts, request, await loader.load(request));
   }
 
   /**
@@ -97,12 +95,7 @@ export class RequestSessions implements OnModuleInit {
    */
   async detachedAgain(request: IncomingMessage, id: string, messages: number): Promise<DetachedSession[]> {
     const { known, parts } = this.#opened;
-    const isIdle = this.options.keepIdle?.(request);
-    return (await known.load(request, id, messages)).map((found) => {
-      const detached = new DetachedSession(parts, request, found);
-      if (isIdle) detached.keepIdle();
-      return detached;
-    });
+    return (await known.load(request, id, messages)).map((found) => new DetachedSession(parts, request, found));
   }
 
   /** The session of a client that has none: it is empty and cannot be started. */

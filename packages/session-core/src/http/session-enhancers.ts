@@ -1,7 +1,5 @@
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
-import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
-import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { putFirst } from './put-first.js';
 import { RouteExplorer } from './route.explorer.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';
@@ -20,7 +18,6 @@ export class SessionEnhancers implements OnModuleInit {
   constructor(
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
     @Inject(SessionRouteGuard) private readonly guard: SessionRouteGuard,
-    @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'context'>,
     @Inject(SessionScope) private readonly scope: SessionScope,
     // Optional, because it is undocumented that Nest provides it in every module.
     @Optional() @Inject(ApplicationConfig) private readonly config?: ApplicationConfig,
@@ -41,13 +38,13 @@ export class SessionEnhancers implements OnModuleInit {
 
   onModuleInit(): void {
     // Not earlier, because middleware classes are known only now. Without HTTP there is no request to pay for it.
-    if (this.#isServing && !this.options.context && !this.routes.injectsContext) this.scope.leaveOut();
+    if (this.#isServing && !this.routes.injectsContext) this.scope.leaveOut();
   }
 
   /** A service may change the session of any request. So may a global interceptor, after the handler: save outside. */
   get #isForAllRoutes(): boolean {
-    const { config, options, routes } = this;
+    const { config, routes } = this;
     const others = [...(config?.getGlobalInterceptors() ?? []), ...(config?.getGlobalRequestInterceptors() ?? [])];
-    return options.context || others.length > 0 || routes.injectsContext;
+    return others.length > 0 || routes.injectsContext;
   }
 }

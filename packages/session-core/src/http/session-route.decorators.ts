@@ -6,7 +6,7 @@ export const KEEP_SESSION_IDLE = Symbol('KEEP_SESSION_IDLE');
 /**
  * Keeps requests for a handler, or for all handlers of a controller, from renewing the idle timeout: neither reading
  * nor saving the session counts as an access. Use it for polling by a page that nobody looks at.
- * `KeepSessionIdle(false)` on a handler overrides its controller. The option `keepIdle` does the same by request.
+ * `KeepSessionIdle(false)` on a handler overrides its controller.
  */
 export function KeepSessionIdle(keep = true): ClassDecorator & MethodDecorator {
   return SetMetadata(KEEP_SESSION_IDLE, keep);

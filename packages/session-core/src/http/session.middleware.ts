@@ -2,8 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import { InvalidSessionOptionsError, SessionStateError } from '../errors/session.errors.js';
-import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
-import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import type { Session } from '../session/session.js';
 import { bindToFastify, type NodeMiddleware } from './bind-to-fastify.js';
 import type { RequestSessionLoader } from './request-session.loader.js';
@@ -27,7 +25,6 @@ export class SessionMiddleware implements OnModuleInit {
 
   constructor(
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
-    @Inject(SESSION_OPTIONS) private readonly options: ResolvedSessionOptions,
     @Inject(RequestSessions) private readonly sessions: RequestSessions,
     @Inject(SessionScope) private readonly scope: SessionScope,
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
@@ -68,11 +65,9 @@ export class SessionMiddleware implements OnModuleInit {
     if (this.sessions.excludes(request)) return next();
     const loading = store.loader.load(request);
     if (!loading) return this.#enter(new ResponseCommit(request, response, store.parts), next);
-    const keepsIdle = this.options.keepIdle?.(request) === true;
     void loading.then((found) => {
       const commit = new ResponseCommit(request, response, store.parts, found);
       const { session } = commit;
-      if (keepsIdle) session.keepIdle();
       // A session with five seconds left must outlive a handler of ten.
       if (this.#touchesAtOnce && !session.touch.isRolling) void session.touch.send();
       this.#enter(commit, next);

@@ -56,4 +56,4 @@ export class SessionScope implements OnApplicationShutdown {
 
 const LEFT_OUT =
   'The current request is not known, because no provider of this application injects SessionContext or ' +
-  'BrowserSessions. Inject it where you use it, or, to get it from ModuleRef, set `context: true` in SessionModule.forRoot()';
+  'BrowserSessions. Inject it into a provider of the application, also if you get it from ModuleRef';

@@ -6,13 +6,7 @@ import type { SessionToken } from '../session/session-token.js';
 import { cookieAttributes, type SetCookieAttributes } from './cookie-attributes.js';
 import { CookieCodec, cookieValues, MOST_VALUES } from './cookie.codec.js';
 import { CookieWarnings } from './cookie.warnings.js';
-import {
-  type CookieOptions,
-  overrideAttributes,
-  readCookieOptions,
-  type ResolvedCookieAttributes,
-  type ResolvedCookieOptions,
-} from './cookie.options.js';
+import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './cookie.options.js';
 import { appendHeader } from './response-headers.js';
 import {
   type SessionClient,
@@ -21,7 +15,7 @@ import {
   type TokenRefusalListener,
 } from './session-id.resolver.js';
 
-// Values need no encoding. Encoding would change the "=" at the end of base64, and other languages do not decode that.
+// Tokens and signatures need no encoding.
 const AS_IT_IS = { encode: (value: string) => value };
 
 /** Carries the token in a cookie. It leaves the other cookies of the response unchanged. */
@@ -64,20 +58,16 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   }
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
-    const attributes = this.#attributesFor(request);
-    if (!attributes) return;
-    this.#diagnosis.ofSent(request, attributes);
-    this.#setCookie(response, cookieAttributes(request, attributes), this.#codec.encode(token), this.maxAge(client));
+    this.#diagnosis.ofSent(request, this.#cookie);
+    this.#setCookie(response, this.cookieFor(request), this.#codec.encode(token), this.maxAge(client));
   }
 
   expire(request: IncomingMessage, response: ServerResponse): void {
-    const cookie = this.cookieFor(request);
-    if (cookie) this.#setCookie(response, cookie, '', 0);
+    this.#setCookie(response, this.cookieFor(request), '', 0);
   }
 
-  override cookieFor(request: IncomingMessage): SetCookieAttributes | undefined {
-    const attributes = this.#attributesFor(request);
-    return attributes && cookieAttributes(request, attributes);
+  override cookieFor(request: IncomingMessage): SetCookieAttributes {
+    return cookieAttributes(request, this.#cookie);
   }
 
   override meets(security: SecurityLevel): boolean {
@@ -104,27 +94,4 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     const cookie = { name: this.name, value, ...attributes, ...(maxAge !== undefined && { maxAge }) };
     appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie, AS_IT_IS));
   }
-
-  /**
-   * Undefined when `attributes` failed, because it is unknown how strict the cookie has to be. The configured
-   * attributes might send it to hosts that the application does not want.
-   */
-  #attributesFor(request: IncomingMessage): ResolvedCookieAttributes | undefined {
-    try {
-      const others = this.#cookie.attributes?.(request);
-      if (isThenable(others)) {
-        // A JavaScript function may return a promise. If nothing handled its rejection, the process would end.
-        others.then(undefined, () => undefined);
-        throw new TypeError('it returned a promise, but no response waits for it: return the attributes themselves');
-      }
-      return others === undefined ? this.#cookie : overrideAttributes(this.#cookie, others);
-    } catch (error) {
-      this.#diagnosis.ofAttributes(error);
-      return undefined;
-    }
-  }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
 }

@@ -12,29 +12,24 @@ const SIGNATURE_LENGTH = 43;
 /** Encodes a token as the value of a cookie, and decodes it. */
 export class CookieCodec {
   readonly #name: string;
-  readonly #base64: boolean;
   readonly #keys: readonly KeyObject[];
 
-  constructor({ name, base64, signingKeys }: Pick<ResolvedCookieOptions, 'name' | 'base64' | 'signingKeys'>) {
+  constructor({ name, signingKeys }: Pick<ResolvedCookieOptions, 'name' | 'signingKeys'>) {
     this.#name = name;
-    this.#base64 = base64;
     this.#keys = signingKeys;
   }
 
   encode(token: SessionToken): string {
     const [key] = this.#keys;
     const text = token.reveal();
-    const value = key ? `${text}${SEPARATOR}${this.#sign(text, key)}` : text;
-    return this.#base64 ? Buffer.from(value).toString('base64') : value;
+    return key ? `${text}${SEPARATOR}${this.#sign(text, key)}` : text;
   }
 
   /** The token in a value that a client presented, or why the value was refused. */
   decode(value: string): SessionToken | TokenRefusal {
     if (value.length > LONGEST_VALUE) return 'malformed';
-    const decoded = this.#base64 ? decodeBase64(value) : value;
-    if (decoded === undefined) return 'malformed';
-    if (this.#keys.length === 0) return sessionTokenOf(decoded) ?? 'malformed';
-    const [text = '', ...signature] = decoded.split(SEPARATOR);
+    if (this.#keys.length === 0) return sessionTokenOf(value) ?? 'malformed';
+    const [text = '', ...signature] = value.split(SEPARATOR);
     const token = sessionTokenOf(text);
     if (!token || signature.length > 1) return 'malformed';
     if (signature[0] === undefined) return 'unsigned';
@@ -53,12 +48,6 @@ export class CookieCodec {
   #sign(token: string, key: KeyObject): string {
     return createHmac('sha256', key).update(`nest-session cookie ${this.#name}=${token}`).digest('base64url');
   }
-}
-
-/** Undefined for a text that no encoder writes, because Node.js decodes many texts to the same bytes. */
-function decodeBase64(value: string): string | undefined {
-  const bytes = Buffer.from(value, 'base64');
-  return bytes.toString('base64') === value ? bytes.toString('latin1') : undefined;
 }
 
 /** How many cookie values of one name a request may have checked. A check may cost one HMAC per signing key. */

@@ -10,7 +10,7 @@ const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`, 'i');
 // Browsers drop longer cookies and longer attributes (RFC 6265bis, 5.6).
 const LONGEST_COOKIE = 4096;
 const LONGEST_ATTRIBUTE = 1024;
-/** The longest value that is sent: a token of 128 characters with its signature, as base64. */
+/** The longest value that is sent: a token of 128 characters with its signature. */
 export const LONGEST_VALUE = 256;
 // RFC 1035, 2.3.4
 const LONGEST_HOST = 253;
@@ -60,10 +60,8 @@ export interface CookiePolicy {
   readonly name: string;
   /** The browser sends the cookie to this path and the paths below it. */
   readonly path: string;
-  /** The domain whose hosts share the cookie. If undefined, only the host that set it gets it. */
-  readonly domain: string | undefined;
-  /** Used instead of `domain`: the cookie gets the first of these that contains the host of the request. */
-  readonly domains: readonly string[] | undefined;
+  /** The domain whose hosts share the cookie; of a list, the first that contains the host of a request. */
+  readonly domain: string | readonly string[] | undefined;
   /** Whether the cookie is hidden from scripts. */
   readonly httpOnly: boolean;
   /** Whether the cookie is sent over https only. `'auto'` means that it is if the request came over https. */
@@ -74,8 +72,6 @@ export interface CookiePolicy {
   readonly partitioned: boolean;
   /** The level `'strict'` refuses what ASVS forbids. */
   readonly security: SecurityLevel;
-  /** Returns the attributes that differ for a request. They may include a domain. */
-  readonly attributes: unknown;
 }
 
 const PREFIX = /^__(host-http|host|http|secure)-/i;
@@ -93,15 +89,11 @@ export function* policyProblems(given: CookiePolicy): Iterable<string> {
   if (prefix !== undefined && cookie.secure !== true) yield `${named} needs \`cookie.secure\` true.`;
   if (prefix?.endsWith('http') && !cookie.httpOnly) yield `${named} needs \`cookie.httpOnly\` true.`;
   if (isOfHost && cookie.domain !== undefined) yield `${named} takes no \`cookie.domain\`.`;
-  if (isOfHost && cookie.domains !== undefined) yield `${named} takes no \`cookie.domains\`.`;
   if (isOfHost && cookie.path !== '/') yield `${named} needs \`cookie.path\` "/".`;
   if (cookie.sameSite === 'none' && cookie.secure !== true) {
     yield "`cookie.sameSite` 'none' needs `cookie.secure` true.";
   }
   if (cookie.partitioned && cookie.secure !== true) yield '`cookie.partitioned` needs `cookie.secure` true.';
-  if (cookie.domain !== undefined && cookie.domains !== undefined) {
-    yield '`cookie.domain` and `cookie.domains` exclude each other: remove one of them.';
-  }
 }
 
 // These rules come from OWASP ASVS 5.0, V3.3.
@@ -112,7 +104,7 @@ function* strictProblems(cookie: CookiePolicy, prefix: string | undefined): Iter
   }
   if (!cookie.httpOnly) yield `\`cookie.httpOnly\` must be true ${strict}: otherwise scripts can read the token.`;
   if (cookie.sameSite === false) yield `\`cookie.sameSite\` must be 'lax', 'strict' or 'none' ${strict}.`;
-  const isShared = cookie.domain !== undefined || cookie.domains !== undefined || cookie.attributes !== undefined;
+  const isShared = cookie.domain !== undefined;
   if (prefix?.startsWith('host') || (isShared && prefix !== undefined)) return;
   yield isShared
     ? `\`cookie.name\` must begin with "__Secure-" or "__Host-" ${strict}.`

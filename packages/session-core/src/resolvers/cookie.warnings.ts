@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import type { ResolvedCookieAttributes } from './cookie.options.js';
+import type { CookiePolicy } from './cookie.validation.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './request-origin.js';
 import type { TokenRefusal } from './session-id.resolver.js';
-import { shownError, shownText } from '../logging/shown-error.js';
+import { shownText } from '../logging/shown-error.js';
 
 const REASONS: Readonly<Record<TokenRefusal, string>> = {
   malformed:
-    'If this continues, either `cookie.base64` was changed, or another application on a host of the same domain sets ' +
-    'a cookie of the same name: then set another `cookie.name`',
+    'If this continues, another application on a host of the same domain sets a cookie of the same name: then set another ' +
+    '`cookie.name`',
   unsigned:
     'Either it was set before `cookie.signingKeys`, and its user has to sign in again, or a client guesses tokens',
   'badly signed':
@@ -23,7 +23,7 @@ export class CookieWarnings {
   constructor(private readonly name: string) {}
 
   /** Checks a cookie that is being set. */
-  ofSent(request: IncomingMessage, { secure, domain }: ResolvedCookieAttributes): void {
+  ofSent(request: IncomingMessage, { secure, domain }: CookiePolicy): void {
     const isHttps = isSecure(request) || isForwardedFromHttps(request);
     const host = hostOf(request);
     if (secure === 'auto' && isHttps && !isSecure(request)) {
@@ -41,11 +41,11 @@ export class CookieWarnings {
           "over https, or set `cookie.secure` to 'auto'",
       );
     }
-    if (domain !== undefined && host !== undefined && !isWithin(host, domain)) {
+    if (typeof domain === 'string' && host !== undefined && !isWithin(host, domain)) {
       this.#once(
         'foreign domain',
         `is set for the domain ${shownText(domain)} on a response to a request for another host: browsers drop it. ` +
-          'Set `cookie.domain` to a domain that contains all hosts of the application, or set `cookie.domains`. ' +
+          'Set `cookie.domain` to a domain that contains all hosts of the application, or to a list of domains. ' +
           'Behind a proxy, make the proxy forward the Host header, or trust it',
       );
     }
@@ -62,14 +62,6 @@ export class CookieWarnings {
       'too many',
       `came more than ${most} times in one request, so the others were ignored. Another host of the same domain sets ` +
         'cookies of this name: choose a name that begins with `__Host-`, which no other host can set',
-    );
-  }
-
-  /** Reports that `cookie.attributes` threw, or returned attributes that would be refused at start-up. */
-  ofAttributes(error: unknown): void {
-    this.#once(
-      'attributes',
-      `is not set, because \`cookie.attributes\` failed. The client has no session. ${shownError(error)}`,
     );
   }
 

@@ -131,11 +131,11 @@ export interface Session extends ReadonlySession {
   removeAttribute(name: SessionAttributeName): void;
   /**
    * Replaces an attribute by `update(current)` in the store, at once. Use it for an attribute that several requests
-   * change: it loses no change. Updates of one attribute in this process wait for each other. `update` may run again
-   * with a newer value, so let it only compute. Resolves to the new value, or to undefined if the session ended in the
-   * meantime. On a new session it only sets the attribute. It rejects and writes nothing in the cases in which
-   * `setAttribute()` throws.
-   * @throws SessionConflictError when other requests kept updating the attribute for longer than `updateTimeout`;
+   * change: no change is lost. Updates of one attribute in this process wait for each other. `update` may run again
+   * with a newer value, so it should only compute. Resolves to the new value, or to undefined when the session ended in
+   * the meantime. On a new session it only sets the attribute.
+   * Rejects, and writes nothing, when the value cannot be stored or exceeds a bound, as `setAttribute()` does.
+   * @throws SessionConflictError when other requests kept updating the attribute for 5 seconds;
    *   ClientDisconnectedError when it would have to wait, or to be repeated, for a client that has disconnected;
    *   SessionStoreError when the store failed. Nothing was stored, unless the store did not reply in time
    */

@@ -271,20 +271,19 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
     expect(reasonOf(await browser.post('/webhook/strict'))).toBe('missing-token');
   });
 
-  it('guards single routes, and has other names for the header and the field', async () => {
-    app = await startApp({
-      platform,
-      session: { csrf: { headerName: 'X-XSRF-TOKEN', fieldName: 'authenticity_token' } },
-      controllers: [TestController, GuardedController],
-    });
+  it('guards single routes, and takes the token from either header or from the field', async () => {
+    app = await startApp({ platform, controllers: [TestController, GuardedController] });
     browser = app.agent();
     const token = await tokenOf(browser);
     expect((await browser.post('/guarded')).json<{ message: string }>().message).toMatch(
-      /send it in the header X-XSRF-TOKEN or in the field authenticity_token/,
+      /send it in the header X-CSRF-Token or in the field _csrf/,
     );
     expect(reasonOf(await browser.post('/guarded', {}, { headers: { 'x-xsrf-token': token } }))).toBe('accepted');
-    expect(reasonOf(await browser.post('/guarded', { authenticity_token: token }))).toBe('accepted');
-    expect(reasonOf(await browser.post('/guarded', { _csrf: token }))).toBe('missing-token');
+    expect(reasonOf(await browser.post('/guarded', {}, { headers: { 'x-csrf-token': token } }))).toBe('accepted');
+    const both = { 'x-csrf-token': 'other', 'x-xsrf-token': token };
+    expect(reasonOf(await browser.post('/guarded', {}, { headers: both }))).toBe('invalid-token');
+    expect(reasonOf(await browser.post('/guarded', { _csrf: token }))).toBe('accepted');
+    expect(reasonOf(await browser.post('/guarded', { csrf: token }))).toBe('missing-token');
     expect(reasonOf(await browser.post('/guarded/not'))).toBe('accepted');
   });
 

@@ -177,17 +177,4 @@ describe.each(['express', 'fastify'] as const)('a request on %s', (platform) => 
     clock.advance(1);
     expect(await store.findByPrincipalName('ann')).toEqual([]);
   });
-
-  it.each(['/page', '/nowhere', '/middleware', '/nowhere/changed'])(
-    'to %s is not an access when `keepIdle` returns true',
-    async (path) => {
-      await start({ keepIdle: ({ url, headers }) => url === path && headers['x-poll'] === '1' });
-      const { lastAccessedTime } = await stored();
-      await client.get(path, { headers: { 'X-Poll': '1' } });
-      expect(store.calls).not.toContain('touch');
-      expect(await stored()).toMatchObject({ lastAccessedTime });
-      await client.get(path);
-      await eventually(async () => expect((await stored()).lastAccessedTime).toBe(clock.now()));
-    },
-  );
 });

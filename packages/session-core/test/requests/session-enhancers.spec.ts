@@ -385,13 +385,13 @@ describe('the current request', () => {
       () => app.get(BrowserSessions).currentAlias,
     ]) {
       expect(read).toThrow(SessionStateError);
-      expect(read).toThrow(/set `context: true` in SessionModule\.forRoot\(\)/);
+      expect(read).toThrow(/Inject it into a provider of the application, also if you get it from ModuleRef/);
     }
   });
 
-  it('is known with `context: true`', async () => {
+  it('is known to whoever gets it from the application, where a factory injects it', async () => {
     const { app, agent } = await startApp({
-      session: { context: true },
+      providers: [{ provide: 'known', inject: [SessionContext], useFactory: () => true }],
       configure: (each) =>
         void each.use((_: unknown, __: unknown, next: () => void) => {
           each.get(SessionContext).session.setAttribute('seen', true);

@@ -123,16 +123,6 @@ describe('Sessions.load()', () => {
     expect(store.calls).toEqual(['load', 'load', 'touch']);
   });
 
-  it('does not renew the idle timeout of a request that keeps it idle', async () => {
-    const clock = new ManualClock();
-    const store = new GatedRepository({ clock, timeout: 1800 });
-    const { app, client } = await startWith(setVisits, { store, session: { keepIdle: () => true } });
-    clock.advance(60_000);
-    await firstMessage(app, client);
-    expect(store.calls).toEqual(['load', 'update']);
-    expect((await sessionOf(app, client))!.lastAccessedTime).toBe(clock.now() - 60_000);
-  });
-
   it('throws when the store failed', async () => {
     const { app, client, store } = await startWith(visits);
     store.break('load');

@@ -1,5 +1,4 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
-import { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
@@ -11,8 +10,7 @@ import {
   InvalidSessionOptionsError,
   type SessionModuleOptions,
 } from '../../src/index.js';
-import { generateSessionKey, RandomSessionTokenGenerator } from '../../src/internal.js';
-import { requestWith } from '../support/node.request.js';
+import { RandomSessionTokenGenerator } from '../../src/internal.js';
 import { startApp } from '../support/session.app.js';
 
 const STRICT = { security: 'strict' } as const;
@@ -45,11 +43,9 @@ describe("with `security: 'strict'`", () => {
 
   it.each<[CookieOptions, string]>([
     [{ domain: 'example.org' }, '__Secure-SESSION'],
-    [{ domains: ['example.org'] }, '__Secure-SESSION'],
-    [{ attributes: () => undefined }, '__Host-SESSION'],
+    [{ domain: ['example.org'] }, '__Secure-SESSION'],
     [{ domain: 'example.org', path: '/app', name: '__Secure-sid' }, '__Secure-sid'],
     [{ domain: 'example.org', name: '__Http-sid' }, '__Http-sid'],
-    [{ attributes: () => undefined, name: '__Secure-sid' }, '__Secure-sid'],
     [{ name: '__Host-Http-sid' }, '__Host-Http-sid'],
   ])('the cookie with %j is named %s', (cookie, name) => {
     expect(resolveSessionOptions({ ...STRICT, cookie }).cookie.name).toBe(name);
@@ -143,22 +139,6 @@ describe("with `security: 'strict'`", () => {
     await expect(started).rejects.toThrow('Option `sessionIdResolver` has a cookie that is not strict');
     const { app } = await startApp({ session: { ...STRICT, sessionIdResolver: StrictResolver } });
     await app.close();
-  });
-
-  it.each<[string, CookieOptions['attributes'] & {}, RegExp]>([
-    ['for scripts', () => ({ httpOnly: false }), /`cookie.httpOnly` must be true/],
-    ['for http', () => ({ secure: 'auto' }), /`cookie.secure` must be true/],
-    ['without SameSite', () => ({ sameSite: false }), /`cookie.sameSite` must be/],
-    ['for other hosts', () => ({ domain: 'example.org' }), /__Host-SESSION takes no `cookie.domain`/],
-  ])('no cookie is set where `cookie.attributes` returns one %s', (_, attributes, reason) => {
-    const log = new LogRecorder();
-    Logger.overrideLogger(log);
-    const { sessionIdResolver } = resolveSessionOptions({ ...STRICT, cookie: { attributes } });
-    const response = new ServerResponse(requestWith());
-    const resolver = sessionIdResolver as CookieSessionIdResolver;
-    resolver.send(requestWith(), response, generateSessionKey().token, { isRemembered: false });
-    expect(response.getHeader('Set-Cookie')).toBeUndefined();
-    expect(log.lines).toEqual([expect.stringMatching(reason)]);
   });
 
   it('a remembered session is one with a stated absolute timeout', () => {

@@ -35,7 +35,7 @@ describe('a session with bounds', () => {
     const error = errorOf(() => change(session));
     expect(error).toBeInstanceOf(SessionBoundError);
     expect(error).toMatchObject({ bound, limit: writer.bounds[bound], message: expect.stringContaining(message) });
-    expect((error as Error).message).toContain(`the option \`${bound}\` allows (${writer.bounds[bound]}): `);
+    expect((error as Error).message).toContain(`the bound \`${bound}\` allows (${writer.bounds[bound]}): `);
   });
 
   it('responds with 413, and names neither the attribute nor the bound to the client', () => {
@@ -65,7 +65,7 @@ describe('a session with bounds', () => {
     writer.reply({ outcome: 'full', bound: 'maxAttributes' }, { outcome: 'full', bound: 'maxSessionSize' });
     const message =
       'Session attribute "b" is too much together with what other requests have stored, ' +
-      'more than the option `maxAttributes` allows (3): ';
+      'more than the bound `maxAttributes` allows (3): ';
     const errors = [
       { bound: 'maxAttributes', limit: 3, attributeName: 'b', message: expect.stringContaining(message) as string },
       { bound: 'maxSessionSize', limit: 200, attributeName: 'c' },

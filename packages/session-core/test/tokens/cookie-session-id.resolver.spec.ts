@@ -1,6 +1,5 @@
 import { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
-import { runInNewContext } from 'node:vm';
 import { Logger } from '@nestjs/common';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { CookieSessionIdResolver, type SessionModuleOptions } from '../../src/index.js';
@@ -89,26 +88,6 @@ describe('CookieSessionIdResolver', () => {
     log.lines.splice(0);
     expect(tokensOf(cookie.replace(/; SESSION=[^;]*; b=2/, ''))).toContain(values[0]);
     expect(log.matching(/more than/)).toEqual([]);
-  });
-
-  it.each([
-    [`SESSION=${encode(token)}`, [token]],
-    [`SESSION=${token}`, []],
-    ['SESSION=&^%$*', []],
-    [`SESSION=${encode(token)}=`, []],
-    [`SESSION=${encode(token).replace('=', '')}`, []],
-    [`SESSION=${encode(token + '\n')}; SESSION=${encode(other)}`, [other]],
-  ])('reads %j as base64', (cookie, expected) => {
-    expect(tokensOf(cookie, { base64: true })).toEqual(expected);
-  });
-
-  it('reads the tokens that it has sent as base64', () => {
-    const response = new ServerResponse(requestWith());
-    const { token: sent } = generateSessionKey();
-    resolverOf({ base64: true }).send(requestWith(), response, sent, CLIENT);
-    const [cookie] = String(response.getHeader('Set-Cookie')).split(';');
-    expect(cookie).toBe(`SESSION=${encode(sent.reveal())}`);
-    expect(tokensOf(cookie!, { base64: true })).toEqual([sent.reveal()]);
   });
 
   it('reads 9 KB of cookies in linear time', () => {
@@ -204,14 +183,14 @@ describe('CookieSessionIdResolver', () => {
       ['', undefined],
     ])('on the host %j, the cookie has the domain %j', (host, domain) => {
       for (const method of ['send', 'expire']) {
-        const cookie = setCookie({ domains }, requestWith({ host }), method);
+        const cookie = setCookie({ domain: domains }, requestWith({ host }), method);
         expect(/Domain=([^;]*)/.exec(cookie)?.[1]).toBe(domain);
       }
     });
 
     it('contain the host that the platform knows', () => {
       const request = Object.assign(requestWith({ host: 'internal' }), { hostname: 'www.example.org' });
-      expect(setCookie({ domains }, request)).toContain('Domain=example.org;');
+      expect(setCookie({ domain: domains }, request)).toContain('Domain=example.org;');
     });
   });
 
@@ -220,13 +199,12 @@ describe('CookieSessionIdResolver', () => {
       [{}, 'SESSION'],
       [{ secure: true }, '__Host-SESSION'],
       [{ secure: true, path: '/', httpOnly: false, sameSite: 'none', partitioned: true }, '__Host-SESSION'],
-      [{ secure: true, base64: true, signingKeys: SIGNING_KEYS, maxAge: '1d' }, '__Host-SESSION'],
+      [{ secure: true, signingKeys: SIGNING_KEYS, maxAge: '1d' }, '__Host-SESSION'],
       [{ secure: 'auto' }, 'SESSION'],
       [{ secure: false }, 'SESSION'],
       [{ secure: true, path: '/app' }, 'SESSION'],
       [{ secure: true, domain: 'example.org' }, 'SESSION'],
-      [{ secure: true, domains: ['example.org'] }, 'SESSION'],
-      [{ secure: true, attributes: () => undefined }, 'SESSION'],
+      [{ secure: true, domain: ['example.org'] }, 'SESSION'],
       [{ secure: true, name: 'SESSION' }, 'SESSION'],
       [{ name: 'sid' }, 'sid'],
     ])('with %j is %s, and no other one is read', (options, name) => {
@@ -242,64 +220,6 @@ describe('CookieSessionIdResolver', () => {
         const found = resolver.resolve(requestWith({ cookie: `${each}=${value}` }));
         expect(found.map((one) => one.reveal())).toEqual(each === name ? [sent.reveal()] : []);
       }
-    });
-  });
-
-  describe('attributes of a request', () => {
-    const attributes: NonNullable<SessionModuleOptions['cookie']>['attributes'] = ({ url }) =>
-      url === '/embedded' ? { secure: true, sameSite: 'none', partitioned: true, path: '/embedded' } : undefined;
-    const log = new LogRecorder();
-    beforeAll(() => Logger.overrideLogger(log));
-    beforeEach(() => log.lines.splice(0));
-
-    it.each(['send', 'expire'])('replace the configured ones: %s()', (method) => {
-      const request = Object.assign(requestWith({}), { url: '/embedded' });
-      const cookie = setCookie({ attributes, httpOnly: false }, request, method);
-      expect(cookie.replace(/^.*?; (Max-Age=0; )?/, '')).toBe('Path=/embedded; Secure; Partitioned; SameSite=None');
-      expect(setCookie({ attributes, path: '/app' }, requestWith({}), method)).toContain('Path=/app;');
-    });
-
-    it('may be a domain instead of the listed ones', () => {
-      const options = { domains: ['example.org'], attributes: () => ({ domain: 'shop.example.org' }) };
-      expect(setCookie(options, requestWith({ host: 'shop.example.org' }))).toContain('Domain=shop.example.org;');
-    });
-
-    const strict = { secure: true, sameSite: 'strict' };
-    it.each<[string, (request: { url: string }) => unknown, RegExp]>([
-      ...['/app;a', '/app\r\nSet-Cookie: a=b', '/app\0', `/${'a'.repeat(1025)}`, 'app', ''].map(
-        (path): [string, () => unknown, RegExp] => [
-          `an invalid path, ${JSON.stringify(path).slice(0, 30)},`,
-          () => ({ ...strict, path }),
-          /`attributes.path`/,
-        ],
-      ),
-      ['an invalid domain', () => ({ ...strict, domain: '.example.org' }), /`attributes.domain` is not a host name/],
-      ['what browsers refuse together', () => ({ sameSite: 'none' }), /'none' needs `cookie.secure` true/],
-      ['an option that is no attribute', () => ({ ...strict, name: 'other' }), /Unknown option `attributes.name`/],
-      ['null', () => null, /cookie.attributes/],
-      ['a list', () => ['secure'], /cookie.attributes/],
-      ['a text', () => 'Secure; SameSite=Strict', /cookie.attributes/],
-      [
-        'an exception',
-        () => {
-          throw new Error('Which tenant?');
-        },
-        /Which tenant\?/,
-      ],
-      ['a promise', () => Promise.resolve({ path: '/tenant' }), /returned a promise/],
-      ['a promise that is rejected', () => Promise.reject(new Error('Which tenant?')), /returned a promise/],
-      ['a promise of another realm', () => runInNewContext('Promise.reject(1)'), /returned a promise/],
-    ])('set no cookie when they are %s, and one log line says so', (_, others, reason) => {
-      const resolver = resolverOf({ attributes: others as typeof attributes });
-      for (let answer = 0; answer < 3; answer++) {
-        const response = new ServerResponse(requestWith());
-        response.setHeader('Set-Cookie', 'app=1');
-        resolver.send(requestWith(), response, generateSessionKey().token, CLIENT);
-        resolver.expire(requestWith(), response);
-        expect(response.getHeader('Set-Cookie')).toBe('app=1');
-      }
-      expect(log.lines).toEqual([expect.stringMatching(reason)]);
-      expect(log.lines[0]).toMatch(/The cookie SESSION is not set, because `cookie.attributes` failed/);
     });
   });
 

@@ -45,9 +45,7 @@ function program(name: string): Client {
 describe.each<[string, () => SessionIdResolver, Client]>([
   ['CookieSessionIdResolver', () => new CookieSessionIdResolver(), browser()],
   ['with a name of its own', () => new CookieSessionIdResolver({ name: 'sid', maxAge: '30d' }), browser('sid')],
-  ['with base64', () => new CookieSessionIdResolver({ base64: true }), browser()],
   ['with signing keys', () => new CookieSessionIdResolver({ signingKeys: SIGNING_KEYS }), browser()],
-  ['with both', () => new CookieSessionIdResolver({ base64: true, signingKeys: SIGNING_KEYS }), browser()],
   ['HeaderSessionIdResolver, X-Auth-Token', () => HeaderSessionIdResolver.xAuthToken(), program('X-Auth-Token')],
   [
     'HeaderSessionIdResolver, Authentication-Info',

@@ -225,7 +225,6 @@ export class Handlers {
 export function options(): unknown[] {
   return [
     SessionModule.forRoot({ timeout: '30m', touchInterval: 0, cookie: { sameSite: 'lax', secure: 'auto' } }),
-    SessionModule.forRoot({ updateTimeout: '500ms' }),
     SessionModule.forRootAsync({ useFactory: () => Promise.resolve({ timeout: 'never' }) }),
     MapSessionModule.forRoot(),
     // @ts-expect-error an unknown option
@@ -236,9 +235,9 @@ export function options(): unknown[] {
     SessionModule.forRoot({ cookie: { samesite: 'lax' } }),
     // @ts-expect-error no such value
     SessionModule.forRoot({ cookie: { sameSite: 'Lax' } }),
-    SessionModule.forRoot({ cookie: { domains: ['example.com', 'example.org'] as const } }),
+    SessionModule.forRoot({ cookie: { domain: ['example.com', 'example.org'] as const } }),
     // @ts-expect-error no regular expression runs on what clients send
-    SessionModule.forRoot({ cookie: { domains: [/example/] } }),
+    SessionModule.forRoot({ cookie: { domain: [/example/] } }),
     // @ts-expect-error an option of Redis
     SessionModule.forRoot({ url: 'redis://localhost' }),
     // @ts-expect-error no such policy

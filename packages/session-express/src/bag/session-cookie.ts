@@ -102,7 +102,7 @@ const FIXED = ['path', 'domain', 'httpOnly', 'secure', 'sameSite', 'partitioned'
 function fixedAttribute(name: string): string {
   return (
     `req.session.cookie.${name} cannot be changed for one session: set the option \`cookie.${name}\` in ` +
-    'SessionModule.forRoot(), or `cookie.attributes` for some requests'
+    'SessionModule.forRoot()'
   );
 }
 

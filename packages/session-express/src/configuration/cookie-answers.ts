@@ -19,7 +19,11 @@ export function readCookie(
   cookie: ResolvedCookieOptions,
 ): OldCookie {
   if (typeof given === 'function') {
-    reader.value('cookie', isNever, `an object: pass a function as the option \`cookie.attributes\` ${WHERE}`);
+    reader.value(
+      'cookie',
+      isNever,
+      'an object: for other attributes by request, extend CookieSessionIdResolver and override cookieFor()',
+    );
     return { path: '/' };
   }
   const section = reader.section('cookie');
@@ -38,7 +42,9 @@ export function readCookie(
     const meant = name === 'sameSite' && value === true ? 'strict' : name === 'maxAge' ? inSeconds(maxAge) : value;
     if (value === undefined || value === null || meant === expected) continue;
     if (value === 'auto' && name === 'sameSite') {
-      section.problem(`Option \`cookie.sameSite\` cannot be 'auto': return it from \`cookie.attributes\` ${WHERE}.`);
+      section.problem(
+        `Option \`cookie.sameSite\` cannot be 'auto': extend CookieSessionIdResolver and override cookieFor().`,
+      );
       continue;
     }
     section.problem(

@@ -40,7 +40,6 @@ function isSecure(request: IncomingMessage): boolean {
 const ASKING = {
   path: '/',
   domain: undefined,
-  domains: undefined,
   httpOnly: true,
   secure: 'auto',
   sameSite: false,

@@ -55,9 +55,13 @@ describe.each(PLATFORMS)('on %s, a Secure cookie', (platform) => {
     expect((await app.agent().get('/')).setCookies).toEqual([]);
   });
 
-  it('is known by what `attributes` returns, and by a resolver of the application', async () => {
-    const attributes = ({ url }: { url?: string }) => (url === '/app' ? { secure: true } : undefined);
-    const one = (await start(platform, { cookie: { attributes } })).agent();
+  it('is known by a resolver of the application, and by what that says of a request', async () => {
+    class SecureBelowApp extends CookieSessionIdResolver {
+      override cookieFor(request: IncomingMessage) {
+        return { ...super.cookieFor(request), secure: request.url === '/app' };
+      }
+    }
+    const one = (await start(platform, { sessionIdResolver: SecureBelowApp })).agent();
     expect((await one.get('/app')).setCookies).toEqual([]);
     expect((await one.get('/')).setCookies).toHaveLength(1);
     const sessionIdResolver = new CookieSessionIdResolver({ secure: true });

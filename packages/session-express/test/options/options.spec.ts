@@ -61,7 +61,7 @@ describe('an option of express-session', () => {
     [
       'cookie',
       { cookie: () => ({}) },
-      'Option `cookie` must be an object: pass a function as the option `cookie.attributes`',
+      'Option `cookie` must be an object: for other attributes by request, extend CookieSessionIdResolver',
     ],
     ['cookie.maxAge', { cookie: { maxAge: 86_400_000 } }, "set `timeout: '86400s', cookie: { maxAge: '86400s' }`"],
     ['cookie.secure', { cookie: { secure: true } }, 'set `cookie: { secure: true }` in SessionModule.forRoot()'],
@@ -70,7 +70,7 @@ describe('an option of express-session', () => {
     [
       'cookie.sameSite',
       { cookie: { sameSite: 'auto' } },
-      "`cookie.sameSite` cannot be 'auto': return it from `cookie.attributes`",
+      "`cookie.sameSite` cannot be 'auto': extend CookieSessionIdResolver",
     ],
     ['cookie.partitioned', { cookie: { partitioned: true } }, 'set `cookie: { partitioned: true }`'],
     [

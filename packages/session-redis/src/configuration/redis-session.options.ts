@@ -5,12 +5,7 @@ import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../partitions/partition-keys.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
-import {
-  type ExpirationsOptions,
-  type ExpirationStoreName,
-  readExpirations,
-  type ResolvedExpirations,
-} from './expirations.options.js';
+import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';
 import {
   isOfCluster,
   readAddress,
@@ -52,11 +47,10 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    * `'sorted-set'`: in one sorted set per partition by the millisecond, which every instance polls when the next session is
    * due: ends are known within 250 ms without key events. Instances with either may run at once. See docs/expiry.md.
    *
-   * Or a timer, a server outside of Redis that tells when a session may have ended; or both, as in
-   * `{ store: 'buckets', timer }`. See docs/timers.md.
+   * Or a timer, a server outside of Redis that tells when a session may have ended, beside the buckets. See docs/timers.md.
    * @default 'buckets'
    */
-  expirations?: ExpirationStoreName | SessionTimer | ExpirationsOptions;
+  expirations?: ExpirationStoreName | SessionTimer;
   /**
    * `'auto'`: key events of Redis make some expiries known before the cleanup job finds them, where Redis allows that.
    * `'off'`: nothing asks Redis for key events. @default 'auto'
@@ -111,14 +105,9 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
       retention?: Duration;
       /**
        * Most bytes of all dead letters, about; at least 1024. Beyond it, the oldest go of that handler in that group whose
-       * dead letters take most room. @default 67108864
+       * dead letters take most room. Data of a session beyond 256 KiB is left out of its dead letter. @default 67108864
        */
       maxSize?: number;
-      /**
-       * Most bytes of the session's data in one dead letter. Larger data is left out, and the dead letter tells its size.
-       * At most half of what a partition has of `maxSize`. @default 262144
-       */
-      maxDataSize?: number;
     };
     /**
      * How long handlers may continue when the application shuts down. Another instance then handles the events that
@@ -155,7 +144,7 @@ export interface ResolvedRedisSessionOptions {
     readonly maxLength: number;
     readonly lease: number;
     readonly attempts: number;
-    readonly deadLetters: { readonly retention: number; readonly maxSize: number; readonly maxDataSize: number };
+    readonly deadLetters: { readonly retention: number; readonly maxSize: number };
     readonly shutdownTimeout: number;
     readonly concurrency: number;
   };
@@ -214,7 +203,6 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
   const deadLetters = {
     retention: letters.duration('retention', '30d', { atLeast: 60 * SECOND }),
     maxSize: letters.integer('maxSize', 67_108_864, { atLeast: 1024, atMost: Number.MAX_SAFE_INTEGER }),
-    maxDataSize: letters.integer('maxDataSize', 262_144, { atLeast: 0, atMost: Number.MAX_SAFE_INTEGER }),
   };
   letters.finish();
   const events = {

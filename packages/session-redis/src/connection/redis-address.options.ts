@@ -37,14 +37,13 @@ export interface RedisAddressOptions {
    * @default 'redis://localhost:6379'
    */
   url?: string;
-  /** The Sentinels that know which server is the master. They find each other: a few are enough. */
+  /**
+   * The Sentinels that know which server is the master. They find each other: a few are enough. Where they ask for a
+   * password of their own, give a `client` instead.
+   */
   sentinels?: readonly RedisNodeAddress[];
   /** With `sentinels`: the name of the master. */
   name?: string;
-  /** With `sentinels`: the user for the Sentinels themselves. */
-  sentinelUsername?: string;
-  /** With `sentinels`: the password for the Sentinels themselves. */
-  sentinelPassword?: string;
   /** Redis Cluster. */
   cluster?: {
     /** Nodes to ask for the others at the start: a few are enough. */
@@ -83,10 +82,7 @@ export function readAddress(reader: OptionReader, options: RedisAddressOptions):
   const tls = reader.value('tls', isObject, 'an object, the options of tls.connect() of Node.js');
   const name = reader.text('name', undefined, emptyProblem);
   const credentials = readTexts(reader, ['username', 'password']);
-  const ofSentinels = readTexts(reader, ['sentinelUsername', 'sentinelPassword']);
-  if (!ways.includes('sentinels') && (name !== undefined || Object.keys(ofSentinels).length > 0)) {
-    reader.problem('Options `name`, `sentinelUsername` and `sentinelPassword` belong to `sentinels`.');
-  }
+  if (!ways.includes('sentinels') && name !== undefined) reader.problem('Option `name` belongs to `sentinels`.');
   if (way === 'sentinels' && name === undefined) reader.problem('Option `name` is missing: the name of the master.');
   const isOwn = way === 'url' || way === 'client';
   if (isOwn && Object.keys(credentials).length > 0) {
@@ -102,9 +98,7 @@ export function readAddress(reader: OptionReader, options: RedisAddressOptions):
     case 'cluster':
       return { cluster: { nodes, options: { ...credentials, ...(tls && { tls }) } } };
     case 'sentinels':
-      return {
-        sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...ofSentinels, ...tlsOfBoth(tls) },
-      };
+      return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) } };
     default:
       return connectionTo(url, tls);
   }

@@ -28,8 +28,8 @@ export interface DeadLetter<Event> {
    */
   readonly event: Event | undefined;
   /**
-   * The bytes of the data when that was larger than `events.deadLetters.maxDataSize`, and is not in the dead letter;
-   * undefined otherwise. A replay then has the data only as long as Redis still has that of the event.
+   * The bytes of the session's data when that was larger than 256 KiB, and is not in the dead
+   * letter; undefined otherwise. A replay then has the data only as long as Redis still has the ended session.
    */
   readonly omittedBytes: number | undefined;
   /** The stray key, or the member of a bucket; undefined for an event. */

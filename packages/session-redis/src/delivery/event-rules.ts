@@ -31,14 +31,17 @@ export interface DeliveryOptions {
   readonly grace: number;
   readonly events: Omit<TrimmerOptions, 'grace'> &
     Omit<ConsumerOptions, keyof DeliveryPace> &
-    Pick<GroupRules, 'attempts' | 'deadLetters'> & { readonly group: string };
+    Pick<GroupRules, 'attempts'> & { readonly group: string; readonly deadLetters: { readonly maxSize: number } };
 }
+
+/** The most bytes of data in a dead letter: as many as `maxSessionSize` lets a session have by default. */
+const MOST_DATA = 262_144;
 
 /** What the delivery of events goes by: the options of events, the pace, and the limits of one partition. */
 export function eventRules({ grace, events }: DeliveryOptions, pace: DeliveryPace, partitions: Partitions) {
   const maxSize = partitions.shareOf(events.deadLetters.maxSize);
   // So that there is room for two.
-  const maxDataSize = Math.min(events.deadLetters.maxDataSize, Math.floor(maxSize / 2));
+  const maxDataSize = Math.min(MOST_DATA, Math.floor(maxSize / 2));
   const deadLetters = { ...events.deadLetters, maxSize, maxDataSize };
   return { ...events, ...pace, grace, mostAbandoned: MOST_ABANDONED, deadLetters };
 }

@@ -42,7 +42,7 @@ export class TrimCounter implements TrimResult {
 
 /** A call with 50 events blocks Redis for about half a millisecond. */
 const BATCH_SIZE = 50;
-/** Each may be as large as `events.deadLetters.maxDataSize`. */
+/** Each may have 256 KiB of data. */
 const LETTERS_PER_CALL = 10;
 /** Idle time after which a dead instance is removed. If it is alive after all, it joins its group again. */
 const HOUR = 3_600_000;

@@ -9,12 +9,11 @@ import { SharedTimerError } from './shared-timer.error.js';
 export interface BullMqSessionTimerOptions {
   /** The connection for BullMQ: options of ioredis, or your own client with `maxRetriesPerRequest: null`. */
   readonly connection: ConnectionOptions;
-  /** The name of the queue. Each namespace of sessions needs its own queue. @default 'session-ends' */
+  /**
+   * The name of the queue. Each namespace of sessions needs its own queue. On a Cluster it needs a hash tag, as the default
+   * has. @default '{session-ends}'
+   */
   readonly queue?: string;
-  /** The prefix of BullMQ's keys. On a Cluster it needs a hash tag, such as `'{bull}'`. @default 'bull' */
-  readonly prefix?: string;
-  /** The number of sessions that one instance asks about at a time, 1 to 1000. @default 50 */
-  readonly concurrency?: number;
 }
 
 // Milliseconds after which to ask again when Redis did not reply.
@@ -27,6 +26,8 @@ const RECONNECTION = 500;
 const PATIENCE = 5000;
 // Milliseconds that the server may take for a reply at shutdown.
 const REPLY = 1000;
+// Sessions that one instance asks about at a time: as many as one call of the script claims.
+const CONCURRENCY = 50;
 // So many instances may end while they have a job, before BullMQ gives the job up.
 const MOST_STALLS = 1000;
 
@@ -36,8 +37,7 @@ const MOST_STALLS = 1000;
  */
 export class BullMqSessionTimer implements SessionTimer {
   readonly #name: string;
-  readonly #options: { readonly connection: ConnectionOptions; readonly prefix: string };
-  readonly #concurrency: number;
+  readonly #connection: ConnectionOptions;
   readonly #failures = new FailureLog(
     'BullMQ does not report ended sessions, so the cleanup job has to find them',
     'BullMQ reports ended sessions again',
@@ -50,12 +50,10 @@ export class BullMqSessionTimer implements SessionTimer {
   constructor(options: BullMqSessionTimerOptions) {
     const reader = new OptionReader('BullMqSessionTimer', options);
     const connection = reader.value('connection', isConnection, CONNECTION);
-    this.#name = reader.text('queue', 'session-ends', nameProblem);
-    const prefix = reader.text('prefix', 'bull', (text) => (text === '' ? 'must not be empty' : undefined));
-    this.#concurrency = reader.integer('concurrency', 50, { atLeast: 1, atMost: 1000 });
+    this.#name = reader.text('queue', '{session-ends}', nameProblem);
     if (options?.connection === undefined) reader.problem(`Option \`connection\` is missing: ${CONNECTION}.`);
     reader.finish();
-    this.#options = { connection: connection!, prefix };
+    this.#connection = connection!;
   }
 
   start(ask: AskAboutSession): void {
@@ -66,7 +64,7 @@ export class BullMqSessionTimer implements SessionTimer {
     this.#queue = new Queue(this.#name, queue);
     this.#worker = new Worker(this.#name, (job, token) => this.#process(job, token, ask), {
       ...this.#with({}),
-      concurrency: this.#concurrency,
+      concurrency: CONCURRENCY,
       lockDuration: LOCK,
       stalledInterval: LOCK,
       maxStalledCount: MOST_STALLS,
@@ -105,14 +103,14 @@ export class BullMqSessionTimer implements SessionTimer {
 
   /** Whether the queue has connections of its own, and not the application's client. */
   get #hasOwnConnections(): boolean {
-    return !('duplicate' in this.#options.connection);
+    return !('duplicate' in this.#connection);
   }
 
   /** Adds rules to our own connections. A client of the application keeps its own. */
   #with(rules: object) {
-    const { connection, prefix } = this.#options;
+    const connection = this.#connection;
     const retryStrategy = () => (this.#isRunning ? RECONNECTION : null);
-    return { prefix, connection: this.#hasOwnConnections ? { ...connection, ...rules, retryStrategy } : connection };
+    return { connection: this.#hasOwnConnections ? { ...connection, ...rules, retryStrategy } : connection };
   }
 
   async #process(job: Job, token: string | undefined, ask: AskAboutSession): Promise<void> {

@@ -34,7 +34,7 @@ export interface SessionTimer {
   stop(): Promise<void>;
 }
 
-export const TIMER_METHODS = ['start', 'schedule', 'cancel', 'stop'] as const;
+const TIMER_METHODS = ['start', 'schedule', 'cancel', 'stop'] as const;
 
 export function isSessionTimer(value: unknown): value is SessionTimer {
   return missingTimerMethods(value).length === 0;

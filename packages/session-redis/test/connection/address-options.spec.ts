@@ -59,8 +59,8 @@ it.each<[string, object, string[]]>([
   ],
   [
     'the name of a master beside a Cluster',
-    { cluster: { nodes: NODES }, name: 'main', sentinelPassword: 'secret' },
-    ['Options `name`, `sentinelUsername` and `sentinelPassword` belong to `sentinels`.'],
+    { cluster: { nodes: NODES }, name: 'main' },
+    ['Option `name` belongs to `sentinels`.'],
   ],
   [
     'a user beside a url',
@@ -134,55 +134,55 @@ it('a Cluster that speaks only TLS is reached with `tls`, and the connections lo
 
 describe('Sentinels and a server that speak only TLS', () => {
   let authority: CertificateAuthority;
-  let sentinel: TlsSentinel;
+  let sentinel: TlsSentinel | undefined;
   beforeAll(async () => {
     authority = await CertificateAuthority.create('authority');
-    sentinel = await TlsSentinel.start(authority, { name: 'main', user: 'finder', password: 'found' });
+  });
+  afterEach(() => sentinel?.stop());
+
+  async function start(login?: { readonly username: string; readonly password: string }) {
+    sentinel = await TlsSentinel.start(authority, 'main', login);
     const admin = new Redis(sentinel.master.url, { tls: { ca: authority.own.cert } });
     await admin.acl('SETUSER', 'app', ...GRANTED);
     admin.disconnect();
+    const tls = { ca: authority.own.cert, servername: 'localhost' };
+    return { sentinels: [{ host: 'localhost', port: sentinel.port }], name: 'main', tls, ...LOGIN };
+  }
+
+  it('are reached with `tls`, and the connections log in to the server', async () => {
+    expect(await usersOf(await start())).toEqual(['app', 'app']);
   }, 60_000);
-  afterAll(() => sentinel.stop());
 
-  const options = () => ({
-    sentinels: [{ host: 'localhost', port: sentinel.port }],
-    name: 'main',
-    tls: { ca: authority.own.cert, servername: 'localhost' },
-    sentinelUsername: 'finder',
-    sentinelPassword: 'found',
-    ...LOGIN,
-  });
-
-  it('are reached with `tls`, each with the user that is theirs', async () => {
-    expect(await usersOf(options())).toEqual(['app', 'app']);
-  });
-
-  it('are reached like a client of the application that reaches them', async () => {
-    const { tls, sentinels, ...others } = options();
+  it('are reached like a client of the application that reaches them, Sentinels with a password of their own', async () => {
+    const { tls, ...others } = await start({ username: 'finder', password: 'found' });
     const client = new Redis({
       ...others,
-      sentinels,
       tls,
+      sentinelUsername: 'finder',
+      sentinelPassword: 'found',
       sentinelTLS: tls,
       enableTLSForSentinelMode: true,
       lazyConnect: true,
     });
     expect(await usersOf({ client })).toEqual(['app', 'app']);
     expect(client.status).toBe('wait');
-  });
+  }, 60_000);
 
   it.each([
     ['without the authority', { tls: { servername: 'localhost' } }],
-    ['without the user of the Sentinels', { sentinelUsername: undefined, sentinelPassword: undefined }],
     ['without the user of the server', { username: 'nobody' }],
-  ])('are not reached %s', async (_, without) => {
-    const resolved = resolveRedisSessionOptions({ ...options(), ...without } as RedisSessionModuleOptions);
-    const own = createConnections(resolved);
-    try {
-      const requests = new RequestConnection(own.request, { commandTimeout: 1000 });
-      await expect(requests.run((client) => client.ping())).rejects.toThrow(SessionStoreError);
-    } finally {
-      await closeConnections(own);
-    }
-  });
+  ])(
+    'are not reached %s',
+    async (_, without) => {
+      const resolved = resolveRedisSessionOptions({ ...(await start()), ...without });
+      const own = createConnections(resolved);
+      try {
+        const requests = new RequestConnection(own.request, { commandTimeout: 1000 });
+        await expect(requests.run((client) => client.ping())).rejects.toThrow(SessionStoreError);
+      } finally {
+        await closeConnections(own);
+      }
+    },
+    60_000,
+  );
 });

@@ -95,7 +95,7 @@ it('poisonous sessions fill no more than the dead letters may take, and push out
 });
 
 it('many small dead letters of one handler make room for a large one of another', async () => {
-  await start({ maxSize: 100_000, maxDataSize: 50_000 });
+  await start({ maxSize: 100_000 });
   for (let i = 0; i < 150; i++) await end(`x${i}`);
   await isSettled();
   const before = (await carts()).length;
@@ -171,7 +171,8 @@ it('data that is too large is left out of the dead letter, which tells its size'
       handled.push([session.getAttribute<string>('cart')?.length, dataLost]);
     }
   }
-  await start({ maxDataSize: 10_000 }, [Failing]);
+  // A dead letter takes half of it at most.
+  await start({ maxSize: 20_000 }, [Failing]);
   const ids = [await end('a'.repeat(20_000)), await end('b'.repeat(20_000)), await end('c'.repeat(5000))];
   await isSettled();
   const letters = await groups.deadLetters();

@@ -76,7 +76,7 @@ it.each(TIMER_SERVERS)(
 
 it('BullMQ may have its jobs on the Cluster of the sessions', async () => {
   const connection = new Cluster(cluster.addresses, { redisOptions: { maxRetriesPerRequest: null } });
-  const timer = () => new BullMqSessionTimer({ connection, prefix: '{bull}' });
+  const timer = () => new BullMqSessionTimer({ connection });
   try {
     for (let i = 0; i < 2; i++) applications.push(await TimedApplication.start(address(), timer()));
     await endWhileReshaped();

@@ -55,7 +55,7 @@ export const TIMER_SERVERS: readonly (readonly [name: string, open: () => Promis
         address: `bullmq ${server.port}`,
         timer: () => new BullMqSessionTimer({ connection: { host: '127.0.0.1', port: server.port } }),
         put: async (jobs) => {
-          const queue = new Queue('session-ends', { connection: { host: '127.0.0.1', port: server.port } });
+          const queue = new Queue('{session-ends}', { connection: { host: '127.0.0.1', port: server.port } });
           // BullMQ ignores a job whose id another one has.
           for (const [jobId, delay] of jobs) {
             await queue.remove(jobId);

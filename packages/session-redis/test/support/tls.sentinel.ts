@@ -7,7 +7,7 @@ import { eventually, freePort } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { type CertificateAuthority, TlsRedis } from './tls.redis.js';
 
-/** A master and its Sentinel, which speak only TLS. Their certificates are valid for `localhost`. The Sentinel has a user. */
+/** A master and its Sentinel, which speak only TLS. Their certificates are valid for `localhost`. */
 export class TlsSentinel {
   private constructor(
     readonly master: TlsRedis,
@@ -16,10 +16,11 @@ export class TlsSentinel {
     private readonly home: string,
   ) {}
 
-  /** `name`: of the master. `user` and `password`: for the Sentinel. */
+  /** `name`: of the master. `login`: the only user whom the Sentinel takes; undefined: anybody. */
   static async start(
     authority: CertificateAuthority,
-    { name, user, password }: Record<'name' | 'user' | 'password', string>,
+    name: string,
+    login?: { readonly username: string; readonly password: string },
   ): Promise<TlsSentinel> {
     const master = await TlsRedis.start({ authority, verifiesClients: false });
     const home = await mkdtemp(join(tmpdir(), 'sentinel-tls-'));
@@ -38,8 +39,7 @@ export class TlsSentinel {
       'tls-auth-clients no',
       // To the master as well.
       'tls-replication yes',
-      'user default off',
-      `user ${user} on >${password} allchannels +@all`,
+      ...(login ? ['user default off', `user ${login.username} on >${login.password} allchannels +@all`] : []),
       `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
     ];
     await writeFile(join(home, 'sentinel.conf'), config.join('\n'));
@@ -50,7 +50,7 @@ export class TlsSentinel {
       stdio: ['pipe', 'ignore', 'ignore'],
     });
     const tls = { ca: authority.own.cert, servername: 'localhost' };
-    const client = new Redis(port, { username: user, password, tls, retryStrategy: () => 50 });
+    const client = new Redis(port, { ...login, tls, retryStrategy: () => 50 });
     client.on('error', () => undefined);
     await eventually(async () => ((await client.call('SENTINEL', 'MASTER', name)) as string[]).includes('master'), {
       timeout: 60_000,

@@ -1,0 +1,188 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { JsonAttributeSerializer } from '@nest-session/core';
+import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
+import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
+import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
+import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
+import { resolveExpressSessionOptions } from '../../packages/session-express/src/configuration/express-session.options.js';
+import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
+import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
+import { section } from './support/markdown.js';
+import { ROOT } from './support/compiler.js';
+
+/** The options of all modules together: one more is a decision. */
+const MOST = 68;
+
+/** Taken so that an application can leave them as they are; docs/from-express-session.md says what each amounts to. */
+const OF_EXPRESS_SESSION = [
+  'secret',
+  'name',
+  'unset',
+  'saveUninitialized',
+  'cookie',
+  'resave',
+  'rolling',
+  'proxy',
+  'genid',
+  'store',
+];
+
+// Of express-session, which the module answers, and of `listen()`, which are no module's.
+const OF_OTHERS = ['from-express-session.md', 'keyspace-notifications.md'];
+
+let readme: string;
+let optionsDoc: string;
+
+beforeAll(async () => {
+  readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  optionsDoc = await readFile(join(ROOT, 'docs/options.md'), 'utf8');
+});
+
+describe('the options', () => {
+  const [ofSession, ofRedis, ofMap] = ['SessionModule', 'RedisSessionModule', 'MapSessionModule'];
+  const [ofSockets, ofExpress] = ['SessionWebSocketModule', 'ExpressSessionModule'];
+
+  it.each([
+    { module: ofSession, resolve: resolveSessionOptions },
+    { module: ofRedis, resolve: resolveRedisSessionOptions },
+    { module: ofMap, resolve: resolveMapSessionOptions, shared: ['serializer'] },
+    { module: ofSockets, resolve: resolveSessionWebSocketOptions },
+  ])('are all options of $module, with their defaults', ({ module, resolve, shared = [] }) => {
+    const table = optionTable(module);
+    const known = knownOptions(resolve, [...table.keys()]);
+    expect([...table.keys(), ...shared].toSorted()).toEqual(known.toSorted());
+    const options: Record<string, any> = {};
+    for (const [option, cell] of table) {
+      const value = literal(cell);
+      // It says what happens at a number that has no default.
+      if (value === undefined || option === 'maxSessions.whenReached') continue;
+      const names = option.split('.');
+      const last = names.pop()!;
+      const inner = names.reduce<Record<string, any>>((outer, name) => (outer[name] ??= {}), options);
+      inner[last] = value;
+    }
+    expect(resolve(options)).toEqual(resolve({}));
+  });
+
+  it('of ExpressSessionModule and of timers are those of the tables, beside those of express-session', () => {
+    const cookie = resolveSessionOptions().cookie;
+    const old = knownOptions((options) => resolveExpressSessionOptions(options, cookie), []);
+    expect(old.filter((name) => !OF_EXPRESS_SESSION.includes(name))).toEqual(['prefix', 'principal']);
+    expect([...optionTable(ofExpress).keys()]).toEqual(['secret', 'name', 'prefix', 'principal']);
+    const timers = {
+      BeanstalkdSessionTimer: knownOptions((options) => new BeanstalkdSessionTimer(options), []),
+      BullMqSessionTimer: knownOptions((options) => new BullMqSessionTimer({ connection: {}, ...options }), []),
+    };
+    const rows = Object.entries(timers).flatMap(([timer, names]) => [timer, ...names]);
+    expect([...namesAndDefaults(section(optionsDoc, 'Timers')).keys()]).toEqual(rows);
+  });
+
+  it('are no more than a maintainer can defend for years', () => {
+    const ofModules = [ofSession, ofRedis, ofMap, ofSockets, ofExpress].flatMap((each) => [
+      ...optionTable(each).keys(),
+    ]);
+    expect(ofModules.length).toBeLessThanOrEqual(MOST);
+  });
+
+  it('are each documented in one table, and on one page', async () => {
+    const names = [ofSession, ofRedis, ofMap, ofSockets].flatMap((each) => rowsOf(sectionOf(each)));
+    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
+    const pages = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+    const others = pages.filter((page) => !['options.md', ...OF_OTHERS].includes(page));
+    for (const page of others) {
+      const text = await readFile(join(ROOT, 'docs', page), 'utf8');
+      const tables = [...text.matchAll(/^\| option .*\n(?:\|.*\n)+/gm)].flatMap(([table]) => rowsOf(table));
+      const last = names.map((name) => name.split('.').at(-1));
+      expect({ page, twice: tables.filter((name) => last.includes(name)) }).toEqual({ page, twice: [] });
+    }
+  });
+
+  it('have no default where the table has a dash', () => {
+    const { cookie, maxSessions, exclude, mayCreate } = resolveSessionOptions();
+    const { domain, maxAge, rememberMe, signingKeys } = cookie;
+    const unset = { domain, maxAge, rememberMe, signingKeys: signingKeys[0] };
+    const others = { 'maxSessions.perPrincipal': maxSessions?.perPrincipal, exclude, mayCreate };
+    expect(Object.values({ ...unset, ...others })).toEqual(Array(7).fill(undefined));
+    expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), ...Object.keys(others)]);
+    expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
+    expect(resolveRedisSessionOptions().connection).toHaveProperty('tls', undefined);
+    const servers = ['sentinels', 'name', 'cluster.nodes', 'username', 'password'];
+    expect(resolveRedisSessionOptions().connection).toEqual({ url: expect.any(String), tls: undefined });
+    expect(dashes(ofRedis)).toEqual(['tls', ...servers, 'client']);
+    expect(dashes(ofSockets)).toEqual(['origins']);
+    expect(resolveSessionWebSocketOptions().origins).toEqual([]);
+  });
+
+  it('have the computed defaults of touchInterval, anonymousTimeout, maxSessionSize, whenReached and serializer', () => {
+    expect(resolveSessionOptions({ timeout: '10m' }).anonymousTimeout).toBe(10 * 60);
+    expect(resolveSessionOptions({ maxAttributeSize: 1000 }).maxSessionSize).toBe(4000);
+    expect(resolveSessionOptions({ timeout: '10m' }).touchInterval).toBe((10 * 60_000) / 30);
+    expect(resolveSessionOptions({ maxSessions: { perPrincipal: 1 } }).maxSessions?.whenReached).toBe('end-oldest');
+    expect(optionTable(ofRedis).get('serializer')).toBe('JSON');
+    expect(resolveRedisSessionOptions().serializer).toBeInstanceOf(JsonAttributeSerializer);
+  });
+
+  it('of the README have the defaults that docs/options.md has', () => {
+    for (const module of [ofSession, ofRedis]) {
+      const short = [...shortTable(module)];
+      expect(short.length).toBeGreaterThan(0);
+      expect([...optionTable(module)]).toEqual(expect.arrayContaining(short));
+    }
+  });
+
+  function dashes(module: string): string[] {
+    return [...optionTable(module)].filter(([, cell]) => cell === '-').map(([name]) => name);
+  }
+
+  function sectionOf(module: string): string {
+    return section(optionsDoc, `\`${module}.forRoot()\``);
+  }
+
+  /** A module's table in docs/options.md. */
+  function optionTable(module: string): Map<string, string> {
+    return namesAndDefaults(sectionOf(module));
+  }
+
+  /** The few options of a module that the README names. */
+  function shortTable(module: string): Map<string, string> {
+    const [, table = ''] = section(readme, 'Options').split(`\`${module}.forRoot({ ... })\``);
+    return namesAndDefaults(table.split(/\n(?=`)/)[0]!);
+  }
+});
+
+/** The names in the first column of a table, as often as they are there. */
+function rowsOf(table: string): string[] {
+  return [...table.matchAll(/^\| `([\w.]+)` *\|/gm)].map(([, name]) => name!);
+}
+
+/** The first two columns of a table. */
+function namesAndDefaults(table: string): Map<string, string> {
+  return new Map([...table.matchAll(/^\| `([\w.]+)` *\| (.+?) *\|/gm)].map(([, name, cell]) => [name!, cell!]));
+}
+
+/** The option names in the errors for unknown options; nested options as in the table. */
+function knownOptions(resolve: (options: any) => unknown, inTable: readonly string[]): string[] {
+  const isSection = (name: string) => inTable.some((other) => other.startsWith(`${name}.`));
+  const namesIn = (path: readonly string[]): string[] => {
+    const unknown: object = { '????????????????????': 1 };
+    try {
+      resolve(path.reduceRight((inner, name) => ({ [name]: inner }), unknown));
+    } catch (error) {
+      return /known are (.*)\./.exec(String(error))?.[1]?.split(', ') ?? [];
+    }
+    return [];
+  };
+  const known = (path: readonly string[]): string[] =>
+    namesIn(path).flatMap((name) => {
+      const option = [...path, name].join('.');
+      return isSection(option) ? known([...path, name]) : [option];
+    });
+  return known([]);
+}
+
+/** The value of a cell such as `'30m'` or `100`, undefined when it has none. */
+function literal(cell: string): unknown {
+  const [, code] = /^`(.+)`$/.exec(cell) ?? [];
+  return code === undefined ? undefined : JSON.parse(code.replaceAll("'", '"'));
+}
